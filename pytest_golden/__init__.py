@@ -1,0 +1,84 @@
+"""A floor that never breaks: golden projects are declared, executed sealed off, traced, judged, recorded and learned from.
+
+The public names are resolved on first use (PEP 562), so that importing a submodule stays cheap. Inside the package
+import submodules, never these names: PyPI's other `pytest-golden` may have put its own `__init__.py` here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__version__ = "0.1.0"
+
+_HOMES: Mapping[str, tuple[str, ...]] = {
+    "pytest_golden.errors": (
+        "GatewayError",
+        "GoldenError",
+        "ManifestError",
+        "ManifestProblem",
+        "PermissionDeniedError",
+        "SettingsError",
+    ),
+    "pytest_golden.manifest": (
+        "ExpectedOutcome",
+        "GoldenProjectConfig",
+        "Manifest",
+        "load_manifest",
+        "manifest_schema",
+        "parse_golden_projects_input",
+    ),
+    "pytest_golden.gateway": (
+        "AgentRole",
+        "Ending",
+        "ExecutionGateway",
+        "GatewayAbilities",
+        "Permissions",
+        "PipelineOutcome",
+        "RunnerCommand",
+        "WriteSet",
+        "WrittenFile",
+    ),
+    "pytest_golden.trajectory": (
+        "StateSnapshot",
+        "Step",
+        "StepReading",
+        "Trajectory",
+        "TrajectoryStatistics",
+        "iter_steps",
+        "read_golden_steps",
+        "read_trajectory",
+        "write_trajectory",
+    ),
+    "pytest_golden.regression": (
+        "GoldenProjectResult",
+        "Reason",
+        "ReasonKind",
+        "RegressionCheckResult",
+        "ResultStatus",
+        "judge",
+    ),
+    "pytest_golden.gate": ("RegressionGuard",),
+    "pytest_golden.redaction": ("redact",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,51 @@
+"""What can go wrong with the harness itself, one class for each party who must act.
+
+A golden project that fails is a value (`GoldenProjectResult`), never an exception. An exception here means that the
+harness could not do its job. Its message says what, where, and what to do; faces show it in one line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class GoldenError(Exception):
+    """The harness could not do its job."""
+
+
+class ManifestProblem(NamedTuple):
+    """One mistake in a manifest. Lines and columns count from 1; 0 where the text has none (an inline form)."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        """Give `FILE:LINE:COL: message`, the form that editors and terminals turn into a link."""
+        if not self.line:
+            return f"{self.file}: {self.message}"
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class ManifestError(GoldenError):
+    """The manifest cannot be used. The person who wrote it must act; `problems` lists all mistakes in file order."""
+
+    def __init__(self, problems: Iterable[ManifestProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class SettingsError(GoldenError):
+    """An option, ini key or environment variable has a value that cannot be used."""
+
+
+class GatewayError(GoldenError):
+    """The execution gateway cannot be set up on this machine in the way that was demanded."""
+
+
+class PermissionDeniedError(GatewayError):
+    """A request asks for more than the role may have."""

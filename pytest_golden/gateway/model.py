@@ -1,0 +1,206 @@
+"""The values of the execution gateway: who asks, what may be done, what came back. Facts, no opinion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.trajectory.model import Trajectory
+
+
+class AgentRole(StrEnum):
+    """Who asks for an execution. What each may do is decided in `permissions.py`."""
+
+    ENVIRONMENT = "environment"
+    PROJECT = "project"
+    USER = "user"
+    OBSERVER = "observer"
+    IMPROVEMENT = "improvement"
+    REVIEWER = "reviewer"
+    REGRESSION_GUARD = "regression_guard"
+    CURRICULUM = "curriculum"
+    CONVERGENCE = "convergence"
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What a request asks to be allowed."""
+
+    can_execute_tasks: bool = True
+    can_edit_source: bool = False
+
+
+class Ending(StrEnum):
+    """How an execution ended."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMEOUT = "timeout"
+    MEMORY_LIMIT = "memory_limit"
+    CPU_LIMIT = "cpu_limit"
+    INTERRUPTED = "interrupted"
+    NOT_STARTED = "not_started"
+
+
+class Problem(StrEnum):
+    """Why the harness could not run a pipeline, or cannot vouch for its run, beside what `Ending` says."""
+
+    PATH_NOT_FOUND = "path_not_found"
+    PATH_NOT_ALLOWED = "path_not_allowed"
+    PERMISSION_DENIED = "permission_denied"
+    COMMAND_NOT_FOUND = "command_not_found"
+    RUNNER_UNKNOWN = "runner_unknown"
+    SANDBOX_UNAVAILABLE = "sandbox_unavailable"
+    NETWORK_UNAVAILABLE = "network_unavailable"
+    BEFORE_FAILED = "before_failed"
+    AFTER_FAILED = "after_failed"
+    PROJECT_CHANGED = "project_changed"
+    SCRATCH_FULL = "scratch_full"
+    SKIP_IF_MISSING = "skip_if_missing"
+    HARNESS = "harness"
+
+
+class PatternVerdict(StrEnum):
+    """What the search for an expected error found in the whole output, before redaction."""
+
+    FOUND = "found"
+    ABSENT = "absent"
+    TIMED_OUT = "timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One file or symlink that a pipeline created or changed.
+
+    `kind` is `file`, `symlink` or `mode` (only the permission bits changed). `sha256` is the hex digest of the content,
+    of the target's text for a symlink.
+    """
+
+    path: str
+    kind: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSet:
+    """Every path a pipeline created, changed or removed in its view, relative to project_dir, sorted, with `/`.
+
+    `files` gives kind, size and content hash of each created or changed path.
+    """
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    files: Mapping[str, WrittenFile] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give `{created, changed, removed}` as lists of paths and `files` as `{path: {kind, size_bytes, sha256}}`."""
+        return {
+            "created": list(self.created),
+            "changed": list(self.changed),
+            "removed": list(self.removed),
+            "files": {
+                path: {"kind": file.kind, "size_bytes": file.size_bytes, "sha256": file.sha256}
+                for path, file in self.files.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> WriteSet:
+        """Read back what `to_dict` gave."""
+        files = mapping.get("files", {})
+        return cls(
+            created=tuple(mapping.get("created", ())),
+            changed=tuple(mapping.get("changed", ())),
+            removed=tuple(mapping.get("removed", ())),
+            files={path: WrittenFile(path, **facts) for path, facts in files.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOutcome:
+    """The facts of one execution.
+
+    `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
+    `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
+    all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
+    reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
+    """
+
+    ending: Ending
+    exit_code: int | None = None
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    duration_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    write_set: WriteSet = WriteSet()
+    trajectory: Trajectory | None = None
+    message: str = ""
+    problem: Problem | None = None
+    sealed: bool = False
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    pattern_verdict: PatternVerdict | None = None
+    changed_underneath: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    log_path: str | None = None
+    kept_view: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerCommand:
+    """What starts a pipeline: `{path}` in `argv` stands for the pipeline's absolute path inside the view.
+
+    `environment` is added to the clean one; `step_readers` names the readers that understand what it leaves behind.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    step_readers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAbilities:
+    """What the gateway uses on this machine, and why.
+
+    `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced;
+    `reasons` are sentences for people, the last ones telling how to get better.
+    """
+
+    view: str
+    seal: str
+    limits: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the same as JSON-safe lists and text."""
+        return {"view": self.view, "seal": self.seal, "limits": list(self.limits), "reasons": list(self.reasons)}
+
+
+class Gateway(Protocol):
+    """Whatever executes pipelines: ours, or one plugged in by `pytest_golden_gateway`."""
+
+    def run_pipeline(self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions) -> PipelineOutcome:
+        """Execute one golden project and give the facts; never raises for what the project does."""
+        ...
+
+
+class WorkspaceView(Protocol):
+    """The copy-on-write view of a project's folder, as it stands after the run."""
+
+    project_dir: Path
+
+    def find_file(self, relative: str) -> Path | None:
+        """Give a host path with the content that the pipeline saw last at `relative`, or None when there is none."""
+        ...
