@@ -191,7 +191,9 @@ class GatewayAbilities:
 class Gateway(Protocol):
     """Whatever executes pipelines: ours, or one plugged in by `pytest_golden_gateway`."""
 
-    def run_pipeline(self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions) -> PipelineOutcome:
+    def run_pipeline(
+        self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
+    ) -> PipelineOutcome:
         """Execute one golden project and give the facts; never raises for what the project does."""
         ...
 

@@ -1,0 +1,27 @@
+"""EXECUTED: the only way in which a pipeline is run. Permissions, view, seal, processes and runners in; facts out."""
+
+from pytest_golden.gateway.model import (
+    AgentRole,
+    Ending,
+    GatewayAbilities,
+    Permissions,
+    PipelineOutcome,
+    Problem,
+    RunnerCommand,
+    WriteSet,
+    WrittenFile,
+)
+from pytest_golden.gateway.service import ExecutionGateway
+
+__all__ = [
+    "AgentRole",
+    "Ending",
+    "ExecutionGateway",
+    "GatewayAbilities",
+    "Permissions",
+    "PipelineOutcome",
+    "Problem",
+    "RunnerCommand",
+    "WriteSet",
+    "WrittenFile",
+]

@@ -1,0 +1,84 @@
+"""What a file holds, read without trusting whoever wrote it: no symlink followed, no pipe waited for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from pytest_golden.gateway.model import WrittenFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CHUNK_BYTES = 1 << 20
+_SAFE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def lstat_or_none(path: str) -> os.stat_result | None:
+    """Give what the file system says of a path itself, None when there is nothing."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def is_content(found: os.stat_result | None) -> bool:
+    """Tell whether it is a file or a symlink: the kinds that count in a write set."""
+    return found is not None and (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode))
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """Open a regular file of ours for reading, also when its owner took the right to read it away."""
+    try:
+        descriptor = os.open(path, _SAFE_FLAGS)
+    except PermissionError:
+        mode = os.lstat(path).st_mode
+        os.chmod(path, stat.S_IRUSR, **({"follow_symlinks": False} if os.chmod in os.supports_follow_symlinks else {}))
+        try:
+            descriptor = os.open(path, _SAFE_FLAGS)
+        finally:
+            os.chmod(path, stat.S_IMODE(mode))
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def describe_file(path: str, relative: str, found: os.stat_result, *, mode_only: bool = False) -> WrittenFile:
+    """Give kind, size and content hash of a file or symlink."""
+    if stat.S_ISLNK(found.st_mode):
+        target = os.fsencode(os.readlink(path))
+        return WrittenFile(relative, "symlink", len(target), hashlib.sha256(target).hexdigest())
+    with opened(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    return WrittenFile(relative, "mode" if mode_only else "file", found.st_size, digest)
+
+
+def has_equal_content(left: str, left_found: os.stat_result, right: str, right_found: os.stat_result) -> bool:
+    """Tell whether two files, or two symlinks, hold the same bytes. Reads both at most once, in chunks."""
+    if stat.S_IFMT(left_found.st_mode) != stat.S_IFMT(right_found.st_mode) or left_found.st_size != right_found.st_size:
+        return False
+    if stat.S_ISLNK(left_found.st_mode):
+        return os.readlink(left) == os.readlink(right)
+    with opened(left) as one, opened(right) as other:
+        while True:
+            chunk = one.read(_CHUNK_BYTES)
+            if chunk != other.read(_CHUNK_BYTES):
+                return False
+            if not chunk:
+                return True
+
+
+def find_regular_file(root: str, relative: str) -> str | None:
+    """Give the path of a regular file below a folder, None when any part of the way is missing or a symlink."""
+    path = root
+    parts = [part for part in relative.replace("\\", "/").split("/") if part not in {"", "."}]
+    for position, part in enumerate(parts):
+        path = os.path.join(path, part)
+        found = lstat_or_none(path)
+        expected = stat.S_ISREG if position == len(parts) - 1 else stat.S_ISDIR
+        if part == ".." or found is None or not expected(found.st_mode):
+            return None
+    return path if parts else None

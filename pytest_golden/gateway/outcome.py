@@ -1,0 +1,143 @@
+"""Builds the outcome of a run from its raw facts: output kept and redacted, write set, trajectory, pattern search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_golden.clock import utc_now
+from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
+from pytest_golden.gateway.output import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
+from pytest_golden.gateway.pattern_search import search_files, write_texts
+from pytest_golden.manifest.model import ExpectedKind
+from pytest_golden.trajectory import build_trajectory, read_all, read_golden_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_golden.gateway.execution import Executed
+    from pytest_golden.gateway.model import PatternVerdict
+    from pytest_golden.gateway.preparation import Prepared
+    from pytest_golden.redaction import Redactor
+    from pytest_golden.trajectory import StepReader, StepReading, Trajectory
+    from pytest_golden.trajectory.readers.model import StepDraft
+
+_TRACED_AS = {
+    Ending.TIMEOUT: "timeout",
+    Ending.SIGNALLED: "error",
+    Ending.MEMORY_LIMIT: "error",
+    Ending.CPU_LIMIT: "error",
+    Ending.INTERRUPTED: "error",
+    Ending.NOT_STARTED: "error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What becomes of a run's output: how it is redacted, and where its log goes (None: nowhere)."""
+
+    redactor: Redactor
+    log_file: Path | None
+
+
+def build_outcome(
+    prepared: Prepared, executed: Executed, command: Sequence[str], readers: Iterable[StepReader], keeping: Keeping
+) -> PipelineOutcome:
+    """Gather the facts of a run that was launched."""
+    redact = keeping.redactor.text
+    streams = {
+        "stdout": keep_output(executed.stdout, OUTCOME_SHARE_BYTES, redact),
+        "stderr": keep_output(executed.stderr, OUTCOME_SHARE_BYTES, redact),
+    }
+    ended = executed.exit
+    outcome = PipelineOutcome(
+        ending=ended.ending,
+        exit_code=None if ended.ending is Ending.NOT_STARTED else ended.exit_code,
+        started_at=executed.started_at,
+        duration_seconds=ended.duration_seconds,
+        cpu_seconds=ended.cpu_seconds,
+        peak_memory_bytes=ended.peak_memory_bytes,
+        stdout=streams["stdout"].text(),
+        stderr=streams["stderr"].text(),
+        stdout_bytes=streams["stdout"].total_bytes,
+        stderr_bytes=streams["stderr"].total_bytes,
+        write_set=prepared.view.take_write_set(),
+        message=redact(executed.message),
+        problem=executed.problem,
+        sealed=prepared.is_sealed,
+        command=tuple(redact(argument) for argument in command),
+    )
+    outcome = replace(outcome, log_path=_write_log(executed, keeping))
+    readings = [read_golden_steps(prepared.steps_file), *read_all(readers, prepared.view, outcome)]
+    return replace(
+        outcome,
+        pattern_verdict=_search(prepared, executed, readings),
+        trajectory=trace(outcome, readings, keeping.redactor),
+        warnings=tuple(redact(warning) for reading in readings for warning in reading.warnings),
+    )
+
+
+def outcome_not_started(
+    problem: Problem, message: str, redactor: Redactor, started_at: datetime | None = None
+) -> PipelineOutcome:
+    """Give the outcome of a project that could not be launched; it leaves a trajectory too."""
+    outcome = PipelineOutcome(
+        ending=Ending.NOT_STARTED, started_at=started_at or utc_now(), problem=problem, message=redactor.text(message)
+    )
+    return replace(outcome, trajectory=trace(outcome, (), redactor))
+
+
+def trace(outcome: PipelineOutcome, readings: Sequence[StepReading], redactor: Redactor) -> Trajectory:
+    """Build the trajectory of a run; one that could not start has a critical observation saying why."""
+    traced_as = _TRACED_AS.get(outcome.ending, "success" if outcome.exit_code == 0 else "failure")
+    return build_trajectory(
+        [_redacted(reading, redactor) for reading in readings],
+        started_at=outcome.started_at,
+        completed_at=max(utc_now(), outcome.started_at),
+        outcome=traced_as,
+        error=outcome.message or None,
+        metadata={"command": list(outcome.command), "exit_code": outcome.exit_code},
+    )
+
+
+def _redacted(reading: StepReading, redactor: Redactor) -> StepReading:
+    return replace(reading, steps=tuple(_redacted_draft(step, redactor) for step in reading.steps))
+
+
+def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
+    return replace(
+        step,
+        content=redactor.value(step.content),
+        error=None if step.error is None else redactor.text(step.error),
+        metadata=redactor.value(step.metadata),
+    )
+
+
+def _search(prepared: Prepared, executed: Executed, readings: Sequence[StepReading]) -> PatternVerdict | None:
+    """Search the whole raw output, and the errors of the steps, for the error that is expected."""
+    expected = prepared.project.config.expected
+    if expected.kind is not ExpectedKind.SPECIFIC_ERROR or expected.pattern is None:
+        return None
+    if executed.exit.ending is not Ending.EXITED or executed.exit.exit_code == 0:
+        return None
+    folder = prepared.folder / "step-errors"
+    folder.mkdir()
+    errors = write_texts(folder, (str(step.error) for reading in readings for step in reading.steps if step.error))
+    return search_files(expected.pattern, [executed.stderr, executed.stdout, *errors])
+
+
+def _write_log(executed: Executed, keeping: Keeping) -> str | None:
+    """Write the log; a place that cannot be written costs the log and not the result."""
+    if keeping.log_file is None:
+        return None
+    redact = keeping.redactor.text
+    streams = {
+        "stdout": keep_output(executed.stdout, LOG_SHARE_BYTES, redact),
+        "stderr": keep_output(executed.stderr, LOG_SHARE_BYTES, redact),
+    }
+    try:
+        return str(keeping.log_file) if write_log(keeping.log_file, streams) else None
+    except OSError:
+        return None

@@ -1,0 +1,192 @@
+"""Makes a project ready to run: its view, its private folders, its environment, and the seal around it. Starts nothing."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.environment import build_environment
+from pytest_golden.gateway.fingerprint import take_fingerprint
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.resolution import ProjectUnusableError
+from pytest_golden.gateway.seal import Mounted, PrivateFolders, find_mounts_below
+from pytest_golden.gateway.view import CopyView, OverlayView, copy_file, copy_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_golden.gateway.fingerprint import Fingerprint
+    from pytest_golden.gateway.model import RunnerCommand
+    from pytest_golden.gateway.resolution import ResolvedMount, ResolvedProject
+    from pytest_golden.gateway.seal import Seal
+    from pytest_golden.gateway.view import View
+
+_STEPS_NAME = "golden-steps.jsonl"
+_MOUNT_TABLE = Path("/proc/self/mountinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal."""
+
+    project: ResolvedProject
+    folder: Path
+    view: View
+    prefix: tuple[str, ...]
+    environment: Mapping[str, str]
+    steps_file: Path
+
+    @property
+    def is_sealed(self) -> bool:
+        """Tell whether namespaces stand around the pipeline."""
+        return bool(self.prefix)
+
+    @property
+    def host_folder(self) -> str:
+        """Give the folder that the launching process starts in; the seal changes to the view's own."""
+        return "/" if self.is_sealed else self.view.seen_at
+
+    def path_inside(self) -> str:
+        """Give the pipeline's absolute path as it sees it."""
+        return str(Path(self.view.seen_at) / self.project.file.relative_to(self.project.project_dir))
+
+    def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """Put the pipeline's path in place of `{path}` and the seal around a command line."""
+        path = self.path_inside()
+        return (*self.prefix, *(argument.replace("{path}", path) for argument in argv))
+
+
+def prepare(
+    project: ResolvedProject,
+    command: RunnerCommand,
+    *,
+    folder: Path,
+    seal: Seal | None,
+    overlay: bool,
+    fingerprint: Fingerprint,
+    masked_roots: Iterable[Path],
+    environ: Mapping[str, str],
+) -> Prepared:
+    """Make the view, the private folders and the environment in an empty scratch folder.
+
+    Raises:
+        ProjectUnusableError: what the project declares cannot be had without a seal.
+        OSError: a file cannot be copied, or scratch is full.
+    """
+    if seal is None:
+        _require_nothing_sealed(project)
+    view: View
+    if overlay:
+        view = OverlayView(project.project_dir, folder)
+    else:
+        view = CopyView(project.project_dir, folder, fingerprint, sealed=seal is not None)
+    private = PrivateFolders.make(folder)
+    home, temporary, mounts = _private_inside(private, seal)
+    prefix: tuple[str, ...] = ()
+    passed = list(_pass_files(project, private, home, sealed=seal is not None))
+    if seal is not None:
+        inner = [
+            *mounts,
+            *_masks(masked_roots),
+            *_withheld(project, fingerprint),
+            *_declared_mounts(project.mounts, folder, overlay=overlay),
+            *passed,
+        ]
+        prefix = seal.arguments(
+            private, view.mount_arguments(), inner, network=project.config.network, working_folder=view.seen_at
+        )
+    environment = build_environment(
+        project,
+        environ=environ,
+        home=home,
+        temporary=temporary,
+        steps_file=f"{temporary}/{_STEPS_NAME}",
+        runner=command.environment,
+    )
+    return Prepared(project, folder, view, prefix, environment, private.temporary / _STEPS_NAME)
+
+
+def _require_nothing_sealed(project: ResolvedProject) -> None:
+    if not project.config.network:
+        raise ProjectUnusableError(
+            Problem.NETWORK_UNAVAILABLE,
+            "`network: false` cannot be kept: the network can only be cut off inside a seal, which this machine does not"
+            " allow; `golden doctor` says how to get it",
+        )
+    copied = [str(mount.path) for mount in project.mounts if mount.mode == "copy"]
+    if copied:
+        raise ProjectUnusableError(
+            Problem.SANDBOX_UNAVAILABLE,
+            f"`mounts:` with `mode: copy` needs a seal, which this machine does not allow: {', '.join(copied)};"
+            " `golden doctor` says how to get it",
+        )
+
+
+def _private_inside(private: PrivateFolders, seal: Seal | None) -> tuple[str, str, list[Mounted]]:
+    """Give HOME and TMPDIR as the pipeline sees them, and the mounts that places outside the masks still need."""
+    if seal is None:
+        return str(private.home), str(private.temporary), []
+    mounts = []
+    home, temporary = seal.home, "/tmp"
+    if home not in seal.masked:
+        home = str(private.home)
+        mounts.append(Mounted(home, ("--bind", home, home)))
+    if temporary not in seal.masked:
+        temporary = str(private.temporary)
+        mounts.append(Mounted(temporary, ("--bind", temporary, temporary)))
+    return home, temporary, mounts
+
+
+def _masks(roots: Iterable[Path]) -> Iterator[Mounted]:
+    """Hide our own store, logs and lock from pipelines."""
+    for path in dict.fromkeys(str(root / ".golden") for root in roots):
+        if Path(path).is_dir():
+            yield Mounted(path, ("--tmpfs", path))
+
+
+def _withheld(project: ResolvedProject, fingerprint: Fingerprint) -> Iterator[Mounted]:
+    """Put `.git`, virtual environments and nested mounts back, read-only."""
+    inside = [str(project.project_dir / relative) for relative in fingerprint.withheld]
+    declared = {str(mount.path) for mount in project.mounts}
+    table = _MOUNT_TABLE.read_text(encoding="utf-8", errors="replace")
+    inside += [path for path in find_mounts_below(str(project.project_dir), table) if path not in declared]
+    for path in dict.fromkeys(inside):
+        if Path(path).exists():
+            yield Mounted(path, ("--ro-bind", path, path))
+
+
+def _declared_mounts(mounts: Iterable[ResolvedMount], folder: Path, *, overlay: bool) -> Iterator[Mounted]:
+    for number, mount in enumerate(mounts):
+        path = str(mount.path)
+        if mount.mode == "read":
+            yield Mounted(path, ("--ro-bind", path, path))
+        elif mount.mode == "write":
+            yield Mounted(path, ("--bind", path, path))
+        else:
+            yield Mounted(path, _copy_on_write(mount.path, folder / f"mount-{number}", overlay=overlay))
+
+
+def _copy_on_write(path: Path, folder: Path, *, overlay: bool) -> tuple[str, ...]:
+    folder.mkdir()
+    if overlay and path.is_dir():
+        return tuple(OverlayView(path, folder).mount_arguments())
+    if path.is_dir():
+        copy_tree(path, folder / "copy", take_fingerprint(str(path)))
+    else:
+        copy_file(str(path), str(folder / "copy"))
+    return ("--bind", str(folder / "copy"), str(path))
+
+
+def _pass_files(project: ResolvedProject, private: PrivateFolders, home: str, *, sealed: bool) -> Iterator[Mounted]:
+    """Put the passed files where they would be in HOME: read-only in a seal, as private copies without one."""
+    for file in project.pass_files:
+        relative = file.relative_to(Path.home()) if file.is_relative_to(Path.home()) else Path(file.name)
+        if sealed:
+            yield Mounted(f"{home}/{relative}", ("--ro-bind", str(file), f"{home}/{relative}"))
+            continue
+        copy = private.home / relative
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+        copy.chmod(0o400)

@@ -1,0 +1,134 @@
+"""Our end of the supervisor: start it once, hand it launches, wait for exits, pass an interrupt on.
+
+What the supervisor does is in `supervisor_child.py`; nothing here starts a pipeline itself.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GatewayError
+from pytest_golden.gateway.model import Ending
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INTERRUPT_GRACE_SECONDS = 3.0
+TERMINATE_GRACE_SECONDS = 2.0
+_SCRIPT = Path(__file__).with_name("supervisor_child.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One command to run to its end. `stdout` and `stderr` are files to be made; `sealed` tells that argv is bwrap's."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    stdout: str
+    stderr: str
+    sealed: bool
+    timeout_seconds: float | None = None
+    memory_limit_bytes: int | None = None
+    cpu_limit_seconds: float | None = None
+    interrupt_grace_seconds: float = INTERRUPT_GRACE_SECONDS
+    terminate_grace_seconds: float = TERMINATE_GRACE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a launch ended. `exit_code` is negative for a signal; None when it never started, with a `message`."""
+
+    ending: Ending
+    exit_code: int | None = None
+    duration_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    left_behind: int = 0
+    message: str = ""
+    errno: int | None = None
+
+
+class Supervisor:
+    """A process that runs launches one at a time and kills all that is left when this object, or we, are gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+
+    def run(self, launch: Launch) -> Exit:
+        """Run a launch to its end. A Ctrl-C stops it by its ladder and gives `Ending.INTERRUPTED`.
+
+        Raises:
+            GatewayError: the supervisor cannot be started, or it died.
+        """
+        with self._lock:
+            control = self._start()
+            try:
+                control.sendall(_line({"op": "run", **{name: getattr(launch, name) for name in Launch.__slots__}}))
+                answer = self._wait(control)
+            except OSError as error:
+                self._forget()
+                raise GatewayError(f"the process supervisor broke down: {error}") from error
+        return Exit(**{**answer, "ending": Ending(answer["ending"])})
+
+    def close(self) -> None:
+        """End the supervisor and whatever it still runs; safe to call twice."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.wait()
+        self._forget()
+
+    def _start(self) -> socket.socket:
+        if self._socket is not None:
+            return self._socket
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SCRIPT)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise GatewayError(f"the process supervisor cannot be started with {sys.executable}: {error}") from error
+        finally:
+            theirs.close()
+        self._socket = ours
+        return ours
+
+    def _wait(self, control: socket.socket) -> dict[str, Any]:
+        received = b""
+        while not received.endswith(b"\n"):
+            try:
+                select.select([control], [], [])
+                part = control.recv(1 << 16)
+            except KeyboardInterrupt:
+                control.sendall(_line({"op": "interrupt"}))
+                continue
+            if not part:
+                raise ConnectionError("it ended without an answer")
+            received += part
+        answer: dict[str, Any] = json.loads(received)
+        return answer
+
+    def _forget(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._process = None, None
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"

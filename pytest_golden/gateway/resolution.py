@@ -1,0 +1,125 @@
+"""From what a manifest declares to absolute paths that exist, or a plain sentence why not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import GatewayError
+from pytest_golden.gateway.model import Problem
+
+if TYPE_CHECKING:
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
+
+class ProjectUnusableError(GatewayError):
+    """A golden project cannot be run, and why; becomes an outcome, never reaches a user as an exception."""
+
+    def __init__(self, problem: Problem, message: str) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMount:
+    """A mount with its absolute path; `mode` is read, copy or write."""
+
+    path: Path
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProject:
+    """A golden project with its paths made absolute, links in the folders followed."""
+
+    config: GoldenProjectConfig
+    file: Path
+    project_dir: Path
+    venv: Path | None
+    python: str
+    mounts: tuple[ResolvedMount, ...]
+    pass_files: tuple[Path, ...]
+
+
+def resolve_project(config: GoldenProjectConfig, workspace_root: Path) -> ResolvedProject:
+    """Resolve all of a project's paths.
+
+    Raises:
+        ProjectUnusableError: one of them does not exist, cannot be read, or lies where it may not.
+    """
+    file = _resolve(config.path, workspace_root, "path")
+    if config.project_dir is not None:
+        project_dir = _resolve(config.project_dir, workspace_root, "project_dir")
+    else:
+        project_dir = file if file.is_dir() else file.parent
+    if not project_dir.is_dir():
+        raise ProjectUnusableError(Problem.PATH_NOT_FOUND, f"project_dir {project_dir} is not a folder")
+    if project_dir == Path(project_dir.anchor):
+        raise ProjectUnusableError(
+            Problem.PATH_NOT_ALLOWED, f"project_dir {project_dir} is the whole file system; name a folder"
+        )
+    if not file.is_relative_to(project_dir):
+        raise ProjectUnusableError(
+            Problem.PATH_NOT_ALLOWED,
+            f"path {file} lies outside project_dir {project_dir}; set project_dir to a folder that holds it",
+        )
+    _require_readable(file)
+    _require_readable(project_dir)
+    venv = None if config.venv is None else _resolve(config.venv, workspace_root, "venv")
+    return ResolvedProject(
+        config=config,
+        file=file,
+        project_dir=project_dir,
+        venv=venv,
+        python=sys.executable if venv is None else _find_python(venv),
+        mounts=tuple(ResolvedMount(_resolve(m.path, workspace_root, "mounts"), m.mode) for m in config.mounts),
+        pass_files=tuple(_resolve(name, workspace_root, "pass_files") for name in config.pass_files),
+    )
+
+
+def _resolve(text: str, workspace_root: Path, key: str) -> Path:
+    """Follow links in the folders of a path but keep its last name, which programs like Python's venv go by."""
+    given = workspace_root / Path(text).expanduser()
+    try:
+        path = Path(os.path.realpath(given.parent, strict=True)) / given.name if given.name else given
+        if given.name in {".", ".."} or path.is_dir():
+            path = Path(os.path.realpath(given, strict=True))
+        path.stat()
+    except OSError as error:
+        raise _path_problem(error, key, text, given) from error
+    except ValueError as error:
+        raise ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text!r} is no usable path: {error}") from error
+    return path
+
+
+def _path_problem(error: OSError, key: str, text: str, given: Path) -> ProjectUnusableError:
+    if error.errno == errno.ELOOP:
+        return ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text} goes round in a loop of symlinks: {given}")
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return ProjectUnusableError(
+            Problem.PERMISSION_DENIED, f"{key} {text} cannot be read: permission denied for {given}"
+        )
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        return ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text} does not exist (looked for {given})")
+    return ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text} cannot be resolved: {error.strerror}")
+
+
+def _require_readable(path: Path) -> None:
+    wanted = os.R_OK | (os.X_OK if path.is_dir() else 0)
+    if not os.access(path, wanted):
+        raise ProjectUnusableError(
+            Problem.PERMISSION_DENIED, f"{path} cannot be read: permission denied; check its mode and owner"
+        )
+
+
+def _find_python(venv: Path) -> str:
+    for relative in ("bin/python", "Scripts/python.exe"):
+        if (venv / relative).exists():
+            return str(venv / relative)
+    raise ProjectUnusableError(
+        Problem.PATH_NOT_FOUND, f"venv {venv} holds no Python; make it with `python -m venv {venv}` and install into it"
+    )

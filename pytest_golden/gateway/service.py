@@ -1,0 +1,319 @@
+"""The execution gateway: the only way in which a pipeline is executed.
+
+It prepares a view and a seal, has the supervisor run the commands, and gives the facts. It judges nothing and never
+raises for what a project does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gateway.environment import build_path_variable, find_missing, passed_variables
+from pytest_golden.gateway.execution import execute
+from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
+from pytest_golden.gateway.live import read_present_step
+from pytest_golden.gateway.machine import Machine
+from pytest_golden.gateway.model import Ending, GatewayAbilities, PipelineOutcome, Problem, RunnerCommand
+from pytest_golden.gateway.outcome import Keeping, build_outcome, outcome_not_started
+from pytest_golden.gateway.permissions import require_execution
+from pytest_golden.gateway.preparation import Prepared, prepare
+from pytest_golden.gateway.process import Supervisor
+from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, resolve_project
+from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner_command
+from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.redaction import Redactor, literals_in_file, secret_literals
+from pytest_golden.trajectory import DEFAULT_READERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+
+    from pytest_golden.gateway.machine import Place
+    from pytest_golden.gateway.model import AgentRole, Permissions
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.trajectory import StepReader
+
+    FindCommand = Callable[[GoldenProjectConfig], RunnerCommand | None]
+    KeepIf = Callable[[GoldenProjectConfig, PipelineOutcome], bool]
+
+_OWN_FOLDER = ".golden"
+_CREDENTIALS_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One project, ready to be prepared: its paths, its command, and how what it prints is redacted."""
+
+    project: ResolvedProject
+    command: RunnerCommand
+    redactor: Redactor
+
+
+class ExecutionGateway:
+    """Runs golden projects one at a time, each in a view of its own.
+
+    Args:
+        workspace_root: the folder that relative paths resolve against.
+        view: `auto`, `overlay` or `copy`.
+        roots: further folders that must stay readable in the seal.
+        environ: where `pass_env` and PATH are taken from; the process's own by default.
+        find_command: asked for a runner's command before the built-in runners.
+        step_readers: asked for steps beside the built-in readers.
+        redactors: callables text -> text, applied after the built-in redaction.
+        log_folder: where logs are kept; nowhere by default.
+        keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
+    """
+
+    def __init__(
+        self,
+        workspace_root: Path | str,
+        *,
+        view: str = "auto",
+        roots: Iterable[Path] = (),
+        environ: Mapping[str, str] | None = None,
+        find_command: FindCommand | None = None,
+        step_readers: Iterable[StepReader] = (),
+        redactors: Iterable[Callable[[str], str]] = (),
+        log_folder: Path | None = None,
+        keep_if: KeepIf | None = None,
+    ) -> None:
+        self.workspace_root = Path(os.path.realpath(workspace_root))
+        self._roots = (self.workspace_root, *roots)
+        self._environ = os.environ if environ is None else environ
+        self._find_command = find_command
+        self._readers = {reader.name: reader for reader in (*DEFAULT_READERS, *step_readers)}
+        self._plugged_readers = tuple(reader.name for reader in step_readers)
+        self._redactors = tuple(redactors)
+        self._log_folder = log_folder
+        self._keep_if = keep_if
+        self._machine = Machine(view, self._roots)
+        self._supervisor = Supervisor()
+        self._resolved: dict[str, ResolvedProject | ProjectUnusableError] = {}
+        # A neighbour's look after its run is the next one's look before it.
+        self._last_look: tuple[Path, Fingerprint] | None = None
+        self._steps_file: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the supervisor and remove all scratch; safe to call twice."""
+        self._supervisor.close()
+        self._machine.close()
+
+    def describe(self) -> GatewayAbilities:
+        """Say which view and seal are used on this machine, why, and how to get better."""
+        return self._machine.describe()
+
+    def present_step(self) -> str | None:
+        """Give the step that the running pipeline has reached; may be called from another thread."""
+        steps_file = self._steps_file
+        step = None if steps_file is None else read_present_step(steps_file)
+        return None if step is None else Redactor(extra=self._redactors).text(step)
+
+    def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
+        """Resolve all paths now, so that nothing that happens later leads them elsewhere."""
+        for project in projects:
+            self._resolve(project)
+
+    def run_pipeline(
+        self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
+    ) -> PipelineOutcome:
+        """Execute one golden project and give the facts; never raises for what the project does.
+
+        Raises:
+            PermissionDeniedError: the permissions ask for more than the role may have.
+        """
+        require_execution(role, permissions)
+        redactor = self._redactor({}, ())
+        try:
+            order = self._order(project)
+            redactor = order.redactor
+            return self._run(order)
+        except (ProjectUnusableError, RunnerError) as error:
+            return outcome_not_started(error.problem, str(error), redactor)
+        except OSError as error:
+            return outcome_not_started(*_explain_os_error(error), redactor)
+        except GoldenError as error:
+            return outcome_not_started(Problem.HARNESS, str(error), redactor)
+        except KeyboardInterrupt:
+            stopped = outcome_not_started(Problem.HARNESS, "interrupted while it was being prepared", redactor)
+            return replace(stopped, ending=Ending.INTERRUPTED, problem=None)
+
+    def open_shell(
+        self,
+        project: GoldenProjectConfig,
+        *,
+        role: AgentRole,
+        permissions: Permissions,
+        announce: Callable[[tuple[str, ...], str], None],
+    ) -> int:
+        """Open an interactive shell in a project's view and seal; gives its exit code.
+
+        `announce` gets the pipeline's command and its folder just before the shell starts. `before:` commands have run.
+
+        Raises:
+            PermissionDeniedError: the permissions ask for more than the role may have.
+            GatewayError: the view cannot be prepared, or a `before:` command failed.
+        """
+        require_execution(role, permissions)
+        order = self._order(project)
+        with self._prepared(order, self._machine.choose_place(order.project.project_dir)) as (prepared, _):
+            ready = execute(prepared, ("true",), self._supervisor, after=False)
+            if ready.problem is not None:
+                raise GatewayError(ready.message)
+            path = prepared.path_inside()
+            argv = tuple(argument.replace("{path}", path) for argument in order.command.argv)
+            announce(argv, prepared.view.seen_at)
+            environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
+            shell = self._environ.get("SHELL", "/bin/sh")
+            return subprocess.run(
+                prepared.wrap((shell,)), cwd=prepared.host_folder, env=environment, check=False
+            ).returncode
+
+    def _resolve(self, project: GoldenProjectConfig) -> ResolvedProject:
+        known = self._resolved.get(project.name)
+        if known is None or (isinstance(known, ResolvedProject) and known.config != project):
+            try:
+                known = resolve_project(project, self.workspace_root)
+            except ProjectUnusableError as problem:
+                known = problem
+            self._resolved[project.name] = known
+        if isinstance(known, ProjectUnusableError):
+            raise known
+        return known
+
+    def _order(self, project: GoldenProjectConfig) -> _Order:
+        resolved = self._resolve(project)
+        path_variable = build_path_variable(resolved, self._environ)
+        missing = find_missing(resolved, path_variable)
+        if missing:
+            verb = "is" if len(missing) == 1 else "are"
+            raise ProjectUnusableError(Problem.SKIP_IF_MISSING, f"{', '.join(missing)} {verb} not installed here")
+        command = self._find_command(project) if self._find_command is not None else None
+        if command is None:
+            file = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
+            command = find_runner_command(file)
+        variables = {**passed_variables(resolved, self._environ), **project.set_env}
+        return _Order(resolved, command, self._redactor(variables, resolved.pass_files))
+
+    def _redactor(self, variables: Mapping[str, str], files: Iterable[Path]) -> Redactor:
+        literals = [*secret_literals(variables)]
+        for file in files:
+            with file.open("rb") as stream:
+                literals += literals_in_file(stream.read(_CREDENTIALS_BYTES).decode("utf-8", "replace"))
+        return Redactor(literals=tuple(literals), extra=self._redactors)
+
+    def _run(self, order: _Order) -> PipelineOutcome:
+        place = self._machine.choose_place(order.project.project_dir)
+        overlay = self._machine.uses_overlay(place, order.project.project_dir)
+        outcome = self._run_in_view(order, place, overlay=overlay)
+        if not overlay or self._machine.view != "auto" or outcome.problem is not Problem.SANDBOX_UNAVAILABLE:
+            return outcome
+        # The probe's overlay worked and this folder's does not: its file system cannot be a lower layer.
+        again = self._run_in_view(order, place, overlay=False)
+        return replace(again, warnings=(*again.warnings, f"ran in a copy, since an overlay failed: {outcome.message}"))
+
+    def _run_in_view(self, order: _Order, place: Place, *, overlay: bool) -> PipelineOutcome:
+        with self._prepared(order, place, overlay=overlay) as (prepared, before):
+            self._steps_file = prepared.steps_file
+            try:
+                executed = execute(prepared, order.command.argv, self._supervisor)
+            finally:
+                self._steps_file = None
+            keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name))
+            argv = tuple(argument.replace("{path}", prepared.path_inside()) for argument in order.command.argv)
+            outcome = build_outcome(prepared, executed, argv, self._choose_readers(order), keeping)
+            return self._keep(prepared, self._prove_untouched(order, outcome, before))
+
+    @contextmanager
+    def _prepared(
+        self, order: _Order, place: Place, *, overlay: bool | None = None
+    ) -> Iterator[tuple[Prepared, Fingerprint]]:
+        project = order.project
+        if overlay is None:
+            overlay = self._machine.uses_overlay(place, project.project_dir)
+        folder = place.scratch.new_folder()
+        try:
+            before = self._look_before(project.project_dir)
+            yield (
+                prepare(
+                    project,
+                    order.command,
+                    folder=folder,
+                    seal=place.probe.seal,
+                    overlay=overlay,
+                    fingerprint=before,
+                    masked_roots=(*self._roots, project.project_dir),
+                    environ=self._environ,
+                ),
+                before,
+            )
+        finally:
+            remove_tree(folder)
+
+    def _look_before(self, project_dir: Path) -> Fingerprint:
+        if self._last_look is not None and self._last_look[0] == project_dir:
+            return self._last_look[1]
+        return take_fingerprint(str(project_dir))
+
+    def _prove_untouched(self, order: _Order, outcome: PipelineOutcome, before: Fingerprint) -> PipelineOutcome:
+        project = order.project
+        after = take_fingerprint(str(project.project_dir))
+        self._last_look = (project.project_dir, after)
+        writable = [mount.path for mount in project.mounts if mount.mode == "write"]
+        changed = tuple(
+            path
+            for path in find_differences(before, after)
+            if not any((project.project_dir / path).is_relative_to(mount) for mount in writable)
+        )
+        if not changed:
+            return outcome
+        return replace(outcome, changed_underneath=changed, problem=outcome.problem or Problem.PROJECT_CHANGED)
+
+    def _choose_readers(self, order: _Order) -> tuple[StepReader, ...]:
+        wanted = order.project.config.steps
+        names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else wanted
+        return tuple(self._readers[name] for name in dict.fromkeys(names) if name in self._readers)
+
+    def _next_log_file(self, name: str) -> Path | None:
+        if self._log_folder is None:
+            return None
+        file, attempt = self._log_folder / f"{name}.log", 2
+        while file.exists():
+            file, attempt = self._log_folder / f"{name}.{attempt}.log", attempt + 1
+        return file
+
+    def _keep(self, prepared: Prepared, outcome: PipelineOutcome) -> PipelineOutcome:
+        config = prepared.project.config
+        if self._keep_if is None or not self._keep_if(config, outcome):
+            return outcome
+        folder = self.workspace_root / _OWN_FOLDER / "kept" / config.name
+        try:
+            remove_tree(folder)
+            folder.mkdir(parents=True)
+            prepared.view.write_kept(folder)
+        except OSError as error:
+            return replace(outcome, warnings=(*outcome.warnings, f"its view could not be kept in {folder}: {error}"))
+        return replace(outcome, kept_view=str(folder))
+
+
+def _explain_os_error(error: OSError) -> tuple[Problem, str]:
+    where = f": {error.filename}" if error.filename else ""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return Problem.SCRATCH_FULL, f"no space left for scratch{where}; free some, or set TMPDIR to a larger disk"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return Problem.PERMISSION_DENIED, f"permission denied{where}; the gate must be able to read the whole project"
+    return Problem.HARNESS, f"{error.strerror or error}{where}"

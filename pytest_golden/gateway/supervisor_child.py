@@ -1,0 +1,374 @@
+"""Runs pipelines one after another and leaves no process behind; a bare script, started once a session.
+
+It runs as its own process (`python -I -S supervisor_child.py`, standard library only) so that pipelines die with the
+gate whatever happens to the gate: when its socket closes, everything it started is killed. On Linux it is the subreaper
+of all it starts, so that double-forked daemons with a session of their own are still its descendants.
+
+Standard input is a socket. Each line that comes in is a JSON object: `{"op": "run", ...}` with the fields of
+`process.Launch`, or `{"op": "interrupt"}` while one runs. Each `run` is answered by one line with the fields of
+`process.Exit`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+POLL_SECONDS = 0.05
+SETTLE_SECONDS = 10.0
+SEAL_SETTLE_SECONDS = 0.02
+HAS_PROC = os.path.isdir("/proc/self/task")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def become_subreaper() -> None:
+    """Make orphaned descendants our children instead of init's."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def parents() -> dict[int, int]:
+    """Give the parent of each process that can be seen."""
+    if not HAS_PROC:
+        table = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
+        return {int(pid): int(parent) for pid, parent in (line.split() for line in table.splitlines())}
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            fields = stat_fields(int(name))
+            if fields:
+                found[int(name)] = int(fields[1])
+    return found
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """Give the fields of /proc/PID/stat after the command's name: state, ppid, ...; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def descendants(root: int) -> list[int]:
+    """List all descendants of a process, parents before children."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def send(pids: list[int], number: int) -> None:
+    """Send a signal to each of them that is still there."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            continue
+
+
+def proportional_bytes(pid: int) -> int:
+    """Give a process's proportional share of resident memory, which counts shared pages once over all sharers."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        return 0
+    return 0
+
+
+def resident_bytes(pid: int) -> int:
+    """Give a process's resident memory with all that it shares."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def exceeds_memory(pids: list[int], limit_bytes: int) -> bool:
+    """Tell whether the processes together hold more than the limit; the exact sum is only taken when it could be."""
+    if sum(map(resident_bytes, pids)) <= limit_bytes:
+        return False
+    return sum(map(proportional_bytes, pids)) > limit_bytes
+
+
+def cpu_ticks(pid: int) -> int:
+    """Give the CPU time of a process and of the children it has waited for."""
+    fields = stat_fields(pid)
+    return sum(int(field) for field in fields[11:15]) if fields else 0
+
+
+def living_cpu_seconds(pids: list[int]) -> float:
+    """Give the CPU time of processes that have not been waited for."""
+    return sum(map(cpu_ticks, pids)) / TICKS_PER_SECOND
+
+
+class Run:
+    """One execution, from its launch to the last of its processes."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.ending = ""
+        self.status: int | None = None
+        self.cpu_seconds = 0.0
+        self.killed_cpu_seconds = 0.0
+        self.peak_bytes = 0
+        self.ladder: list[tuple[float, int]] = []
+        self.status_pipe = -1
+        self.started = time.monotonic()
+        self.process = self.launch()
+        self.deadline = self.started + request["timeout_seconds"] if request["timeout_seconds"] else None
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the command with output to new files that only we may read."""
+        request = self.request
+        argv, keep = list(request["argv"]), []
+        if request["sealed"]:
+            self.status_pipe, write_end = os.pipe()
+            os.set_inheritable(write_end, True)
+            argv[1:1] = ["--json-status-fd", str(write_end)]
+            keep = [write_end]
+        out, err = (
+            os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for name in ("stdout", "stderr")
+        )
+        try:
+            return subprocess.Popen(
+                argv,
+                cwd=request["cwd"],
+                env=request["environment"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                pass_fds=keep,
+                start_new_session=True,
+            )
+        finally:
+            for number in (out, err, *keep):
+                os.close(number)
+
+    def reap(self) -> None:
+        """Take the status of all that have ended; each one's CPU time holds that of the children it waited for."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self.cpu_seconds += usage.ru_utime + usage.ru_stime
+            self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * (1024 if sys.platform == "linux" else 1))
+            if pid == self.process.pid:
+                self.status = status
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+
+    def inner(self) -> list[int]:
+        """List the pipeline's own processes: in a seal, not the two of the sandbox around them."""
+        tree = descendants(self.process.pid)
+        return tree[1:] if self.request["sealed"] else [self.process.pid, *tree]
+
+    def stop(self, ending: str) -> None:
+        """Begin the ladder of interrupt, terminate and kill; a second call changes nothing."""
+        if self.ending:
+            return
+        self.ending = ending
+        now = time.monotonic()
+        interrupt, terminate = self.request["interrupt_grace_seconds"], self.request["terminate_grace_seconds"]
+        self.ladder = [
+            (now, signal.SIGINT),
+            (now + interrupt, signal.SIGTERM),
+            (now + interrupt + terminate, signal.SIGKILL),
+        ]
+
+    def check(self) -> float | None:
+        """Apply what is due and give the seconds until the next look, None when only news can change anything."""
+        now = time.monotonic()
+        if not self.ending:
+            if self.deadline is not None and now >= self.deadline:
+                self.stop("timeout")
+            else:
+                self.check_limits()
+        while self.ladder and self.ladder[0][0] <= now:
+            _, number = self.ladder.pop(0)
+            if number == signal.SIGKILL:
+                self.measure([self.process.pid, *descendants(self.process.pid)])
+                kill_all()
+            else:
+                send(self.inner(), number)
+        return self.next_look(now)
+
+    def check_limits(self) -> None:
+        """Stop a tree that has used up its memory or CPU time."""
+        memory, cpu = self.request["memory_limit_bytes"], self.request["cpu_limit_seconds"]
+        if not HAS_PROC or (memory is None and cpu is None):
+            return
+        tree = [self.process.pid, *descendants(self.process.pid)]
+        if memory is not None and exceeds_memory(tree, memory):
+            self.ending = "memory_limit"
+            self.measure(tree)
+            kill_all()
+        elif cpu is not None and self.cpu_seconds + living_cpu_seconds(tree) > cpu:
+            self.stop("cpu_limit")
+
+    def measure(self, tree: list[int]) -> None:
+        """Note what a tree has used before it is killed: nobody waits for its members, so their usage would be lost."""
+        self.killed_cpu_seconds = living_cpu_seconds(tree)
+        self.peak_bytes = max(self.peak_bytes, sum(map(proportional_bytes, tree)))
+
+    def next_look(self, now: float) -> float | None:
+        """Give the seconds until something may be due."""
+        if self.ladder:
+            return max(0.0, self.ladder[0][0] - now)
+        if self.ending:
+            return POLL_SECONDS
+        waits = [] if self.deadline is None else [max(0.0, self.deadline - now)]
+        if HAS_PROC and (self.request["memory_limit_bytes"], self.request["cpu_limit_seconds"]) != (None, None):
+            waits.append(POLL_SECONDS)
+        return min(waits, default=None)
+
+    def finish(self) -> dict[str, Any]:
+        """End whatever is left of it and give the facts."""
+        duration = time.monotonic() - self.started
+        left = self.end_leftovers()
+        code = self.process.returncode
+        started = True
+        if self.status_pipe >= 0:
+            with os.fdopen(self.status_pipe, "rb") as pipe:
+                started = b'"exit-code"' in pipe.read() or bool(self.ending)
+        return {
+            "ending": self.ending or ("not_started" if not started else "signalled" if code < 0 else "exited"),
+            "exit_code": code,
+            "duration_seconds": duration,
+            "cpu_seconds": max(self.cpu_seconds, self.killed_cpu_seconds),
+            "peak_memory_bytes": self.peak_bytes,
+            "left_behind": left,
+        }
+
+    def end_leftovers(self) -> int:
+        """Kill every process that is still there and give how many survived that."""
+        now = time.monotonic()
+        # The kernel ends a sealed tree by itself as the sandbox exits; looking through /proc at once would cost more.
+        patience, limit = now + (SEAL_SETTLE_SECONDS if self.request["sealed"] else 0), now + SETTLE_SECONDS
+        while has_children(self):
+            now = time.monotonic()
+            if now > limit:
+                return len(descendants(os.getpid()))
+            if now > patience:
+                kill_all()
+            time.sleep(0.0002)
+        return 0
+
+
+def has_children(run: Run) -> bool:
+    """Reap what has ended and tell whether anything is left."""
+    run.reap()
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def kill_all() -> None:
+    """Kill all that we started: stopped first, so that one that forks without end cannot outrun us."""
+    tree = descendants(os.getpid())
+    send(tree, signal.SIGSTOP)
+    send(tree, signal.SIGKILL)
+
+
+def serve(control: socket.socket) -> None:
+    """Answer requests until the other end closes, then kill what is running."""
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    os.set_blocking(wake_read, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    selector.register(wake_read, selectors.EVENT_READ)
+    buffer = b""
+    run: Run | None = None
+    while True:
+        for key, _ in selector.select(run.check() if run else None):
+            if key.fileobj is control:
+                received = control.recv(1 << 16)
+                if not received:
+                    return
+                buffer += received
+            else:
+                os.read(wake_read, 4096)
+        *lines, buffer = buffer.split(b"\n")
+        for line in lines:
+            run = accept(json.loads(line), run, control)
+        if run is not None:
+            run.reap()
+            if run.status is not None:
+                reply(control, run.finish())
+                run = None
+
+
+def accept(request: dict[str, Any], run: Run | None, control: socket.socket) -> Run | None:
+    """Act on one line; gives the run that is then going on."""
+    if request["op"] == "interrupt":
+        if run is not None:
+            run.stop("interrupted")
+        return run
+    try:
+        return Run(request)
+    except (OSError, ValueError) as error:
+        reply(
+            control,
+            {"ending": "not_started", "exit_code": None, "message": str(error), "errno": getattr(error, "errno", None)},
+        )
+        return None
+
+
+def reply(control: socket.socket, answer: dict[str, Any]) -> None:
+    """Send one answer line."""
+    control.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def main() -> None:
+    """Serve until the gate closes its end, by whatever cause, and leave nothing running."""
+    become_subreaper()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A handler, not SIG_IGN: what is ignored stays ignored in the pipelines that we start.
+        signal.signal(number, lambda *_: None)
+    control = socket.socket(fileno=0)
+    try:
+        serve(control)
+    except OSError:
+        pass
+    finally:
+        limit = time.monotonic() + SETTLE_SECONDS
+        while descendants(os.getpid()) and time.monotonic() < limit:
+            kill_all()
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                break
+            time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    main()

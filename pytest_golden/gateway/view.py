@@ -1,0 +1,174 @@
+"""Copy-on-write views of a project's folder: an overlay by the kernel, or a private copy.
+
+A view tells the seal how it is mounted, gives what the pipeline left at a path, and takes the write set. It starts
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if sys.platform == "linux":
+    from fcntl import ioctl
+
+from pytest_golden.gateway.content import find_regular_file, lstat_or_none
+from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
+from pytest_golden.gateway.write_set import UpperLayer, is_opaque, is_whiteout, take_write_set
+
+if TYPE_CHECKING:
+    from pytest_golden.gateway.model import WriteSet
+
+_FICLONE = 0x40049409
+
+
+class View(Protocol):
+    """What the gateway needs of a view; `project_dir` is where the original lies, `seen_at` where the pipeline sees it."""
+
+    project_dir: Path
+    seen_at: str
+
+    def mount_arguments(self) -> list[str]:
+        """Give the sandbox's arguments that put the view in the original's place."""
+        ...
+
+    def find_file(self, relative: str) -> Path | None:
+        """Give a host path with the content that the pipeline saw last, None when there is no regular file."""
+        ...
+
+    def take_write_set(self) -> WriteSet:
+        """Compare what the pipeline left with the original."""
+        ...
+
+    def write_kept(self, folder: Path) -> None:
+        """Copy what a person wants to look at later into a folder."""
+        ...
+
+
+class OverlayView:
+    """The original below, an empty upper layer above; writing costs what is written and nothing else."""
+
+    def __init__(self, project_dir: Path, folder: Path) -> None:
+        self.project_dir = project_dir
+        self.seen_at = str(project_dir)
+        self.upper, self.work = folder / "upper", folder / "work"
+        self.upper.mkdir()
+        self.work.mkdir()
+        os.chmod(self.upper, stat.S_IMODE(os.stat(project_dir).st_mode) | stat.S_IRWXU)
+
+    def mount_arguments(self) -> list[str]:
+        """Mount the overlay over the original."""
+        return ["--overlay-src", self.seen_at, "--overlay", str(self.upper), str(self.work), self.seen_at]
+
+    def find_file(self, relative: str) -> Path | None:
+        """Look in the upper layer first, and below only where nothing above hides it."""
+        above = find_regular_file(str(self.upper), relative)
+        if above is not None:
+            return Path(above)
+        if self._is_hidden(relative):
+            return None
+        below = find_regular_file(str(self.project_dir), relative)
+        return None if below is None else Path(below)
+
+    def _is_hidden(self, relative: str) -> bool:
+        path = str(self.upper)
+        for part in relative.split("/"):
+            path = os.path.join(path, part)
+            found = lstat_or_none(path)
+            if found is None:
+                return False
+            if is_whiteout(found) or not stat.S_ISDIR(found.st_mode) or is_opaque(path):
+                return True
+        return True
+
+    def take_write_set(self) -> WriteSet:
+        """Read the upper layer: what was written is exactly what is in it."""
+        layer = UpperLayer(str(self.project_dir), str(self.upper))
+        return take_write_set(str(self.project_dir), str(self.upper), layer.written, layer.removed)
+
+    def write_kept(self, folder: Path) -> None:
+        """Keep the files that the pipeline wrote."""
+        _copy_written(self.take_write_set(), self.upper, folder)
+
+
+class CopyView:
+    """A private copy of the original, made by the file system's own cloning where it has that."""
+
+    def __init__(self, project_dir: Path, folder: Path, fingerprint: Fingerprint, *, sealed: bool) -> None:
+        self.project_dir = project_dir
+        self.copy = folder / "view"
+        self.seen_at = str(project_dir if sealed else self.copy)
+        copy_tree(project_dir, self.copy, fingerprint)
+        self._before = take_fingerprint(str(self.copy))
+
+    def mount_arguments(self) -> list[str]:
+        """Mount the copy over the original."""
+        return ["--bind", str(self.copy), str(self.project_dir)]
+
+    def find_file(self, relative: str) -> Path | None:
+        """Look in the copy."""
+        found = find_regular_file(str(self.copy), relative)
+        return None if found is None else Path(found)
+
+    def take_write_set(self) -> WriteSet:
+        """Compare the copy's files with what they were when it was made."""
+        after = take_fingerprint(str(self.copy))
+        differing = tuple(find_differences(self._before, after))
+        written = [path for path in differing if path in after.marks]
+        removed = [path for path in differing if path not in after.marks]
+        return take_write_set(str(self.project_dir), str(self.copy), written, removed)
+
+    def write_kept(self, folder: Path) -> None:
+        """Keep the files that the pipeline wrote."""
+        _copy_written(self.take_write_set(), self.copy, folder)
+
+
+def copy_tree(source: Path, target: Path, fingerprint: Fingerprint) -> None:
+    """Copy what a fingerprint of the source names: files with mode and times, symlinks as they are, no special files."""
+    target.mkdir(mode=0o700)
+    folders: list[tuple[str, int]] = []
+    for relative, mark in fingerprint.marks.items():
+        origin, copy = os.path.join(source, relative), os.path.join(target, relative)
+        mode = mark[1] if len(mark) == 2 else mark[2] if len(mark) > 2 else 0
+        if stat.S_ISDIR(mode):
+            os.mkdir(copy, 0o700)
+            folders.append((copy, mode))
+        elif stat.S_ISLNK(mode):
+            os.symlink(os.readlink(origin), copy)
+        elif stat.S_ISREG(mode):
+            copy_file(origin, copy)
+    for folder, mode in reversed(folders):
+        os.chmod(folder, stat.S_IMODE(mode))
+    os.chmod(target, stat.S_IMODE(os.stat(source).st_mode) | stat.S_IRWXU)
+
+
+def copy_file(origin: str, copy: str) -> None:
+    """Copy one file with mode and times, sharing its blocks where the file system can."""
+    if not _clone(origin, copy):
+        shutil.copyfile(origin, copy, follow_symlinks=False)
+    shutil.copystat(origin, copy, follow_symlinks=False)
+
+
+def _clone(origin: str, copy: str) -> bool:
+    if sys.platform != "linux":
+        return False
+    with open(origin, "rb") as source, open(copy, "wb") as target, suppress(OSError):
+        ioctl(target.fileno(), _FICLONE, source.fileno())
+        return True
+    return False
+
+
+def _copy_written(write_set: WriteSet, source: Path, folder: Path) -> None:
+    for relative in write_set.files:
+        copy = folder / relative
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        origin = source / relative
+        if origin.is_symlink():
+            copy.symlink_to(os.readlink(origin))
+        else:
+            copy_file(str(origin), str(copy))
