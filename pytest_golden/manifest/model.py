@@ -3,39 +3,191 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
-from datetime import date  # noqa: TC003 - pydantic resolves it at run time
-from enum import StrEnum
-from typing import Any, Literal
+from dataclasses import dataclass as plain_dataclass
+from datetime import date
+from functools import cache
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, TypeAdapter, ValidationInfo, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-_FROZEN = ConfigDict(extra="forbid", strict=False)
+from pytest_golden.manifest.expected import ExpectedKind, ExpectedOutcome
+from pytest_golden.manifest.findings import WrongValueError
+from pytest_golden.manifest.keys import MOUNT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
+from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM
+from pytest_golden.manifest.rules import find_conflicts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "ExpectedKind",
+    "ExpectedOutcome",
+    "GoldenProjectConfig",
+    "Manifest",
+    "Mount",
+    "Quarantine",
+    "RetiredProject",
+    "is_absolute_path",
+    "slug",
+    "stem_name",
+]
+
+# A value may be a secret (`set_env`), so that pydantic must not print it.
+_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class ExpectedKind(StrEnum):
-    """The three ways in which a golden project may be expected to end."""
+@dataclass(frozen=True, config=_STRICT)
+class Mount:
+    """A folder or file outside project_dir that the pipeline needs, and what it may do there."""
 
-    SUCCESS = "success"
-    SPECIFIC_ERROR = "specific_error"
-    EXIT_CODE = "exit_code"
+    path: str
+    mode: Literal["read", "copy", "write"] = "read"
 
-
-@dataclass(frozen=True)
-class ExpectedOutcome:
-    """`success`, `specific_error:<regular expression>` or `exit_code:<n>`, taken apart."""
-
-    kind: ExpectedKind
-    pattern: str | None = None
-    exit_code: int | None = None
-
+    @field_validator("*", mode="before")
     @classmethod
-    def parse(cls, text: str) -> ExpectedOutcome:
-        """Take the manifest's text apart.
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        return MOUNT_KEYS.keys[str(info.field_name)].check(value)
 
-        Raises:
-            ValueError: the text is none of the three forms, the pattern is empty or no regular expression, or the
-                exit code is not a whole number from 0 to 255.
-        """
-        raise NotImplementedError
+
+@dataclass(frozen=True, config=_STRICT)
+class Quarantine:
+    """Until that day, the day itself included, the result is reported and does not fail the gate."""
+
+    until: date
+    reason: str
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        return QUARANTINE_KEYS.keys[str(info.field_name)].check(value)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RetiredProject:
+    """A golden project that was taken out on purpose."""
+
+    name: str
+    reason: str
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        return RETIRED_KEYS.keys[str(info.field_name)].check(value)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class GoldenProjectConfig:
+    """One golden project: the manifest's keys under their own names, described in `keys.py`.
+
+    `path` and the other paths are kept as declared, relative to the workspace root or absolute (`is_absolute_path`).
+    `timeout` and `cpu_limit` are seconds, `memory_limit` is bytes; all take the manifest's texts as well.
+    `steps` is the text `auto` or the names of step readers.
+    """
+
+    name: str
+    path: str
+    description: str | None = None
+    expected_outcome: str = "success"
+    _: KW_ONLY
+    title: str | None = None
+    runner: str = "auto"
+    args: tuple[str, ...] = ()
+    command: tuple[str, ...] | None = None
+    project_dir: str | None = None
+    timeout: float = 600.0
+    memory_limit: int | None = None
+    network: bool = True
+    venv: str | None = None
+    set_env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    pass_env: tuple[str, ...] = ()
+    pass_files: tuple[str, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    before: tuple[tuple[str, ...], ...] = ()
+    after: tuple[tuple[str, ...], ...] = ()
+    needs: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    quarantine: Quarantine | None = None
+    tags: tuple[str, ...] = ()
+    retries: int = 0
+    independent: bool = False
+    steps: str | tuple[str, ...] = "auto"
+    skip_if_missing: tuple[str, ...] = ()
+    cpu_limit: float | None = None
+    unexpected_files: Literal["allow", "warn", "fail"] = "allow"
+    writes: tuple[str, ...] = ()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        return PROJECT_KEYS.keys[str(info.field_name)].check(value)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> GoldenProjectConfig:
+        findings = find_conflicts(vars(self))
+        if findings:
+            raise WrongValueError(findings)
+        return self
+
+    @property
+    def display_title(self) -> str:
+        """The title for people, the name where none is declared."""
+        return self.title or self.name
+
+    @property
+    def expected(self) -> ExpectedOutcome:
+        """The expected outcome, taken apart."""
+        return ExpectedOutcome.parse(self.expected_outcome)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON-safe values; `GoldenProjectConfig(**values)` is equal to this one."""
+        values: dict[str, Any] = _adapter().dump_python(self, mode="json")
+        return values
+
+
+@plain_dataclass(frozen=True, slots=True)
+class Manifest:
+    """All golden projects in the order of their declaration.
+
+    `workspace_root` is absolute and need not exist. `path` is the file, None for an inline form or a text from
+    elsewhere. `lines` gives the line in which each project's declaration begins, counted from 1.
+    """
+
+    projects: tuple[GoldenProjectConfig, ...]
+    workspace_root: Path
+    require_golden_projects: bool = False
+    retired: tuple[RetiredProject, ...] = ()
+    setup: tuple[str, ...] | None = None
+    path: Path | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def find_project(self, name: str) -> GoldenProjectConfig | None:
+        """Find a project by its name."""
+        return next((project for project in self.projects if project.name == name), None)
+
+
+def is_absolute_path(text: str) -> bool:
+    """Tell whether a declared path is absolute; one with a drive letter is, also where there are no drives."""
+    return PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
+
+
+def slug(text: str) -> str:
+    """Make a name of any text; empty when no letter or digit is left."""
+    plain = unicodedata.normalize("NFKD", text)
+    plain = "".join(character for character in plain if not unicodedata.combining(character))
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", plain).strip("_.-")[:LONGEST_NAME]
+
+
+def stem_name(path: str) -> str:
+    """Give the name that a project has by its path: the stem, as a slug where it is no name."""
+    stem = PureWindowsPath(path).stem
+    return stem[:LONGEST_NAME] if re.fullmatch(NAME_FORM, stem) else slug(stem)
+
+
+@cache
+def _adapter() -> TypeAdapter[GoldenProjectConfig]:
+    return TypeAdapter(GoldenProjectConfig)

@@ -1,0 +1,194 @@
+"""Every key of the manifest once: its kind and the words that editors and the documentation show for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.manifest.kinds import (
+    ARGUMENT,
+    COMMAND,
+    COUNT,
+    DAY,
+    DURATION,
+    ENVIRONMENT,
+    FLAG,
+    NAME,
+    OUTCOME,
+    SIZE,
+    STEPS,
+    TEXT,
+    VARIABLE,
+    VERSION,
+    Kind,
+    list_of,
+    one_of,
+)
+from pytest_golden.manifest.records import Key, Table, record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NOT_YET = "the key {} is not available in this version; remove it until you upgrade pytest-golden-projects"
+_UNAVAILABLE = {name: _NOT_YET.format(name) for name in ("outputs", "max_slowdown")}
+
+MOUNT_KEYS = Table.of(
+    (
+        Key(
+            "path",
+            TEXT,
+            "A folder or file outside project_dir; relative to workspace_root, absolute, or with ~.",
+            required=True,
+        ),
+        Key(
+            "mode",
+            one_of("read", "copy", "write"),
+            "read, copy (copy-on-write: changes are thrown away) or write (really written: weakens the floor).",
+        ),
+    )
+)
+
+QUARANTINE_KEYS = Table.of(
+    (
+        Key(
+            "until", DAY, "The last day of the quarantine; afterwards the project fails the gate again.", required=True
+        ),
+        Key("reason", TEXT, "Why its result does not count until then.", required=True),
+    )
+)
+
+RETIRED_KEYS = Table.of(
+    (
+        Key("name", NAME, "The name of a golden project that is no longer declared.", required=True),
+        Key("reason", TEXT, "Why it is gone.", required=True),
+    )
+)
+
+PROJECT_KEYS = Table.of(
+    (
+        Key("name", NAME, "Unique; letters, digits, _ . and -. Default: the path's stem."),
+        Key("path", TEXT, "The pipeline: absolute (also D:/...) or relative to workspace_root.", required=True),
+        Key("description", ARGUMENT, "What it does and why it must never break.", nullable=True),
+        Key(
+            "expected_outcome",
+            OUTCOME,
+            'How it must end: success, "specific_error:<regular expression>" or "exit_code:<n>".',
+        ),
+        Key("title", TEXT, "Free text for people. Default: the name.", nullable=True),
+        Key("runner", NAME, "auto, odibi, dbt, python, shell, notebook, command, or the name of a plugged-in runner."),
+        Key("args", list_of(ARGUMENT), "Arguments added to the runner's command."),
+        Key(
+            "command",
+            COMMAND,
+            "Instead of the runner's command: a list, or a text split as a shell would, without a shell. "
+            "{path} stands for the pipeline. A named runner still reads the steps and judges as it does.",
+            nullable=True,
+        ),
+        Key(
+            "project_dir",
+            TEXT,
+            "The folder that the pipeline sees copy-on-write and works in. Default: the folder of path.",
+            nullable=True,
+        ),
+        Key("timeout", DURATION, "After this time the pipeline is ended: seconds, or 500ms, 90s, 10m, 2h."),
+        Key(
+            "memory_limit",
+            SIZE,
+            "Resident memory of the whole process tree: bytes, or 500MB, 2GiB. null: none.",
+            nullable=True,
+        ),
+        Key("network", FLAG, "false cuts the network off, except loopback inside the view."),
+        Key(
+            "venv",
+            TEXT,
+            "A virtual environment of its own, first on PATH. Default: the environment of the gate.",
+            nullable=True,
+        ),
+        Key("set_env", ENVIRONMENT, "Environment variables with their values. Numbers are taken as they are written."),
+        Key("pass_env", list_of(VARIABLE), "Names of environment variables that are passed on."),
+        Key("pass_files", list_of(TEXT), "Files shown read-only in the view's HOME; the values in them are redacted."),
+        Key("mounts", list_of(record_of(MOUNT_KEYS)), "Folders and files outside project_dir that the pipeline needs."),
+        Key(
+            "before", list_of(COMMAND), "Commands run in the same view before the pipeline; a failing one is an ERROR."
+        ),
+        Key("after", list_of(COMMAND), "Commands run in the same view after the pipeline; a failing one is an ERROR."),
+        Key("needs", list_of(NAME), "Projects declared earlier without whose pass this one is not run."),
+        Key(
+            "depends_on",
+            list_of(TEXT),
+            "Patterns of further files that the pipeline reads, for running only what changed.",
+        ),
+        Key(
+            "quarantine",
+            record_of(QUARANTINE_KEYS),
+            "It runs and is reported, and does not fail the gate until that day.",
+            nullable=True,
+        ),
+        Key(
+            "tags",
+            list_of(NAME, one_alone=True),
+            "pytest markers of this project, for -m. One may stand without a list.",
+        ),
+        Key("retries", COUNT, "How often a run that is not as expected is tried again. A pass after that is flaky."),
+        Key("independent", FLAG, "true: it may run beside other projects under pytest-xdist."),
+        Key(
+            "steps",
+            STEPS,
+            "Which step readers look at what the pipeline left behind: auto, a name, or a list of names.",
+        ),
+        Key("skip_if_missing", list_of(TEXT), "Programs or Python modules without which it is SKIPPED."),
+        Key(
+            "cpu_limit",
+            DURATION,
+            "CPU time of the whole process tree, written like timeout. null: none.",
+            nullable=True,
+        ),
+        Key(
+            "unexpected_files",
+            one_of("allow", "warn", "fail"),
+            "What to do about written files that no output and no pattern of writes names.",
+        ),
+        Key(
+            "writes", list_of(TEXT), "Patterns of the files that the pipeline is expected to write, below project_dir."
+        ),
+    ),
+    refusals=_UNAVAILABLE,
+)
+
+DEFAULT_KEYS = PROJECT_KEYS.without(
+    {name: f"{name} cannot have a default; write it in each project" for name in ("name", "path")}
+)
+
+
+def _unread(schema: Mapping[str, Any]) -> Kind:
+    """Make the kind of a block that is read part by part in `assembling.py`, so that one mistake hides no other."""
+    return Kind(lambda value: value, {"anyOf": [dict(schema), {"type": "null"}]})
+
+
+FILE_KEYS = Table.of(
+    (
+        Key("version", VERSION, "The version of this file's form: 1."),
+        Key("workspace_root", TEXT, "The folder that relative paths resolve against. Default: the manifest's folder."),
+        Key("require_golden_projects", FLAG, "true: a manifest without golden projects is an error."),
+        Key(
+            "defaults", _unread(record_of(DEFAULT_KEYS).schema), "Values for every project that does not say otherwise."
+        ),
+        Key(
+            "golden_projects",
+            _unread(list_of(record_of(PROJECT_KEYS)).schema),
+            "The pipelines that must always work, in the order in which they run.",
+        ),
+        Key(
+            "retired",
+            _unread(list_of(record_of(RETIRED_KEYS)).schema),
+            "Golden projects that were taken out on purpose, with the reason.",
+        ),
+        Key("setup", COMMAND, "A command that prepares an environment for golden verify.", nullable=True),
+    ),
+    refusals={
+        name: f"the key {name} belongs to a project, or below defaults; move it there"
+        for name in PROJECT_KEYS.keys
+        if name not in {"name", "path"}
+    }
+    | {name: f"the key {name} belongs to a project below golden_projects; move it there" for name in ("name", "path")}
+    | _UNAVAILABLE,
+)

@@ -1,0 +1,110 @@
+"""Rules between the keys of a project and between projects. Pure: it knows neither the file nor its lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.manifest.findings import Finding
+from pytest_golden.manifest.records import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# Guessing is slow among thousands of names, and after a few guesses the mistake is understood.
+_MOST_GUESSES = 20
+
+
+class Declared(NamedTuple):
+    """A project as the rules between projects see it. `name_key` is the key that its name comes from."""
+
+    name: str | None
+    name_key: str
+    line: int
+    fields: Mapping[str, Any]
+
+
+def find_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
+    """Find keys of one project that contradict each other."""
+    needs = fields.get("needs", ())
+    findings = []
+    if fields.get("independent") and needs:
+        message = "an independent project may run on another worker and can have no needs; remove one of the two"
+        findings.append(Finding(("needs",), message))
+    findings += [
+        Finding(("needs", index), "a project cannot need itself; remove it")
+        for index, need in enumerate(needs)
+        if need == fields.get("name")
+    ]
+    if fields.get("runner") == "command" and fields.get("command") is None:
+        findings.append(
+            Finding(("runner",), "the runner command runs what the key command says; write that key, or another runner")
+        )
+    return findings
+
+
+def find_doubled_names(projects: Sequence[Declared]) -> list[Finding]:
+    """Find names that an earlier project has already."""
+    lines: dict[str, int] = {}
+    findings = []
+    for index, project in enumerate(projects):
+        if project.name is None:
+            continue
+        if project.name in lines:
+            line = lines[project.name]
+            message = f"the name {project.name!r} is already taken in line {line}; give each project a name of its own"
+            findings.append(Finding((index, project.name_key), message))
+        lines.setdefault(project.name, project.line)
+    return findings
+
+
+def find_wrong_needs(projects: Sequence[Declared]) -> list[Finding]:
+    """Find needs that name no project, a later one, or one that may run elsewhere at the same time."""
+    positions: dict[str, int] = {}
+    for index, project in enumerate(projects):
+        if project.name is not None:
+            positions.setdefault(project.name, index)
+    explain = _explainer(projects, positions)
+    return [
+        Finding((index, "needs", place), message)
+        for index, project in enumerate(projects)
+        for place, need in enumerate(project.fields.get("needs", ()))
+        if (message := explain(index, need)) is not None
+    ]
+
+
+def _explainer(projects: Sequence[Declared], positions: Mapping[str, int]) -> Callable[[int, str], str | None]:
+    guesses = 0
+
+    def explain(index: int, need: str) -> str | None:
+        nonlocal guesses
+        position = positions.get(need)
+        if position is None:
+            guesses += 1
+            near = suggest(need, positions) if guesses <= _MOST_GUESSES else None
+            return f"no golden project is called {need!r}; " + (
+                f"did you mean {near!r}?" if near else "declare it earlier in this file"
+            )
+        if position > index:
+            return f"{need!r} is declared later, in line {projects[position].line}; declare this one after it, since projects run in order"
+        if position < index and projects[position].fields.get("independent"):
+            return f"{need!r} is independent and may run on another worker; remove independent there, or this need"
+        return None
+
+    return explain
+
+
+def find_retired_and_declared(retired: Sequence[str | None], projects: Sequence[Declared]) -> list[Finding]:
+    """Find retired names that are doubled or still declared."""
+    lines = {project.name: project.line for project in projects}
+    seen: set[str] = set()
+    findings = []
+    for index, name in enumerate(retired):
+        if name is None:
+            continue
+        if name in lines:
+            message = f"{name!r} is still declared in line {lines[name]}; retire it or keep it, not both"
+            findings.append(Finding((index, "name"), message))
+        if name in seen:
+            findings.append(Finding((index, "name"), f"{name!r} is already retired above; remove one of the two"))
+        seen.add(name)
+    return findings
