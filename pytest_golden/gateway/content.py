@@ -25,6 +25,18 @@ def lstat_or_none(path: str) -> os.stat_result | None:
         return None
 
 
+def lstat_below(root: str, relative: str) -> os.stat_result | None:
+    """Give what the file system says of a path below a folder, None when there is nothing or a symlink leads there."""
+    path = root
+    *folders, name = relative.split("/")
+    for folder in folders:
+        path = os.path.join(path, folder)
+        found = lstat_or_none(path)
+        if found is None or not stat.S_ISDIR(found.st_mode):
+            return None
+    return lstat_or_none(os.path.join(path, name))
+
+
 def is_content(found: os.stat_result | None) -> bool:
     """Tell whether it is a file or a symlink: the kinds that count in a write set."""
     return found is not None and (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode))
@@ -57,12 +69,19 @@ def describe_file(path: str, relative: str, found: os.stat_result, *, mode_only:
 
 
 def has_equal_content(left: str, left_found: os.stat_result, right: str, right_found: os.stat_result) -> bool:
-    """Tell whether two files, or two symlinks, hold the same bytes. Reads both at most once, in chunks."""
+    """Tell whether two files, or two symlinks, hold the same bytes. Reads both at most once, in chunks.
+
+    The left one is ours; the right one may be an original, which is not opened up to be read: then they differ.
+    """
     if stat.S_IFMT(left_found.st_mode) != stat.S_IFMT(right_found.st_mode) or left_found.st_size != right_found.st_size:
         return False
     if stat.S_ISLNK(left_found.st_mode):
         return os.readlink(left) == os.readlink(right)
-    with opened(left) as one, opened(right) as other:
+    try:
+        descriptor = os.open(right, _SAFE_FLAGS)
+    except PermissionError:
+        return False
+    with os.fdopen(descriptor, "rb") as other, opened(left) as one:
         while True:
             chunk = one.read(_CHUNK_BYTES)
             if chunk != other.read(_CHUNK_BYTES):

@@ -28,7 +28,8 @@ CACHE_FOLDERS = frozenset(
 )
 #: Folders that a pipeline may read and never write; too large to look at each time.
 WITHHELD_FOLDERS = frozenset({".git", ".nox", ".tox"})
-_VENV_MARK = "pyvenv.cfg"
+#: The file that makes a folder a virtual environment, which is withheld too.
+VENV_MARK = "pyvenv.cfg"
 
 Mark = tuple[int, ...]
 
@@ -62,7 +63,7 @@ def take_fingerprint(root: str) -> Fingerprint:
         except OSError as error:
             marks[f"{prefix}(unreadable)"] = (error.errno or 0,)
             continue
-        if prefix and any(entry.name == _VENV_MARK for entry in entries):
+        if prefix and any(entry.name == VENV_MARK for entry in entries):
             withheld.append(prefix.rstrip("/"))
             continue
         for entry in entries:

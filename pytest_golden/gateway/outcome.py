@@ -110,8 +110,8 @@ def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
     return replace(
         step,
         content=redactor.value(step.content),
-        error=None if step.error is None else redactor.text(step.error),
-        metadata=redactor.value(step.metadata),
+        metadata=redactor.value(dict(step.metadata)),
+        context=redactor.value(step.context),
     )
 
 
@@ -124,7 +124,8 @@ def _search(prepared: Prepared, executed: Executed, readings: Sequence[StepReadi
         return None
     folder = prepared.folder / "step-errors"
     folder.mkdir()
-    errors = write_texts(folder, (str(step.error) for reading in readings for step in reading.steps if step.error))
+    steps = (step for reading in readings for step in reading.steps)
+    errors = write_texts(folder, (str(step.metadata["error"]) for step in steps if step.metadata.get("error")))
     return search_files(expected.pattern, [executed.stderr, executed.stdout, *errors])
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GatewayError
@@ -83,6 +83,10 @@ def resolve_project(config: GoldenProjectConfig, workspace_root: Path) -> Resolv
 
 def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     """Follow links in the folders of a path but keep its last name, which programs like Python's venv go by."""
+    if sys.platform != "win32" and PureWindowsPath(text).drive and not text.startswith("/"):
+        raise ProjectUnusableError(
+            Problem.PATH_NOT_FOUND, f"{key} {text} is a Windows path, and this is {sys.platform}"
+        )
     given = workspace_root / Path(text).expanduser()
     try:
         path = Path(os.path.realpath(given.parent, strict=True)) / given.name if given.name else given

@@ -235,7 +235,9 @@ class ExecutionGateway:
                 self._steps_file = None
             keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name))
             argv = tuple(argument.replace("{path}", prepared.path_inside()) for argument in order.command.argv)
-            outcome = build_outcome(prepared, executed, argv, self._choose_readers(order), keeping)
+            readers, warnings = self._choose_readers(order)
+            outcome = build_outcome(prepared, executed, argv, readers, keeping)
+            outcome = replace(outcome, warnings=(*warnings, *outcome.warnings))
             return self._keep(prepared, self._prove_untouched(order, outcome, before))
 
     @contextmanager
@@ -283,10 +285,17 @@ class ExecutionGateway:
             return outcome
         return replace(outcome, changed_underneath=changed, problem=outcome.problem or Problem.PROJECT_CHANGED)
 
-    def _choose_readers(self, order: _Order) -> tuple[StepReader, ...]:
+    def _choose_readers(self, order: _Order) -> tuple[tuple[StepReader, ...], tuple[str, ...]]:
+        """Give the readers of a run, and a warning for each that is asked for and unknown."""
         wanted = order.project.config.steps
-        names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else wanted
-        return tuple(self._readers[name] for name in dict.fromkeys(names) if name in self._readers)
+        names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else tuple(wanted)
+        known = ", ".join(self._readers)
+        return (
+            tuple(self._readers[name] for name in dict.fromkeys(names) if name in self._readers),
+            tuple(
+                f"no step reader is called {name!r}; known are {known}" for name in names if name not in self._readers
+            ),
+        )
 
     def _next_log_file(self, name: str) -> Path | None:
         if self._log_folder is None:

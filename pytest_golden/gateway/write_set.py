@@ -10,8 +10,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.content import describe_file, has_equal_content, is_content, lstat_or_none
-from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS
+from pytest_golden.gateway.content import describe_file, has_equal_content, is_content, lstat_below, lstat_or_none
+from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS
 from pytest_golden.gateway.model import WriteSet, WrittenFile
 
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ def take_write_set(before_root: str, after_root: str, written: Iterable[str], re
     """
     created: list[str] = []
     changed: list[str] = []
+    gone = {path for path in removed if is_content(lstat_below(before_root, path))}
     files: dict[str, WrittenFile] = {}
     for relative in written:
         path, original = os.path.join(after_root, relative), os.path.join(before_root, relative)
-        found, before = lstat_or_none(path), lstat_or_none(original)
+        found, before = lstat_or_none(path), lstat_below(before_root, relative)
         if found is None or not is_content(found):
+            if is_content(before):
+                gone.add(relative)
             continue
         if before is None or not is_content(before):
             created.append(relative)
@@ -42,7 +45,6 @@ def take_write_set(before_root: str, after_root: str, written: Iterable[str], re
             continue
         changed.append(relative)
         files[relative] = describe_file(path, relative, found, mode_only=equal)
-    gone = [path for path in removed if is_content(lstat_or_none(os.path.join(before_root, path)))]
     return WriteSet(tuple(sorted(created)), tuple(sorted(changed)), tuple(sorted(gone)), dict(sorted(files.items())))
 
 
@@ -76,7 +78,10 @@ class UpperLayer:
         self._walk("")
 
     def _walk(self, prefix: str) -> None:
-        for name in self._list(prefix):
+        names = self._list(prefix)
+        if prefix and VENV_MARK in names:
+            return
+        for name in names:
             if name in _LEFT_OUT:
                 continue
             relative = prefix + name
@@ -87,7 +92,7 @@ class UpperLayer:
                 self._enter(relative)
             else:
                 self.written.append(relative)
-                if os.path.isdir(os.path.join(self.lower, relative)):
+                if self._was_folder(relative):
                     self._remove(relative)
 
     def _list(self, prefix: str) -> list[str]:
@@ -99,9 +104,9 @@ class UpperLayer:
             return os.listdir(folder)
 
     def _enter(self, relative: str) -> None:
-        if os.path.islink(os.path.join(self.lower, relative)) or os.path.isfile(os.path.join(self.lower, relative)):
+        if not self._was_folder(relative):
             self.removed.append(relative)
-        if is_opaque(os.path.join(self.upper, relative)):
+        elif is_opaque(os.path.join(self.upper, relative)):
             kept = set(self._names_above(relative + "/"))
             self.removed += [path for path in list_content(self.lower, relative + "/") if path not in kept]
         self._walk(relative + "/")
@@ -113,11 +118,14 @@ class UpperLayer:
                 yield path
 
     def _remove(self, relative: str) -> None:
-        below = os.path.join(self.lower, relative)
-        if os.path.isdir(below) and not os.path.islink(below):
+        if self._was_folder(relative):
             self.removed += list_content(self.lower, relative + "/")
         else:
             self.removed.append(relative)
+
+    def _was_folder(self, relative: str) -> bool:
+        before = lstat_below(self.lower, relative)
+        return before is not None and stat.S_ISDIR(before.st_mode)
 
 
 def is_whiteout(found: os.stat_result) -> bool:

@@ -1,0 +1,117 @@
+"""Finds programs on the PATH that a pipeline will have, and the Python behind a console script. Runs no pipeline."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.runners.model import RunnerError
+
+if TYPE_CHECKING:
+    from pytest_golden.gateway.runners.model import PipelineFile
+
+_SCRIPT_HEAD_BYTES = 4096
+_PROBE_SECONDS = 60
+# What installers write where `#!` cannot hold the path (too long, or with a space): the second line of a file that sh
+# and Python both understand. uv's relocatable form computes the folder and names only the file.
+_POLYGLOT_EXEC = re.compile(
+    r"""^'''exec'\s+(?P<folder>"\$\(dirname[^/]*/)?(?P<quote>["']?)(?P<python>[^"']+?)(?P=quote)\s+"\$0\""""
+)
+
+
+def read_shebang(script: Path) -> tuple[str, ...]:
+    """Give the words after `#!` in a script's first line; empty when it has none.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with script.open("rb") as stream:
+        head = stream.read(_SCRIPT_HEAD_BYTES)
+    if not head.startswith(b"#!"):
+        return ()
+    line = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").strip(" \t")
+    # As the kernel splits it, to which a carriage return is part of the word.
+    return tuple(re.split("[ \t]+", line, maxsplit=1))
+
+
+def find_tool_python(program: str, module: str, pipeline: PipelineFile) -> str:
+    """Find the interpreter that has a Python tool: the one behind `program` on PATH, else the pipeline's own.
+
+    Raises:
+        RunnerError: neither has it.
+    """
+    script = shutil.which(program, path=pipeline.path_variable)
+    python = find_script_python(Path(script), pipeline) if script else None
+    if python is not None:
+        return python
+    if not find_missing_modules(pipeline.python, (module,)):
+        return pipeline.python
+    where = f"`{program}` on PATH ({script}) names no Python that is there" if script else f"`{program}` is not on PATH"
+    message = (
+        f"{pipeline.config.name}: {where}, and {pipeline.python} has no module {module}: install {module}, "
+        "name the environment that has it by `venv:`, or give `command:`"
+    )
+    raise RunnerError(Problem.COMMAND_NOT_FOUND, message)
+
+
+def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
+    """Find the interpreter that a console script is started with, or None when it is not a Python script."""
+    if script.suffix.lower() == ".exe":
+        return _existing(script.with_name("python.exe"))
+    try:
+        words = read_shebang(script)
+    except OSError:
+        return None
+    if not words:
+        return None
+    named = Path(words[0])
+    if named.name == "env" and len(words) > 1:
+        return _env_python(words[1], pipeline.path_variable)
+    if named.name == "sh":
+        return _polyglot_python(script)
+    return _existing(named) if _is_python(named.name) else None
+
+
+@lru_cache(maxsize=256)
+def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Ask an interpreter which of these top-level modules it cannot import; all of them when it does not start."""
+    question = "import importlib.util as u, sys; print(*['-'] + [m for m in sys.argv[1:] if not getattr(u.find_spec(m), 'loader', 0)])"
+    try:
+        answer = subprocess.run(
+            [python, "-c", question, *modules],
+            cwd=Path(python).parent,
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return modules
+    return tuple(answer.stdout.split()[1:])
+
+
+def _env_python(rest: str, path_variable: str) -> str | None:
+    word = rest.removeprefix("-S ").split()[0]
+    return shutil.which(word, path=path_variable) if _is_python(word) else None
+
+
+def _polyglot_python(script: Path) -> str | None:
+    head = script.read_bytes()[:_SCRIPT_HEAD_BYTES].decode("utf-8", "replace").splitlines()
+    match = _POLYGLOT_EXEC.match(head[1]) if len(head) > 1 else None
+    if match is None:
+        return None
+    python = Path(match["python"])
+    return _existing(script.resolve().parent / python.name if match["folder"] else python)
+
+
+def _is_python(name: str) -> bool:
+    return name.lower().startswith(("python", "pypy"))
+
+
+def _existing(python: Path) -> str | None:
+    return str(python) if python.is_file() else None

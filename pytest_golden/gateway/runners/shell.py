@@ -1,0 +1,58 @@
+"""The runner of shell scripts: by their own first line when they are executable, else by sh."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.runners.model import Runner, RunnerError
+from pytest_golden.gateway.runners.programs import read_shebang
+
+if TYPE_CHECKING:
+    from pytest_golden.gateway.runners.model import PipelineFile
+
+
+def _find_start(pipeline: PipelineFile) -> tuple[str, ...]:
+    try:
+        words = read_shebang(pipeline.file)
+    except OSError as error:
+        message = f"{pipeline.config.name}: {pipeline.file} cannot be read ({error.strerror}): make it readable"
+        raise RunnerError(Problem.PERMISSION_DENIED, message) from error
+    if words and os.access(pipeline.file, os.X_OK) and os.name == "posix":
+        _check_interpreter(words, pipeline)
+        return ()
+    shell = shutil.which("sh", path=pipeline.path_variable)
+    if shell is None:
+        message = f"{pipeline.config.name}: `sh` is not on PATH ({pipeline.path_variable}): install a shell, or give `command:`"
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, message)
+    return (shell,)
+
+
+def _check_interpreter(words: tuple[str, ...], pipeline: PipelineFile) -> None:
+    """Refuse a first line that the kernel would answer with a bare "No such file or directory"."""
+    line = f"{pipeline.config.name}: line 1 of {pipeline.file}"
+    if words[-1].endswith("\r"):
+        raise RunnerError(
+            Problem.COMMAND_NOT_FOUND, f"{line} ends as on Windows (CR LF): save the script with LF line ends"
+        )
+    if not Path(words[0]).is_file():
+        raise RunnerError(
+            Problem.COMMAND_NOT_FOUND, f"{line} names {words[0] or 'nothing'}, which is not there: correct it"
+        )
+    if Path(words[0]).name == "env" and len(words) > 1:
+        program = words[1].split()[0]
+        if not program.startswith("-") and shutil.which(program, path=pipeline.path_variable) is None:
+            message = f"{line} wants `{program}`, which is not on PATH ({pipeline.path_variable}): install it"
+            raise RunnerError(Problem.COMMAND_NOT_FOUND, message)
+
+
+SHELL = Runner(
+    name="shell",
+    recognises=lambda pipeline: pipeline.file.suffix.lower() == ".sh",
+    find_start=_find_start,
+    arguments=lambda _: ("{path}",),
+    environment=lambda _: {},
+)
