@@ -1,0 +1,37 @@
+"""Cutting of content that is too large to be kept with a step. Says how much is gone; never raises."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pytest_golden.trajectory.json_form import json_form
+
+MAX_CONTENT_BYTES = 1024 * 1024
+
+
+def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any, int]:
+    """Give the content and 0 when it fits, else its first bytes and how many are left out.
+
+    Sizes are those of UTF-8; other content than text and bytes is measured, and cut, as JSON text.
+    """
+    if isinstance(content, str):
+        return _cut_text(content, limit_bytes)
+    if isinstance(content, (bytes, bytearray)):
+        return bytes(content[:limit_bytes]), max(0, len(content) - limit_bytes)
+    if content is None or isinstance(content, (bool, int, float)):
+        return content, 0
+    text, left_out = _cut_text(json.dumps(json_form(content), ensure_ascii=False), limit_bytes)
+    return (text, left_out) if left_out else (content, 0)
+
+
+def _cut_text(text: str, limit_bytes: int) -> tuple[str, int]:
+    if len(text) * 4 <= limit_bytes:
+        return text, 0
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) <= limit_bytes:
+        return text, 0
+    end = limit_bytes
+    while encoded[end] & 0b1100_0000 == 0b1000_0000:  # not in the middle of a character
+        end -= 1
+    return encoded[:end].decode("utf-8", "surrogatepass"), len(encoded) - end

@@ -1,0 +1,196 @@
+"""Trajectories as JSON Lines: a header, steps, snapshots, and a completion at the end. Writing and reading stream.
+
+A torn file gives its whole records and an open trajectory. `record` says what a line is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import iso_utc
+from pytest_golden.errors import GoldenError
+from pytest_golden.trajectory.json_form import json_form
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.step import StateSnapshot, Step
+from pytest_golden.trajectory.vocabulary import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LOG = logging.getLogger(__name__)
+
+_HEADER, _STEP, _SNAPSHOT, _COMPLETION = "trajectory", "step", "snapshot", "completion"
+_HEADER_START = b'{"record": "trajectory"'
+
+
+def write_trajectory(path: str | os.PathLike[str], trajectory: Trajectory) -> None:
+    """Write a trajectory; the file is replaced at once, so that a reader never sees half of it."""
+    target = Path(path)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".trajectory-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
+            for record in _records_of(trajectory):
+                file.write(json.dumps(record, allow_nan=False) + "\n")
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_trajectory(path: str | os.PathLike[str]) -> Trajectory:
+    """Read a trajectory; records that are torn or do not fit are left out, and a warning is logged.
+
+    Raises:
+        OSError: the file cannot be read.
+        GoldenError: it is no trajectory, or a newer program wrote it.
+    """
+    reading = _Reading(Path(path))
+    for record in _read_records(Path(path)):
+        reading.add(record)
+    return reading.finish()
+
+
+def iter_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
+    """Give the steps one by one without holding the others; the file is opened at the first one.
+
+    Raises:
+        OSError: the file cannot be read.
+        GoldenError: it is no trajectory.
+    """
+    for record in _read_records(Path(path)):
+        if record is not None and record["record"] == _STEP:
+            step = _parse_step(record)
+            if step is not None:
+                yield step
+
+
+def _records_of(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
+    yield {
+        "record": _HEADER,
+        "schema_version": SCHEMA_VERSION,
+        "id": trajectory.id,
+        "started_at": iso_utc(trajectory.started_at),
+        "metadata": json_form(trajectory.metadata),
+        "filtered": trajectory.filtered,
+    }
+    for step in trajectory.steps:
+        yield {"record": _STEP, **step.to_dict()}
+    for snapshot in trajectory.state_snapshots:
+        yield {"record": _SNAPSHOT, **snapshot.to_dict()}
+    if trajectory.completed_at is not None:
+        yield {
+            "record": _COMPLETION,
+            "completed_at": iso_utc(trajectory.completed_at),
+            "duration_ms": trajectory.duration_ms,
+            "outcome": trajectory.outcome,
+            "error": trajectory.error,
+        }
+
+
+def _read_records(path: Path) -> Iterator[dict[str, Any] | None]:
+    """Give the lines' records, None for a line that is none; the first one is the header unless it is torn."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            record = _parse_record(line)
+            if number == 0 and not _is_header(record, line):
+                message = f"{path} is no trajectory: its first line must be a JSON object that starts {_HEADER_START.decode()}"
+                raise GoldenError(message)
+            yield record
+
+
+def _parse_record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("record"), str) else None
+
+
+def _is_header(record: Mapping[str, Any] | None, line: bytes) -> bool:
+    if record is None:
+        return _HEADER_START.startswith(line[: len(_HEADER_START)]) and not line.endswith(b"\n")
+    return bool(record["record"] == _HEADER)
+
+
+def _parse_step(record: Mapping[str, Any]) -> Step | None:
+    try:
+        return Step.from_dict(record)
+    except ValueError:
+        return None
+
+
+class _Reading:
+    """A trajectory on its way in, record by record."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._trajectory: Trajectory | None = None
+        self._header: Mapping[str, Any] = {}
+        self._completion: Mapping[str, Any] = {}
+        self._lost = 0
+
+    def add(self, record: Mapping[str, Any] | None) -> None:
+        kind = None if record is None else record["record"]
+        if record is None:
+            self._lost += 1
+        elif kind == _HEADER:
+            self._start(record)
+        elif kind == _COMPLETION:
+            self._completion = record
+        elif kind == _STEP:
+            self._keep(self._with_step(record))
+        elif kind == _SNAPSHOT:
+            self._keep(self._with_snapshot(record))
+
+    def finish(self) -> Trajectory:
+        if self._lost:
+            _LOG.warning(
+                "a trajectory file has torn or wrong lines", extra={"path": str(self._path), "lost": self._lost}
+            )
+        if self._trajectory is None:
+            return Trajectory.new()
+        try:
+            return self._completed(self._trajectory)
+        except ValueError as error:
+            raise GoldenError(f"{self._path}: {error}") from None
+
+    def _start(self, record: Mapping[str, Any]) -> None:
+        self._header = record
+        try:
+            self._trajectory = Trajectory.from_dict({**record, "steps": (), "state_snapshots": ()})
+        except ValueError as error:
+            raise GoldenError(f"{self._path}: {error}") from None
+
+    def _completed(self, trajectory: Trajectory) -> Trajectory:
+        parts = {**self._header, **self._completion}
+        return Trajectory.from_parts(parts, trajectory.steps, trajectory.state_snapshots)
+
+    def _keep(self, longer: Trajectory | None) -> None:
+        self._completion = {}
+        self._lost += longer is None
+        self._trajectory = longer or self._trajectory
+
+    def _with_step(self, record: Mapping[str, Any]) -> Trajectory | None:
+        """Add a step; one whose parent was lost stands at the top."""
+        step, trajectory = _parse_step(record), self._trajectory
+        if step is None or trajectory is None:
+            return None
+        if step.parent_step_id is not None and not trajectory.steps.has(step.parent_step_id):
+            step = replace(step, parent_step_id=None)
+        try:
+            return trajectory.with_step(step)
+        except ValueError:
+            return None
+
+    def _with_snapshot(self, record: Mapping[str, Any]) -> Trajectory | None:
+        try:
+            snapshot = StateSnapshot.from_dict(record)
+            return self._trajectory and self._trajectory.with_snapshot(snapshot)
+        except ValueError:
+            return None

@@ -1,0 +1,337 @@
+"""The trajectory: what happened inside one run, in order. An immutable value; no file is read here, see `jsonlines.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
+from pytest_golden.trajectory.filtering import describe_filter, follow_steps, keep_steps
+from pytest_golden.trajectory.freezing import FrozenDict, freeze_mapping
+from pytest_golden.trajectory.json_form import json_form
+from pytest_golden.trajectory.sequence import FrozenSequence
+from pytest_golden.trajectory.statistics import (
+    TrajectoryStatistics,
+    count_importances,
+    count_types,
+    measure_depth,
+    sum_durations,
+)
+from pytest_golden.trajectory.step import StateSnapshot, Step
+from pytest_golden.trajectory.vocabulary import (
+    SCHEMA_VERSION,
+    Importance,
+    Missing,
+    StepType,
+    TrajectoryOutcome,
+    check_duration,
+    check_text,
+    check_time,
+    check_word,
+    parse_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_MISSING = Missing.MISSING
+_ONE_MS = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Steps and state snapshots in order, and how they ended. Start with `Trajectory.new()`.
+
+    Every method that adds or changes gives a new value; adding costs the same however long the trajectory is.
+    `completed_at`, `duration_ms` and `outcome` are None while it is open.
+    """
+
+    id: str
+    steps: FrozenSequence[Step]
+    state_snapshots: FrozenSequence[StateSnapshot]
+    started_at: datetime
+    completed_at: datetime | None = None
+    duration_ms: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
+    outcome: TrajectoryOutcome | None = None
+    error: str | None = None
+    filtered: bool = False
+    _started_monotonic: float | None = field(default=None, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @classmethod
+    def new(
+        cls,
+        metadata: Mapping[str, Any] | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+        *,
+        started_at: datetime | None = None,
+    ) -> Trajectory:
+        """Start an open, empty trajectory, now or at the aware moment given."""
+        return cls(
+            id=new_id("traj") if id is None else check_text("id", id),
+            steps=FrozenSequence(),
+            state_snapshots=FrozenSequence(),
+            started_at=utc_now() if started_at is None else check_time("started_at", started_at),
+            metadata=freeze_mapping("metadata", metadata),
+            _started_monotonic=monotonic_seconds() if started_at is None else None,
+        )
+
+    @property
+    def is_completed(self) -> bool:
+        """Tell whether `complete` was called."""
+        return self.completed_at is not None
+
+    def add_step(
+        self,
+        type: StepType | str | Missing = _MISSING,  # noqa: A002 - the public name
+        content: Any = _MISSING,
+        *,
+        importance: Importance | str = Importance.MEDIUM,
+        metadata: Mapping[str, Any] | None = None,
+        context: Any = None,
+        duration_ms: float | None = None,
+        parent_step_id: str | None = None,
+        timestamp: datetime | None = None,
+    ) -> Trajectory:
+        """Give a trajectory with one more step, whose id is made here.
+
+        Raises:
+            ValueError: a field has a value that is not allowed, the parent does not exist, the time is before the last
+                step's, or the trajectory is completed.
+        """
+        step = Step(
+            id=new_id("step"),
+            type=check_word("type", type, StepType),
+            content=content,
+            timestamp=self._now_after(self.steps) if timestamp is None else timestamp,
+            duration_ms=duration_ms,
+            metadata=freeze_mapping("metadata", metadata),
+            context=context,
+            importance=check_word("importance", importance, Importance),
+            parent_step_id=parent_step_id,
+        )
+        return self.with_step(step)
+
+    def with_step(self, step: Step) -> Trajectory:
+        """Give a trajectory with this very step at the end; refuses as `add_step` does, and an id that is taken."""
+        self._refuse_when_completed("add a step")
+        return replace(self, steps=_with_step(self.steps, step))
+
+    def add_snapshot(
+        self,
+        state: Any = _MISSING,
+        *,
+        reason: str = "checkpoint",
+        step_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: datetime | None = None,
+    ) -> Trajectory:
+        """Give a trajectory with one more state snapshot, whose id is made here.
+
+        Raises:
+            ValueError: the state is missing or None, a field has a value that is not allowed, the step does not exist,
+                the time is before the last snapshot's, or the trajectory is completed.
+        """
+        snapshot = StateSnapshot(
+            id=new_id("snap"),
+            timestamp=self._now_after(self.state_snapshots) if timestamp is None else timestamp,
+            state=state,
+            reason=reason,
+            step_id=step_id,
+            metadata=freeze_mapping("metadata", metadata),
+        )
+        return self.with_snapshot(snapshot)
+
+    def with_snapshot(self, snapshot: StateSnapshot) -> Trajectory:
+        """Give a trajectory with this very snapshot at the end; refuses as `add_snapshot` does."""
+        self._refuse_when_completed("add a snapshot")
+        return replace(self, state_snapshots=_with_snapshot(self.state_snapshots, snapshot, self.steps))
+
+    def complete(
+        self,
+        outcome: TrajectoryOutcome | str = TrajectoryOutcome.SUCCESS,
+        error: str | BaseException | None = None,
+        completed_at: datetime | None = None,
+    ) -> Trajectory:
+        """Give the completed trajectory.
+
+        Without `completed_at` it ends now and the duration comes from the monotonic clock; a moment given is kept
+        exactly and the duration is its difference to the start.
+
+        Raises:
+            ValueError: already completed, unknown outcome, or a moment before the start or the last step.
+        """
+        self._refuse_when_completed("complete it")
+        moment, duration_ms = self._ending_now() if completed_at is None else self._ending_at(completed_at)
+        return replace(
+            self,
+            completed_at=moment,
+            duration_ms=duration_ms,
+            outcome=check_word("outcome", outcome, TrajectoryOutcome),
+            error=_error_text(error),
+        )
+
+    def reopen(self) -> Trajectory:
+        """Give the trajectory without its completion, so that it can go on; an open one as it is."""
+        return replace(self, completed_at=None, duration_ms=None, outcome=None, error=None)
+
+    def filter(
+        self,
+        min_importance: Importance | str = Importance.MEDIUM,
+        preserve_first_last: bool = True,
+        keep_snapshots: bool = True,
+    ) -> Trajectory:
+        """Give a trajectory of the steps at or above a level; children and snapshots of dropped steps are re-attached.
+
+        Raises:
+            ValueError: unknown importance.
+        """
+        level = check_word("min_importance", min_importance, Importance)
+        kept = keep_steps(self.steps, level, preserve_first_last=preserve_first_last)
+        snapshots = follow_steps(self.state_snapshots, self.steps, kept) if keep_snapshots else ()
+        settings = {
+            "min_importance": min_importance,
+            "preserve_first_last": preserve_first_last,
+            "keep_snapshots": keep_snapshots,
+        }
+        removed = len(self.steps) - len(kept), len(self.state_snapshots) - len(snapshots)
+        return replace(
+            self,
+            steps=FrozenSequence(kept),
+            state_snapshots=FrozenSequence(snapshots),
+            metadata=freeze_mapping("metadata", describe_filter(self.metadata, settings, *removed)),
+            filtered=True,
+        )
+
+    def statistics(self) -> TrajectoryStatistics:
+        """Count steps, durations, depth and errors."""
+        return TrajectoryStatistics(
+            total_steps=len(self.steps),
+            step_types=count_types(self.steps),
+            importance_distribution=count_importances(self.steps),
+            total_snapshots=len(self.state_snapshots),
+            duration_ms=self.duration_ms,
+            outcome=self.outcome,
+            filtered=self.filtered,
+            duration_ms_by_type=sum_durations(self.steps),
+            max_depth=measure_depth(self.steps),
+            error_count=sum(step.has_error for step in self.steps),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names and `schema_version`, JSON-safe whatever the content."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "id": self.id,
+            "steps": [step.to_dict() for step in self.steps],
+            "state_snapshots": [snapshot.to_dict() for snapshot in self.state_snapshots],
+            "started_at": iso_utc(self.started_at),
+            "completed_at": None if self.completed_at is None else iso_utc(self.completed_at),
+            "duration_ms": self.duration_ms,
+            "metadata": json_form(self.metadata),
+            "outcome": None if self.outcome is None else self.outcome.value,
+            "error": self.error,
+            "filtered": self.filtered,
+        }
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> Trajectory:
+        """Read back what `to_dict` gave; unknown keys are tolerated.
+
+        Raises:
+            ValueError: a key is missing or has a value that is not allowed, or a newer program wrote it.
+        """
+        steps = collect_steps(Step.from_dict(step) for step in mapping.get("steps", ()))
+        snapshots: FrozenSequence[StateSnapshot] = FrozenSequence()
+        for snapshot in mapping.get("state_snapshots", ()):
+            snapshots = _with_snapshot(snapshots, StateSnapshot.from_dict(snapshot), steps)
+        return cls.from_parts(mapping, steps, snapshots)
+
+    @classmethod
+    def from_parts(
+        cls, mapping: Mapping[str, Any], steps: FrozenSequence[Step], snapshots: FrozenSequence[StateSnapshot]
+    ) -> Trajectory:
+        """Give a trajectory of steps and snapshots read before; all else comes from the dict form."""
+        version = mapping.get("schema_version", SCHEMA_VERSION)
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            message = f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
+            raise ValueError(message)
+        completed_at, outcome = mapping.get("completed_at"), mapping.get("outcome")
+        return cls(
+            id=check_text("id", mapping.get("id")),
+            steps=steps,
+            state_snapshots=snapshots,
+            started_at=parse_time("started_at", mapping.get("started_at")),
+            completed_at=None if completed_at is None else parse_time("completed_at", completed_at),
+            duration_ms=check_duration("duration_ms", mapping.get("duration_ms")),
+            metadata=freeze_mapping("metadata", mapping.get("metadata")),
+            outcome=None if outcome is None else check_word("outcome", outcome, TrajectoryOutcome),
+            error=_error_text(mapping.get("error")),
+            filtered=bool(mapping.get("filtered", False)),
+        )
+
+    def _refuse_when_completed(self, wish: str) -> None:
+        if self.completed_at is not None:
+            message = f"trajectory {self.id} is completed (outcome {self.outcome}): reopen() it first to {wish}"
+            raise ValueError(message)
+
+    def _now_after(self, earlier: FrozenSequence[Step] | FrozenSequence[StateSnapshot]) -> datetime:
+        return max(utc_now(), earlier[-1].timestamp) if earlier else utc_now()
+
+    def _ending_now(self) -> tuple[datetime, float]:
+        moment = max(self._now_after(self.steps), self.started_at)
+        if self._started_monotonic is None:
+            return moment, (moment - self.started_at) / _ONE_MS
+        return moment, max(0.0, (monotonic_seconds() - self._started_monotonic) * 1000)
+
+    def _ending_at(self, completed_at: datetime) -> tuple[datetime, float]:
+        moment = check_time("completed_at", completed_at)
+        if moment < self.started_at:
+            raise ValueError(f"completed_at {iso_utc(moment)} is before the start, {iso_utc(self.started_at)}")
+        if self.steps and moment < self.steps[-1].timestamp:
+            last = iso_utc(self.steps[-1].timestamp)
+            raise ValueError(f"completed_at {iso_utc(moment)} is before the last step's timestamp, {last}")
+        return moment, (moment - self.started_at) / _ONE_MS
+
+
+def collect_steps(steps: Iterable[Step]) -> FrozenSequence[Step]:
+    """Put steps in a sequence; each must fit behind those before it, as with `Trajectory.with_step`."""
+    collected: FrozenSequence[Step] = FrozenSequence()
+    for step in steps:
+        collected = _with_step(collected, step)
+    return collected
+
+
+def _with_step(steps: FrozenSequence[Step], step: Step) -> FrozenSequence[Step]:
+    if step.parent_step_id is not None and not steps.has(step.parent_step_id):
+        raise ValueError(f"parent_step_id {step.parent_step_id!r} is no step of this trajectory: add the parent first")
+    _refuse_earlier(steps[-1].timestamp if steps else None, step.timestamp, "step")
+    return steps.appended(step)
+
+
+def _with_snapshot(
+    snapshots: FrozenSequence[StateSnapshot], snapshot: StateSnapshot, steps: FrozenSequence[Step]
+) -> FrozenSequence[StateSnapshot]:
+    if snapshot.step_id is not None and not steps.has(snapshot.step_id):
+        raise ValueError(f"step_id {snapshot.step_id!r} is no step of this trajectory: add the step first")
+    _refuse_earlier(snapshots[-1].timestamp if snapshots else None, snapshot.timestamp, "snapshot")
+    return snapshots.appended(snapshot)
+
+
+def _refuse_earlier(last: datetime | None, moment: datetime, what: str) -> None:
+    if last is not None and moment < last:
+        raise ValueError(
+            f"timestamp {iso_utc(moment)} is before the last {what}'s, {iso_utc(last)}: times never go back"
+        )
+
+
+def _error_text(error: object) -> str | None:
+    if isinstance(error, BaseException):
+        return f"{type(error).__name__}: {error}"
+    if error is None or isinstance(error, str):
+        return error
+    raise ValueError(f"error must be text, an exception or None, not {error!r}")

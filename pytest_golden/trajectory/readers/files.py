@@ -1,0 +1,57 @@
+"""Opening of files that a pipeline wrote. The pipeline is not trusted: only regular files are opened, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
+
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+
+# A symbolic link could lead out of the view, a FIFO would block for ever. Neither flag exists on Windows.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading bytes.
+
+    Raises:
+        OSError: it cannot be opened, or is a symbolic link, a folder, a FIFO or a device.
+    """
+    descriptor = os.open(path, _FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path.name} is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_json(path: Path) -> Any:
+    """Read one JSON document of at most 64 MiB; NaN and infinities become text.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is larger, no JSON, or nested deeper than the interpreter can follow.
+    """
+    with open_regular(path) as file:
+        content = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
+    try:
+        return json.loads(content, parse_constant=str)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def find_written(view: ViewFiles, outcome: RunFacts, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
+    """Give relative and host path of each wanted file that this run wrote, sorted; what lay there before is not seen."""
+    for relative in sorted({*outcome.write_set.created, *outcome.write_set.changed}):
+        path = view.find_file(relative) if is_wanted(relative) else None
+        if path is not None:
+            yield relative, path

@@ -1,0 +1,147 @@
+"""What a step reader is given and what it gives back. Values and protocols; the readers are beside this module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_golden.trajectory.cutting import cut_content
+from pytest_golden.trajectory.freezing import FrozenDict
+from pytest_golden.trajectory.step import Step, settle_step_fields
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_text, check_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StepDraft:
+    """A step as a pipeline left it, before it is part of a trajectory: its time and its id may be unknown.
+
+    `id` and `parent_step_id` are the pipeline's own, valid among the steps of one reading. Content over 1 MiB is cut,
+    and `metadata["truncated_bytes"]` says by how much. Fields are checked and frozen as those of a `Step`.
+    """
+
+    content: Any
+    type: StepType = StepType.ACTION
+    importance: Importance = Importance.MEDIUM
+    duration_ms: float | None = None
+    timestamp: datetime | None = None
+    id: str | None = None
+    parent_step_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
+    context: Any = None
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        content, left_out = cut_content(self.content)
+        if left_out:
+            settle(self, "content", content)
+            settle(self, "metadata", {**self.metadata, "truncated_bytes": left_out})
+        for name in ("id", "parent_step_id"):
+            if getattr(self, name) is not None:
+                check_text(name, getattr(self, name))
+        if self.timestamp is not None:
+            settle(self, "timestamp", check_time("timestamp", self.timestamp))
+        settle_step_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """What one reader found: steps in order, how many could not be given, and sentences for people.
+
+    A reader may give finished `Step` values as well; `steps` holds drafts in any case.
+    """
+
+    steps: tuple[StepDraft, ...] = ()
+    lost_count: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        steps: tuple[StepDraft | Step, ...] = self.steps
+        object.__setattr__(self, "steps", tuple(_as_draft(step) for step in steps))
+        object.__setattr__(self, "warnings", tuple(self.warnings))
+
+
+class WritePaths(Protocol):
+    """The paths that a pipeline wrote, relative to its folder, with `/`."""
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """Give the files that were not there before."""
+        ...
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Give the files whose content is another than before."""
+        ...
+
+
+class RunFacts(Protocol):
+    """What is known of the execution when its steps are read."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """Give the pipeline's exit code; None when it never started."""
+        ...
+
+    @property
+    def stdout(self) -> str:
+        """Give head and tail of what it printed."""
+        ...
+
+    @property
+    def stderr(self) -> str:
+        """Give head and tail of what it printed as errors."""
+        ...
+
+    @property
+    def write_set(self) -> WritePaths:
+        """Give what it wrote."""
+        ...
+
+
+class ViewFiles(Protocol):
+    """The project's folder as the pipeline left it."""
+
+    @property
+    def project_dir(self) -> Path:
+        """Give the folder where the pipeline saw it."""
+        ...
+
+    def find_file(self, relative: str) -> Path | None:
+        """Give a host path with the content that the pipeline left at `relative`, or None when there is none."""
+        ...
+
+
+class StepReader(Protocol):
+    """Turns what a pipeline left behind into steps. Plugged-in readers need no more than this."""
+
+    @property
+    def name(self) -> str:
+        """Give the reader's name, by which a manifest or a runner asks for it."""
+        ...
+
+    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
+        """Read the steps of this run; never those of an earlier one."""
+        ...
+
+
+def _as_draft(step: StepDraft | Step) -> StepDraft:
+    if isinstance(step, StepDraft):
+        return step
+    if not isinstance(step, Step):
+        raise ValueError(f"steps must hold Step or StepDraft values, not {step!r}")  # noqa: TRY004 - one kind of refusal
+    return StepDraft(
+        content=step.content,
+        type=step.type,
+        importance=step.importance,
+        duration_ms=step.duration_ms,
+        timestamp=step.timestamp,
+        id=step.id,
+        parent_step_id=step.parent_step_id,
+        metadata=step.metadata,
+        context=step.context,
+    )

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.trajectory.readers.odibi_story import OdibiStoryReader
+from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.trajectory import StepReading
+
+STORY_PATH = "out/stories/orders/2026-01-01/run_12-00-00.json"
+
+# Odibi may abort or hang at interpreter shutdown: leave by what its main() returned.
+RUN_ODIBI = """
+import os, sys
+from odibi.cli.main import main
+sys.argv = ["odibi", "run", "odibi.yaml"]
+try:
+    code = main()
+except SystemExit as leaving:
+    code = leaving.code
+sys.stdout.flush()
+os._exit(code if isinstance(code, int) else 0)
+"""
+
+PROJECT = """
+project: orders
+engine: pandas
+retry: {enabled: false}
+connections:
+  data: {type: local, base_path: ./data}
+  out: {type: local, base_path: ./out}
+story: {connection: out, path: stories}
+system: {connection: out}
+pipelines:
+  - pipeline: clean_orders
+    nodes:
+      - name: load_orders
+        read: {connection: data, format: csv, path: orders.csv}
+        write: {connection: out, format: csv, path: loaded.csv, mode: overwrite}
+      - name: large_orders
+        depends_on: [load_orders]
+        transform: {steps: [{sql: "SELECT COLUMN FROM load_orders WHERE amount > 8"}]}
+        write: {connection: out, format: csv, path: large.csv, mode: overwrite}
+      - name: report
+        depends_on: [large_orders]
+        write: {connection: out, format: csv, path: report.csv, mode: overwrite}
+"""
+
+
+def _run_odibi(folder: Path, column: str) -> StepReading:
+    (folder / "data").mkdir()
+    (folder / "out").mkdir()
+    (folder / "data/orders.csv").write_text(
+        "order_id,customer,amount\n1,anna-secret,10.5\n2,bert,20\n3,anna-secret,7.25\n"
+    )
+    (folder / "odibi.yaml").write_text(PROJECT.replace("COLUMN", column))
+    subprocess.run([sys.executable, "-c", RUN_ODIBI], cwd=folder, capture_output=True, timeout=120, check=False)
+    return OdibiStoryReader().read(Folder(folder), run_that_wrote_all(folder))
+
+
+@pytest.mark.odibi
+@pytest.mark.skipif(importlib.util.find_spec("odibi") is None, reason="odibi is not installed")
+def test_a_real_run_gives_one_step_a_node_and_no_rows(tmp_path: Path) -> None:
+    reading = _run_odibi(tmp_path, "*")
+    load, large, report = reading.steps
+    assert [step.content for step in reading.steps] == ["load_orders", "large_orders", "report"]
+    assert (load.metadata["status"], load.metadata["rows_in"], load.metadata["rows_out"]) == ("success", 3, 3)
+    assert (large.metadata["rows_out"], large.metadata["depends_on"]) == (2, ["load_orders"])
+    assert report.metadata["depends_on"] == ["large_orders"]
+    assert load.duration_ms is not None
+    assert load.timestamp is not None
+    assert load.metadata["pipeline"] == "clean_orders"
+    assert "anna-secret" not in repr(reading)
+    assert "anna-secret" in next(tmp_path.glob("out/stories/clean_orders/*/run_*.json")).read_text()
+
+
+@pytest.mark.odibi
+@pytest.mark.skipif(importlib.util.find_spec("odibi") is None, reason="odibi is not installed")
+def test_a_real_failure_is_critical_and_what_waited_for_it_is_skipped(tmp_path: Path) -> None:
+    _, failed, skipped = _run_odibi(tmp_path, "nonsense").steps
+    assert (failed.importance, failed.metadata["status"]) == ("critical", "failed")
+    assert 'Referenced column "nonsense" not found' in failed.metadata["error"]
+    assert failed.metadata["depends_on"] == ["load_orders"]
+    assert (skipped.metadata["status"], skipped.metadata["depends_on"]) == ("skipped", ["large_orders"])
+    assert skipped.importance == "medium"
+
+
+def _read(tmp_path: Path, story: Any, path: str = STORY_PATH, write_set: Written | None = None) -> StepReading:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(story if isinstance(story, str) else json.dumps(story))
+    return OdibiStoryReader().read(Folder(tmp_path), Run(write_set or Written(changed=(path,))))
+
+
+def test_a_story_that_this_run_did_not_write_is_not_read(tmp_path: Path) -> None:
+    story = {"pipeline_name": "p", "nodes": [{"node_name": "n", "status": "success"}]}
+    assert len(_read(tmp_path, story).steps) == 1
+    assert _read(tmp_path, story, write_set=Written(created=("other.txt",))).steps == ()
+    assert _read(tmp_path, story, write_set=Written(created=("gone/2026-01-01/run_1.json",))).steps == ()
+    assert _read(tmp_path, story, path="out/data.json").steps == ()
+
+
+def test_counts_and_errors_are_taken_and_rows_never(tmp_path: Path) -> None:
+    rows = [{"name": "anna-secret"}]
+    node = {
+        "node_name": "n",
+        "status": "failed",
+        "duration": 0.5,
+        "started_at": "2026-01-01T12:00:00",
+        "error_type": "ValidationError",
+        "failed_rows_counts": {"not_null": 2, "odd": "anna-secret"},
+        "validation_warnings": ["anna-secret is no number"],
+        "retry_history": [{"attempt": 1}],
+        "sample_in": rows,
+        "sample_data": rows,
+        "failed_rows_samples": {"not_null": rows},
+        "data_diff": {"sample_added": rows},
+        "rows_in": rows,
+        "a_later_key": rows,
+    }
+    reading = _read(tmp_path, {"pipeline_name": "p", "started_at": "2026-01-01T11:00:00Z", "nodes": [node]})
+    (step,) = reading.steps
+    assert step.metadata == {
+        "reader": "odibi",
+        "pipeline": "p",
+        "operation": None,
+        "status": "failed",
+        "rows_in": None,
+        "rows_out": None,
+        "rows_written": None,
+        "depends_on": [],
+        "error_type": "ValidationError",
+        "attempts": 1,
+        "failed_rows_counts": {"not_null": 2},
+        "validation_warning_count": 1,
+        "error": "Odibi reports this node as failed",
+    }
+    assert (step.duration_ms, step.timestamp) == (500.0, datetime(2026, 1, 1, 12, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("story", "lost", "warned"),
+    [
+        ("{torn", 0, True),
+        ("[" * 100_000, 0, True),
+        ("[]", 0, False),
+        ({"nodes": [{"node_name": "n"}]}, 0, False),
+        ({"pipeline_name": "p", "nodes": 5}, 0, False),
+        ({"pipeline_name": "p", "nodes": [5, {}, {"node_name": ""}]}, 3, True),
+    ],
+)
+def test_a_story_of_another_form_gives_no_steps(tmp_path: Path, story: Any, lost: int, warned: bool) -> None:
+    reading = _read(tmp_path, story)
+    assert (reading.steps, reading.lost_count, bool(reading.warnings)) == ((), lost, warned)
+
+
+def test_odd_values_in_a_node_cost_only_themselves(tmp_path: Path) -> None:
+    node = {
+        "node_name": "n",
+        "status": "success",
+        "duration": "long",
+        "started_at": "soon",
+        "config_snapshot": 5,
+        "retry_history": {"a": 1},
+        "failed_rows_counts": [1],
+        "validation_warnings": "w",
+    }
+    story = {
+        "pipeline_name": ["p"],
+        "nodes": [node, {**node, "duration": -1}],
+        "graph_data": {"nodes": [5, {"id": "n"}]},
+    }
+    reading = _read(tmp_path, story)
+    assert [step.duration_ms for step in reading.steps] == [None, None]
+    assert reading.steps[0].timestamp is None
+    assert reading.steps[0].metadata["depends_on"] == []

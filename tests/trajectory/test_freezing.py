@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque, namedtuple
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from pytest_golden.trajectory.freezing import FrozenDict, freeze
+
+
+@dataclass
+class Order:
+    rows: list[int] = field(default_factory=list)
+
+
+class Unequal:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_kinds_of_mappings_and_sequences_stay_equal() -> None:
+    Point = namedtuple("Point", "x y")  # noqa: PYI024 - the untyped kind is meant
+    for value in (
+        OrderedDict(a=[1]),
+        Counter("aab"),
+        MappingProxyType({"a": 1}),
+        Point([1], 2),
+        deque([1]),
+        {1, 2},
+        (1, [2]),
+    ):
+        assert freeze("content", value) == value
+    assert freeze("content", Point([1], 2)).x == [1]
+
+
+def test_objects_that_compare_by_content_are_copied_and_others_kept() -> None:
+    order, unequal, plain = Order([1]), Unequal(), object()
+    kept = freeze("content", [order, unequal, plain])
+    order.rows.append(2)
+    assert kept[0] == Order([1])
+    assert kept[1] is unequal
+    assert kept[2] is plain
+
+
+def test_a_cycle_stays_a_cycle_and_shared_parts_stay_shared() -> None:
+    ring: dict[str, Any] = {}
+    ring["self"] = ring["again"] = ring
+    frozen = freeze("content", ring)
+    assert frozen["self"] is frozen["again"] is frozen
+
+
+def test_depth_costs_no_stack_for_lists_and_is_refused_for_tuples() -> None:
+    deep_list: Any = []
+    deep_tuple: Any = ()
+    for _ in range(50_000):
+        deep_list, deep_tuple = [deep_list], (deep_tuple,)
+    assert len(freeze("content", deep_list)) == 1
+    with pytest.raises(ValueError, match="content is nested too deeply"):
+        freeze("content", deep_tuple)
+
+
+def test_frozen_values_are_not_frozen_again() -> None:
+    frozen = freeze("content", {"a": [1]})
+    assert freeze("content", frozen) is frozen
+    assert isinstance(frozen, FrozenDict)
+    assert frozen.copy() == {"a": [1]}
