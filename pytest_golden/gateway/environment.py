@@ -71,6 +71,8 @@ def find_missing(project: ResolvedProject, path_variable: str) -> tuple[str, ...
 
 def _has_module(project: ResolvedProject, name: str) -> bool:
     top = name.partition(".")[0]
+    if not top.isidentifier():
+        return False
     if project.venv is None:
         return top in sys.modules or importlib.util.find_spec(top) is not None
     done = subprocess.run(

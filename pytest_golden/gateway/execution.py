@@ -41,26 +41,26 @@ def execute(prepared: Prepared, argv: Sequence[str], supervisor: Supervisor, *, 
     Raises:
         GatewayError: the supervisor broke down.
     """
-    started_at = utc_now()
     config = prepared.project.config
     for number, command in enumerate(config.before, 1):
-        step = _run(prepared, command, f"before-{number}", supervisor, started_at)
+        step = _run(prepared, command, f"before-{number}", supervisor)
         if not _is_good(step.exit):
             return _blame(step, Problem.BEFORE_FAILED, "before", command)
-    main = _explained(_run(prepared, argv, "main", supervisor, started_at), argv, sealed=prepared.is_sealed)
+    main = _explained(_run(prepared, argv, "main", supervisor), argv, sealed=prepared.is_sealed)
     if main.exit.ending is not Ending.EXITED:
         return main
     for number, command in enumerate(config.after if after else (), 1):
-        step = _run(prepared, command, f"after-{number}", supervisor, started_at)
+        step = _run(prepared, command, f"after-{number}", supervisor)
         if not _is_good(step.exit):
             failed = _blame(step, Problem.AFTER_FAILED, "after", command)
-            return Executed(main.exit, main.stdout, main.stderr, started_at, failed.problem, failed.message)
+            return Executed(main.exit, main.stdout, main.stderr, main.started_at, failed.problem, failed.message)
     return main
 
 
-def _run(prepared: Prepared, argv: Sequence[str], name: str, supervisor: Supervisor, started_at: datetime) -> Executed:
+def _run(prepared: Prepared, argv: Sequence[str], name: str, supervisor: Supervisor) -> Executed:
     config = prepared.project.config
     stdout, stderr = prepared.folder / f"{name}.out", prepared.folder / f"{name}.err"
+    started_at = utc_now()
     ended = supervisor.run(
         Launch(
             argv=prepared.wrap(argv),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
@@ -95,7 +96,7 @@ def trace(outcome: PipelineOutcome, readings: Sequence[StepReading], redactor: R
     return build_trajectory(
         [_redacted(reading, redactor) for reading in readings],
         started_at=outcome.started_at,
-        completed_at=max(utc_now(), outcome.started_at),
+        completed_at=outcome.started_at + timedelta(seconds=outcome.duration_seconds),
         outcome=traced_as,
         error=outcome.message or None,
         metadata={"command": list(outcome.command), "exit_code": outcome.exit_code},

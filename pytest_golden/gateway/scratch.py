@@ -13,7 +13,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _PREFIX = "pytest-golden-"
+_LOCK_NAME = "alive.lock"
 
 
 class Scratch:
@@ -32,11 +33,9 @@ class Scratch:
         try:
             place.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(place)
-            self.root = Path(tempfile.mkdtemp(prefix=_owned_prefix(), dir=place)).resolve()
+            self.root, self._lock = _make_locked(place)
         except OSError as error:
             raise GatewayError(f"no scratch folder can be made in {place}: {error.strerror or error}") from error
-        self._lock = FileLock(self.root / "alive.lock")
-        self._lock.acquire(blocking=False)
         self._count = 0
 
     def new_folder(self) -> Path:
@@ -89,12 +88,24 @@ def _owned_prefix() -> str:
     return f"{_PREFIX}{os.getuid()}-" if hasattr(os, "getuid") else _PREFIX
 
 
+def _make_locked(place: Path) -> tuple[Path, FileLock]:
+    """Make a folder and lock it; a session that starts at this moment may take it for abandoned, then another one."""
+    while True:
+        root = Path(tempfile.mkdtemp(prefix=_owned_prefix(), dir=place)).resolve()
+        lock = FileLock(root / _LOCK_NAME)
+        with suppress(Timeout, FileNotFoundError):
+            lock.acquire(blocking=False)
+            if (root / _LOCK_NAME).exists():
+                return root, lock
+            lock.release()
+
+
 def _remove_abandoned(place: Path) -> None:
     for folder in _list_ours(place):
-        lock = FileLock(folder / "alive.lock")
+        lock = FileLock(folder / _LOCK_NAME)
         with suppress(Timeout, OSError):
             # A session makes its lock right after its folder: without one it is just being made.
-            if not (folder / "alive.lock").exists():
+            if not (folder / _LOCK_NAME).exists():
                 continue
             lock.acquire(blocking=False)
             lock.release()
@@ -107,12 +118,3 @@ def _list_ours(place: Path) -> Iterator[Path]:
             found = folder.stat()
             if not hasattr(os, "getuid") or found.st_uid == os.getuid():
                 yield folder
-
-
-def open_new(path: Path) -> IO[bytes]:
-    """Open a new file for writing that only its owner may read.
-
-    Raises:
-        FileExistsError: something is there already.
-    """
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

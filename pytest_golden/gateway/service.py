@@ -29,7 +29,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProje
 from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner_command
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.redaction import Redactor, literals_in_file, secret_literals
-from pytest_golden.trajectory import DEFAULT_READERS
+from pytest_golden.trajectory import DEFAULT_READERS, GoldenStepsReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -289,6 +289,7 @@ class ExecutionGateway:
         """Give the readers of a run, and a warning for each that is asked for and unknown."""
         wanted = order.project.config.steps
         names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else tuple(wanted)
+        names = tuple(name for name in names if name != GoldenStepsReader.name)  # always read
         known = ", ".join(self._readers)
         return (
             tuple(self._readers[name] for name in dict.fromkeys(names) if name in self._readers),

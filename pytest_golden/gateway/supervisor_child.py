@@ -85,14 +85,17 @@ def send(pids: list[int], number: int) -> None:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Give a process's proportional share of resident memory, which counts shared pages once over all sharers."""
+    """Give a process's proportional share of resident memory, which counts shared pages once over all sharers.
+
+    One that does not let its memory be looked into counts with all that it shares.
+    """
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             for line in file:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * 1024
     except OSError:
-        return 0
+        return resident_bytes(pid)
     return 0
 
 
