@@ -1,0 +1,262 @@
+"""Find values by the name before them: `KEY=value`, `key: value`, `"key": "value"`, `--password value`, `<password>`.
+
+The text is searched for the stems of secret names; only what stands around a stem is looked at, and every piece of
+text is consumed at most once, so the time is linear whatever the text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pytest_golden.redaction.names import is_authorization_name, is_password_name, is_secret_name, is_weak_name
+from pytest_golden.redaction.references import (
+    MARK,
+    NUMBER,
+    REFERENCE,
+    is_nothing,
+    is_number,
+    is_reference,
+    looks_random,
+)
+
+# What may follow or precede some stems tells at once that no secret is named: `tokens: 3`, `tokenizer`, `primary_key`.
+_STEMS = {
+    "pass": "pass",
+    "pwd": "pwd",
+    "secret": "secret",
+    "token": r"token(?!s[^a-z]|iz)",
+    "key": r"key(?:(?<=[sthirncedgk]key)|(?<=[sthirncedgk][_\-. ]key))",
+    "credential": "credential",
+    "authorization": "authorization",
+}
+_FOLLOWED = r"""(?=[\w.\-]{0,48}+(?:\\{0,7}["'`]\]?|\])?[ \t]{0,16}+[:=>%"'])"""
+_NAME_REACH = 64
+
+_HEAD = re.compile(
+    r"""
+    [\w.\-]{0,48}+                                   # the rest of the name
+    (?:\\{0,7}["'`]\]?|\])?                          # the end of a quoted key
+    (?:
+        [ \t]{0,16}+
+        (?P<sep> :[ ]?(?:str|bytes|SecretStr|Optional\[\w+\])(?:[ ]\|[ ]None)?[ ]?=(?!=) | := | => | ={1,3} | : | %3[AaDd] )
+        [ \t]{0,16}+
+      | (?P<element> > )
+      | (?P<gap> [ \t]{1,16}+ )(?=["'])
+    )
+    """,
+    re.VERBOSE,
+)
+_OPTION = re.compile(r"(?P<name>-(?<![\w\-]-)-?[A-Za-z][\w\-]{0,64}+)(?P<gap>[ \t]{1,8}+)(?=[^\s\-])")
+_QUOTED = re.compile(r"""[bBrRuUfF]{0,2}(?:"(?P<double>(?:[^"\\\n]|\\[^\n])*+)|'(?P<single>(?:[^'\\\n]|\\[^\n])*+))""")
+_ESCAPED_QUOTED = re.compile(
+    r"""(?P<open>\\{1,7}["'])(?P<body>(?:[^\\"'\n]|\\{8,}+|(?!(?P=open))\\++["']?|["'])*+)""",
+)
+_LIST = re.compile(
+    r"""\[\s{0,16}+"(?P<body>(?:[^"\\\n]|\\[^\n])*+(?:"\s{0,16}+,\s{0,16}+"(?:[^"\\\n]|\\[^\n])*+)*+)"\s{0,16}+\]"""
+)
+_BLOCK = re.compile(r"[|>][0-9+\-]{0,2}[ \t]*+\n(?P<indent>[ \t]++)(?P<body>\S[^\n]*+(?:\n(?P=indent)[^\n]*+)*+)")
+_ELEMENT = re.compile(r"(?P<body>[^<\s][^<]*+)(?=</)")
+_CHUNK = re.compile(r"""(?:[^\s"'`,;&\\]|\\\\|\\u[0-9a-fA-F]{4}|\\(?![nrtbfu"'\\]))++""")
+_BLANK = re.compile(r"\s")
+_LINE_END = re.compile(r"\n")
+_SCHEME = re.compile(r"(?:[A-Z][\w\-]{1,30}|token|bearer|basic)[ ]{1,4}(?=\S)")
+_REST = re.compile(r"[ \t]#[^\n]*+$|;(?=[A-Za-z][\w ]{0,40}=)[^\n]*+$")
+_LINE_START = re.compile(r"[ \t]*+(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+)?")
+_PROSE_NEXT = re.compile(r"[ ][A-Za-z]")
+_PARSER_SPEAK = re.compile(r"(?i)(?:unexpected|expected|missing|unknown|each|per|next|first|last|current)[ ]$")
+_CLOSERS = {")": "(", "]": "[", "}": "{", ">": "<"}
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Span = tuple[int, int]
+
+
+def redact_assignments(text: str, lowered: str) -> str:
+    """Replace the values of secret names by the mark.
+
+    Args:
+        text: what to redact.
+        lowered: the same text in lower case, of the same length.
+    """
+    stems = tuple(stem for stem in _STEMS if stem in lowered)
+    if not stems:
+        return text
+    named = _mark_found(text, _stem_pattern(stems).finditer(lowered), _find_secret)
+    return _mark_found(named, _OPTION.finditer(named), _find_argument)
+
+
+def find_secret_part(name: str, value: str) -> Span | None:
+    """Give where the secret lies in the whole value of a secret name, or None when it holds none.
+
+    The scheme of an authorization header stays.
+    """
+    if is_nothing(value) or is_reference(value) or (is_weak_name(name) and not looks_random(value)):
+        return None
+    scheme = _SCHEME.match(value) if is_authorization_name(name) else None
+    start = scheme.end() if scheme else 0
+    if is_reference(value[start:]) or (name.lower().endswith(("credential", "credentials", "pwd")) and _is_path(value)):
+        return None
+    return start, len(value)
+
+
+def holds_secret(name: str) -> bool:
+    """Tell whether values under this name are looked at."""
+    return is_secret_name(name) or is_weak_name(name)
+
+
+@lru_cache(maxsize=128)
+def _stem_pattern(stems: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(_STEMS[stem] for stem in stems)}){_FOLLOWED}")
+
+
+def _mark_found(text: str, hits: Iterator[re.Match[str]], find: Callable[[str, re.Match[str]], Span | None]) -> str:
+    """Replace what `find` gives for each hit; a hit inside what is already replaced is not looked at."""
+    pieces: list[str] = []
+    done = 0
+    for hit in hits:
+        if hit.start() >= done and (span := find(text, hit)) is not None:
+            pieces += (text[done : span[0]], MARK)
+            done = span[1]
+    return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _find_argument(text: str, option: re.Match[str]) -> Span | None:
+    """Give the argument of an option with a secret name: `--password value`."""
+    name = option["name"]
+    return _value_span(text, name, option.start(), option) if holds_secret(name) else None
+
+
+def _find_secret(text: str, stem: re.Match[str]) -> Span | None:
+    stem_start, stem_end = stem.span()
+    head = _HEAD.match(text, stem_end)
+    if head is None:
+        return None
+    name_start = _name_start(text, stem_start)
+    name = text[name_start : _name_end(text, stem_end)]
+    if not holds_secret(name) and not _is_spaced_key(text, name_start, name):
+        return None
+    if _is_only_a_word(text, name, name_start, head):
+        return None
+    if head["element"] is not None:
+        return _element_span(text, name_start, head.end())
+    return _value_span(text, name, name_start, head)
+
+
+def _is_only_a_word(text: str, name: str, name_start: int, head: re.Match[str]) -> bool:
+    """Tell whether a secret name is a word of a sentence, of a parser's error, or of a chain such as an ARN."""
+    if head["gap"] is not None:
+        return name not in {"PASSWORD", "Password"}
+    if name.lower().endswith("token") and _PARSER_SPEAK.search(text, max(0, name_start - 16), name_start):
+        return True
+    return head["sep"] == ":" and head[0].endswith(":") and text[name_start - 1 : name_start] == ":"
+
+
+def _name_start(text: str, position: int) -> int:
+    start = position
+    lowest = max(0, position - _NAME_REACH)
+    while start > lowest and ((sign := text[start - 1]).isalnum() or sign in "_-."):
+        start -= 1
+    # The n of a JSON text's \n is no part of the name.
+    if start and text[start - 1] == "\\" and text[start] in "nrt":
+        start += 1
+    return min(start, position)
+
+
+def _name_end(text: str, position: int) -> int:
+    highest = min(len(text), position + _NAME_REACH)
+    while position < highest and (text[position].isalnum() or text[position] in "_-."):
+        position += 1
+    return position
+
+
+def _is_spaced_key(text: str, name_start: int, name: str) -> bool:
+    """Tell whether `key` is the end of `API key` and the like, written as two words."""
+    before = re.search(r"[A-Za-z]{1,16} $", text[max(0, name_start - 17) : name_start])
+    return before is not None and name.lower() in {"key", "keys"} and is_secret_name(before[0].strip() + "_" + name)
+
+
+def _element_span(text: str, name_start: int, value_start: int) -> Span | None:
+    if not name_start or text[name_start - 1] != "<":
+        return None
+    body = _ELEMENT.match(text, value_start)
+    return body.span("body") if body and not is_reference(body["body"]) and not is_nothing(body["body"]) else None
+
+
+def _value_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Span | None:
+    start = head.end()
+    if REFERENCE.match(text, start):
+        return None
+    for pattern in (_QUOTED, _ESCAPED_QUOTED, _LIST, _BLOCK):
+        if found := pattern.match(text, start):
+            group = "double" if pattern is _QUOTED and found["double"] is not None else "single"
+            span = found.span(group if pattern is _QUOTED else "body")
+            return _part_of(name, text, span)
+    if text[start : start + 1] in {"[", "{", "("} and head["gap"] is None and head[0].rstrip()[-1] != "=":
+        return None
+    return _bare_span(text, name, name_start, head)
+
+
+def _bare_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Span | None:
+    start = head.end()
+    if is_authorization_name(name) and (scheme := _SCHEME.match(text, start)):
+        start = scheme.end()
+        if REFERENCE.match(text, start):
+            return None
+    chunk = _CHUNK.match(text, start)
+    if chunk is None:
+        return None
+    first = _without_closers(chunk[0])
+    if _is_plain_number(name, first, text, head) or is_nothing(first):
+        return None
+    if head["gap"] is not None or not _is_line_start(text, name_start):
+        if (
+            head["gap"] is None
+            and head["sep"] == ":"
+            and first.isalpha()
+            and first.islower()
+            and _PROSE_NEXT.match(text, start + len(first))
+        ):
+            return None
+        return _part_of(name, text, (start, start + len(first)))
+    return _part_of(name, text, (start, _line_value_end(text, start, head)))
+
+
+def _is_plain_number(name: str, value: str, text: str, head: re.Match[str]) -> bool:
+    if not is_number(value):
+        return False
+    in_assignment = head["gap"] is not None or head["sep"].endswith("=")
+    whole = NUMBER.match(text, head.end())
+    return not (is_password_name(name) and in_assignment and whole is not None and len(whole[0]) >= 4)
+
+
+def _is_line_start(text: str, name_start: int) -> bool:
+    line_start = text.rfind("\n", max(0, name_start - 128), name_start) + 1
+    if not line_start and name_start > 128:
+        return False
+    return _LINE_START.fullmatch(text, line_start, name_start) is not None
+
+
+def _line_value_end(text: str, start: int, head: re.Match[str]) -> int:
+    """Give where a value at the start of a line ends: at a blank after `KEY=`, else with the line."""
+    spaced = head[0].endswith((" ", "\t"))
+    end = (_LINE_END if spaced else _BLANK).search(text, start)
+    value = _REST.sub("", text[start : end.start() if end else len(text)]).rstrip()
+    return start + len(value)
+
+
+def _part_of(name: str, text: str, span: Span) -> Span | None:
+    part = find_secret_part(name, text[span[0] : span[1]])
+    return None if part is None else (span[0] + part[0], span[0] + part[1])
+
+
+def _without_closers(value: str) -> str:
+    while value and (value[-1] in ".:" or ((opener := _CLOSERS.get(value[-1])) and opener not in value)):
+        value = value[:-1]
+    return value
+
+
+def _is_path(value: str) -> bool:
+    return value.startswith(("/", "~/", "./", "../")) or value[1:3] in {":\\", ":/"}

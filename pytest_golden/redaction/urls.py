@@ -1,0 +1,53 @@
+"""Passwords in URLs of any scheme: `postgres://user:password@host/db`. The user and everything else stay."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_golden.redaction.references import MARK, is_reference
+
+_RUN = re.compile(r""":(?://|\\/\\/)(?P<run>(?:[^\s"'`\\]|\\\\|\\(?![nrtbfu"'\\]))++)""")
+_AUTHORITY_END = re.compile(r"[/?#]")
+
+
+def redact_urls(text: str) -> str:
+    """Replace the passwords in URLs by the mark."""
+    if "@" not in text or ("://" not in text and ":\\/\\/" not in text):
+        return text
+    return _RUN.sub(_redact_run, text)
+
+
+def find_url_password(url: str) -> str | None:
+    """Give the password of a URL as it is written there, or None when it has none worth hiding."""
+    _, separator, rest = url.partition("://")
+    span = _password_span(rest) if separator else None
+    return None if span is None else rest[span[0] : span[1]]
+
+
+def _redact_run(match: re.Match[str]) -> str:
+    run = match["run"]
+    if "@" not in run:
+        return match[0]
+    parts = [_redact_part(part) for part in run.split("://")]
+    return match[0][: len(match[0]) - len(run)] + "://".join(parts)
+
+
+def _redact_part(part: str) -> str:
+    span = _password_span(part)
+    return part if span is None else part[: span[0]] + MARK + part[span[1] :]
+
+
+def _password_span(part: str) -> tuple[int, int] | None:
+    """Give where the password lies in what follows `://`; it may hold `@`, and `/` when no port stands there."""
+    authority_end = found.start() if (found := _AUTHORITY_END.search(part)) else len(part)
+    at = part.rfind("@", 0, authority_end)
+    colon = part.find(":", 0, at if at >= 0 else authority_end)
+    if colon < 0 or part.startswith("["):
+        return None
+    if at < 0:
+        rest = part[colon + 1 : authority_end]
+        at = part.rfind("@")
+        if at < 0 or (rest.isdigit() and len(rest) <= 5) or not rest:
+            return None
+    password = part[colon + 1 : at]
+    return None if not password or is_reference(password) else (colon + 1, at)
