@@ -1,4 +1,4 @@
-"""Judgements: a result for one golden project, and all results of a gate run. Values only; the rules are in `rules.py`."""
+"""Judgements: a result for one golden project, and all results of a gate run. Values only; `rules.py` judges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResultStatus(StrEnum):
 
 
 class ReasonKind(StrEnum):
-    """Why a result is not PASSED. The first group is the project's news (FAILED), the second ours (ERROR), the third SKIPPED."""
+    """Why a result is not PASSED: first the project's news (FAILED), then ours (ERROR), then why it was SKIPPED."""
 
     EXIT_CODE = "exit_code"
     UNEXPECTED_SUCCESS = "unexpected_success"
@@ -67,6 +67,11 @@ class Reason:
         plain: dict[str, Any] = {"kind": str(self.kind), "message": self.message}
         return plain if self.path is None else {**plain, "path": self.path}
 
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> Reason:
+        """Read back what `to_dict` gave; unknown keys are tolerated."""
+        return cls(str(mapping["kind"]), str(mapping["message"]), mapping.get("path"))
+
 
 @dataclass(frozen=True, slots=True)
 class GoldenProjectResult:
@@ -102,13 +107,119 @@ class GoldenProjectResult:
     @property
     def is_regression(self) -> bool:
         """Tell whether this result fails the gate: FAILED or ERROR outside a quarantine, or a need that did not pass."""
-        raise NotImplementedError
+        if self.quarantined is not None:
+            return False
+        if self.status is ResultStatus.SKIPPED:
+            return any(reason.kind == ReasonKind.NEED_NOT_PASSED for reason in self.reasons)
+        return self.status in {ResultStatus.FAILED, ResultStatus.ERROR}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as in the gate report (`--golden-json`)."""
-        raise NotImplementedError
+        """Give the result as in the gate report (`--golden-json`); JSON-safe when the steps are."""
+        return {
+            "name": self.name,
+            "path": self.path,
+            "status": str(self.status),
+            "is_regression": self.is_regression,
+            "exit_code": self.exit_code,
+            "reasons": [reason.to_dict() for reason in self.reasons],
+            "output_summary": self.output_summary,
+            "error_message": self.error_message,
+            "execution_time_seconds": self.execution_time_seconds,
+            "attempts": self.attempts,
+            "is_flaky": self.is_flaky,
+            "regression_kind": self.regression_kind,
+            "quarantined": self.quarantined,
+            "steps_total": self.steps_total,
+            "steps": [dict(step) for step in self.steps],
+            "write_set": self.write_set.to_dict(),
+            "warnings": list(self.warnings),
+            "command": list(self.command),
+            "log_path": self.log_path,
+            "kept_view": self.kept_view,
+            "trajectory_id": self.trajectory_id,
+        }
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> GoldenProjectResult:
         """Read back what `to_dict` gave; unknown keys are tolerated."""
-        raise NotImplementedError
+        known = {key: mapping[key] for key in _PLAIN_FIELDS if key in mapping}
+        return cls(
+            **known,
+            status=ResultStatus(mapping["status"]),
+            reasons=tuple(Reason.from_dict(reason) for reason in mapping.get("reasons", ())),
+            steps=tuple(mapping.get("steps", ())),
+            write_set=WriteSet.from_dict(mapping.get("write_set", {})),
+            warnings=tuple(mapping.get("warnings", ())),
+            command=tuple(mapping.get("command", ())),
+        )
+
+
+_PLAIN_FIELDS = (
+    "name",
+    "path",
+    "exit_code",
+    "output_summary",
+    "error_message",
+    "execution_time_seconds",
+    "attempts",
+    "is_flaky",
+    "regression_kind",
+    "quarantined",
+    "steps_total",
+    "log_path",
+    "kept_view",
+    "trajectory_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionCheckResult:
+    """All results of a gate run in declaration order; the counts follow from them.
+
+    `failed_count` counts regressions, a need that did not pass among them; a quarantined result counts nowhere but in
+    the total.
+    """
+
+    results: tuple[GoldenProjectResult, ...] = ()
+
+    @property
+    def total_count(self) -> int:
+        """How many results there are."""
+        return len(self.results)
+
+    @property
+    def passed_count(self) -> int:
+        """How many are PASSED."""
+        return sum(result.status is ResultStatus.PASSED for result in self.results)
+
+    @property
+    def failed_count(self) -> int:
+        """How many are regressions."""
+        return sum(result.is_regression for result in self.results)
+
+    @property
+    def skipped_count(self) -> int:
+        """How many are SKIPPED and no regression."""
+        return sum(result.status is ResultStatus.SKIPPED and not result.is_regression for result in self.results)
+
+    @property
+    def regression_detected(self) -> bool:
+        """Tell whether any result is a regression."""
+        return self.failed_count > 0
+
+    @property
+    def final_status(self) -> str:
+        """Give `SUCCESS`, or `PARTIAL (n golden project(s) failed)`."""
+        return f"PARTIAL ({self.failed_count} golden project(s) failed)" if self.regression_detected else "SUCCESS"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the counts and the results as in the gate report."""
+        return {
+            "final_status": self.final_status,
+            "total_count": self.total_count,
+            "passed_count": self.passed_count,
+            "failed_count": self.failed_count,
+            "skipped_count": self.skipped_count,
+            "regression_detected": self.regression_detected,
+            "results": [result.to_dict() for result in self.results],
+        }

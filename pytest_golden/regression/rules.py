@@ -1,0 +1,221 @@
+"""The rules that make a result of an outcome. Pure: facts in, judgement out; nothing is run, read or asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
+from pytest_golden.manifest.model import ExpectedKind
+from pytest_golden.regression.cause import find_cause
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.unexpected import find_unexpected
+from pytest_golden.regression.wording import (
+    describe_exit,
+    describe_signal,
+    find_sealed_signal,
+    format_duration,
+    format_size,
+    summarize_output,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.gateway.model import PipelineOutcome
+    from pytest_golden.manifest.model import ExpectedOutcome, GoldenProjectConfig
+
+_MOST_FILES_NAMED = 50
+_READ_ONLY_SIGNS = ("Read-only file system", "EROFS")
+_READ_ONLY_ADVICE = (
+    "It tried to write outside its project_dir, which is read-only for it: write below project_dir, or declare the "
+    "folder in `mounts:`."
+)
+
+
+class Finding(NamedTuple):
+    """A status that speaks against a pass, with its reason."""
+
+    status: ResultStatus
+    reason: Reason
+
+
+def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> GoldenProjectResult:
+    """Judge one execution. ERROR wins over FAILED, and the first reason is the one to read first."""
+    findings = tuple(_find_all(project, outcome))
+    reasons = tuple(finding.reason for finding in findings)
+    steps = outcome.trajectory.steps if outcome.trajectory is not None else ()
+    return GoldenProjectResult(
+        name=project.name,
+        path=str(project.path),
+        status=_worst(findings),
+        exit_code=None if outcome.ending is Ending.NOT_STARTED else outcome.exit_code,
+        output_summary=summarize_output(
+            outcome.stdout, outcome.stderr, stdout_bytes=outcome.stdout_bytes, stderr_bytes=outcome.stderr_bytes
+        ),
+        error_message=_first_message(reasons),
+        execution_time_seconds=outcome.duration_seconds,
+        reasons=reasons,
+        attempts=0 if _never_tried(outcome) else 1,
+        steps_total=len(steps),
+        steps=tuple(step.to_dict() for step in steps),
+        write_set=outcome.write_set,
+        log_path=outcome.log_path,
+        kept_view=outcome.kept_view,
+        warnings=(*outcome.warnings, *_unexpected_warnings(project, outcome)),
+        command=outcome.command,
+        trajectory_id=outcome.trajectory.id if outcome.trajectory is not None else None,
+    )
+
+
+def wants_pattern_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+    """Tell whether the judgement hangs on a search for the expected error that nobody has made yet."""
+    return (
+        outcome.pattern_verdict is None
+        and outcome.ending is Ending.EXITED
+        and outcome.exit_code not in {None, 0}
+        and project.expected.kind is ExpectedKind.SPECIFIC_ERROR
+    )
+
+
+def _find_all(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:
+    yield from _find_problems(outcome)
+    if outcome.ending is Ending.EXITED:
+        if outcome.problem is not Problem.BEFORE_FAILED:
+            yield from _judge_exit(project.expected, outcome)
+            yield from _find_unexpected_files(project, outcome)
+    elif outcome.ending is not Ending.NOT_STARTED or outcome.problem is None:
+        yield _judge_ending(project, outcome)
+
+
+def _find_problems(outcome: PipelineOutcome) -> Iterator[Finding]:
+    problem = outcome.problem
+    if problem is Problem.SKIP_IF_MISSING:
+        message = outcome.message or "a program that it needs is missing"
+        yield Finding(ResultStatus.SKIPPED, Reason(ReasonKind.SKIP_IF_MISSING, message))
+    elif problem is not None and problem is not Problem.PROJECT_CHANGED:
+        yield _error(ReasonKind(str(problem)), outcome.message or problem.replace("_", " "))
+    if outcome.changed_underneath or problem is Problem.PROJECT_CHANGED:
+        yield _error(ReasonKind.PROJECT_CHANGED, _describe_change(outcome))
+
+
+def _describe_change(outcome: PipelineOutcome) -> str:
+    if not outcome.changed_underneath:
+        return outcome.message or "the project's files changed while it ran"
+    more = len(outcome.changed_underneath) - 10
+    named = ", ".join(outcome.changed_underneath[:10]) + (f" and {more} more" if more > 0 else "")
+    return f"the project's files changed while it ran, by this run or by someone else: {named}"
+
+
+def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Finding:
+    """Judge what ended in any other way than by an exit code: always ERROR."""
+    match outcome.ending:
+        case Ending.TIMEOUT:
+            took, limit = format_duration(round(outcome.duration_seconds, 1)), format_duration(project.timeout)
+            return _error(ReasonKind.TIMEOUT, f"timed out after {took} (timeout: {limit})")
+        case Ending.MEMORY_LIMIT:
+            limit = format_size(project.memory_limit or 0)
+            used = format_size(outcome.peak_memory_bytes)
+            return _error(ReasonKind.MEMORY_LIMIT, f"used {used} of memory (memory_limit: {limit})")
+        case Ending.CPU_LIMIT:
+            limit = format_duration(project.cpu_limit or 0)
+            return _error(ReasonKind.CPU_LIMIT, f"used {outcome.cpu_seconds:.1f}s of CPU time (cpu_limit: {limit})")
+        case Ending.SIGNALLED:
+            return _error(ReasonKind.SIGNALLED, f"ended by {describe_signal(-(outcome.exit_code or 0))}")
+        case Ending.INTERRUPTED:
+            told = outcome.message if outcome.problem is None else ""
+            return _error(ReasonKind.INTERRUPTED, told or "interrupted before it ended")
+        case _:
+            return _error(
+                ReasonKind.HARNESS, outcome.message or "it could not be started, and the gateway did not say why"
+            )
+
+
+def _judge_exit(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator[Finding]:
+    exit_code = outcome.exit_code
+    if exit_code is None:
+        yield _error(ReasonKind.HARNESS, "the gateway reported an end without an exit code")
+    elif expected.kind is ExpectedKind.EXIT_CODE and exit_code == expected.exit_code:
+        return
+    elif outcome.sealed and (number := find_sealed_signal(exit_code)) is not None:
+        message = f"ended by {describe_signal(number)} (exit code {exit_code}; a seal cannot tell the two apart)"
+        yield _error(ReasonKind.SIGNALLED, message)
+    elif expected.kind is ExpectedKind.SPECIFIC_ERROR:
+        yield from _judge_specific_error(expected, exit_code, outcome)
+    elif exit_code != (expected.exit_code or 0):
+        message = f"{describe_exit(exit_code)}, expected {expected.exit_code or 0}"
+        yield _failed(ReasonKind.EXIT_CODE, _with_advice(_with_cause(message, outcome), outcome))
+
+
+def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: PipelineOutcome) -> Iterator[Finding]:
+    wanted = f"`specific_error:{expected.pattern}`"
+    if exit_code == 0:
+        yield _failed(ReasonKind.UNEXPECTED_SUCCESS, f"the pipeline passed, but {wanted} was expected")
+    elif outcome.pattern_verdict is PatternVerdict.TIMED_OUT:
+        message = f"the search for {wanted} took too long: the pattern backtracks without end, make it simpler"
+        yield _error(ReasonKind.PATTERN_TIMED_OUT, message)
+    elif outcome.pattern_verdict is PatternVerdict.ABSENT:
+        message = f"{describe_exit(exit_code)}, but {wanted} was expected and is not in the output"
+        yield _failed(ReasonKind.PATTERN_ABSENT, _with_advice(_with_cause(message, outcome), outcome))
+    elif outcome.pattern_verdict is None:
+        yield _error(ReasonKind.HARNESS, f"the output was not searched for {wanted}")
+
+
+def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:
+    if project.unexpected_files != "fail":
+        return
+    paths = _unexpected_paths(project, outcome)
+    for path in paths[:_MOST_FILES_NAMED]:
+        message = f"wrote {path}, which no pattern of `writes:` names"
+        yield Finding(ResultStatus.FAILED, Reason(ReasonKind.UNEXPECTED_FILE, message, path))
+    if len(paths) > _MOST_FILES_NAMED:
+        message = f"wrote {len(paths) - _MOST_FILES_NAMED} more files that no pattern of `writes:` names"
+        yield _failed(ReasonKind.UNEXPECTED_FILE, message)
+
+
+def _unexpected_warnings(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[str]:
+    if project.unexpected_files == "warn" and (paths := _unexpected_paths(project, outcome)):
+        more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
+        yield f"wrote files that no pattern of `writes:` names: {', '.join(paths[:10])}{more}"
+
+
+def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[str, ...]:
+    written = sorted({*outcome.write_set.created, *outcome.write_set.changed})
+    return find_unexpected(written, project.writes)
+
+
+def _with_cause(message: str, outcome: PipelineOutcome) -> str:
+    cause = find_cause(outcome)
+    return message if cause is None else f"{message}: {cause}"
+
+
+def _with_advice(message: str, outcome: PipelineOutcome) -> str:
+    """Add what to do when the pipeline ran into the seal."""
+    hit = outcome.sealed and any(sign in text for sign in _READ_ONLY_SIGNS for text in (outcome.stderr, outcome.stdout))
+    return f"{message}. {_READ_ONLY_ADVICE}" if hit else message
+
+
+def _never_tried(outcome: PipelineOutcome) -> bool:
+    return outcome.ending is Ending.NOT_STARTED and outcome.problem is Problem.SKIP_IF_MISSING
+
+
+def _worst(findings: tuple[Finding, ...]) -> ResultStatus:
+    statuses = {finding.status for finding in findings}
+    for status in (ResultStatus.ERROR, ResultStatus.FAILED, ResultStatus.SKIPPED):
+        if status in statuses:
+            return status
+    return ResultStatus.PASSED
+
+
+def _first_message(reasons: tuple[Reason, ...]) -> str | None:
+    if not reasons:
+        return None
+    more = len(reasons) - 1
+    return reasons[0].message + (f" (and {more} more reason{'s' if more > 1 else ''})" if more else "")
+
+
+def _error(kind: ReasonKind, message: str) -> Finding:
+    return Finding(ResultStatus.ERROR, Reason(kind, message))
+
+
+def _failed(kind: ReasonKind, message: str) -> Finding:
+    return Finding(ResultStatus.FAILED, Reason(kind, message))

@@ -1,0 +1,50 @@
+"""Files that a pipeline wrote and no `writes:` pattern names. Pure text over paths; no file is looked at."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# What interpreters and tools leave beside any program that they run.
+_NEVER_UNEXPECTED = (
+    "**/__pycache__/**",
+    "**/*.pyc",
+    "**/.pytest_cache/**",
+    "**/.mypy_cache/**",
+    "**/.ruff_cache/**",
+    "**/.ipynb_checkpoints/**",
+    "**/.coverage*",
+    "**/.DS_Store",
+    "**/.user.yml",
+)
+_PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
+_MEANINGS = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def find_unexpected(written: Iterable[str], patterns: Iterable[str]) -> tuple[str, ...]:
+    """Give the written paths that no pattern names, in their order.
+
+    `*` stays within one folder, `**` crosses them; a pattern that names a folder takes all that lies in it.
+    """
+    matchers = [_matcher(pattern) for pattern in (*_NEVER_UNEXPECTED, *patterns)]
+    return tuple(path for path in written if not any(matches.fullmatch(path) for matches in matchers))
+
+
+@lru_cache(maxsize=512)
+def _matcher(pattern: str) -> re.Pattern[str]:
+    plain = pattern.removeprefix("./").rstrip("/")
+    pieces = "".join(_translate(piece) for piece in _PIECE.findall(plain))
+    return re.compile(f"{pieces}(?:/.*)?", re.DOTALL)
+
+
+def _translate(piece: str) -> str:
+    if piece in _MEANINGS:
+        return _MEANINGS[piece]
+    if len(piece) > 1:
+        inside = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+        return f"[^/{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
+    return re.escape(piece)

@@ -1,0 +1,80 @@
+"""Amounts and exit codes as a person reads them in a reason. Pure text."""
+
+from __future__ import annotations
+
+import signal
+
+_KEPT_BYTES = 4096
+_SEALED_SIGNALS = range(129, 160)
+
+
+def format_duration(seconds: float) -> str:
+    """Write a duration in the manifest's units: `10m`, `1h 30m`, `90s`, `0.5s`."""
+    if seconds < 120 or seconds != int(seconds):
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    amounts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return " ".join(f"{amount}{unit}" for amount, unit in amounts if amount)
+
+
+def format_size(size_bytes: int) -> str:
+    """Write a size in the largest unit of 1024 that it reaches: `512B`, `2GiB`, `1.5MiB`."""
+    amount = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.1f}".removesuffix(".0") + unit
+        amount /= 1024
+    return f"{amount:.1f}".removesuffix(".0") + "TiB"
+
+
+def describe_signal(number: int) -> str:
+    """Give `signal 9 (SIGKILL)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def describe_exit(exit_code: int) -> str:
+    """Give `exit code 127 (command not found)`: the code, and what shells mean by it."""
+    meaning = {126: " (found, but it may not be executed)", 127: " (command not found)"}.get(exit_code, "")
+    return f"exit code {exit_code}{meaning}"
+
+
+def find_sealed_signal(exit_code: int) -> int | None:
+    """Give the signal that an exit code of a sealed pipeline may stand for (128 + n), or None."""
+    return exit_code - 128 if exit_code in _SEALED_SIGNALS else None
+
+
+def summarize_output(stdout: str, stderr: str, *, stdout_bytes: int = 0, stderr_bytes: int = 0) -> str:
+    """Give head and tail of what was printed, about 4 KiB in all, stderr last; each cut tells the bytes left out.
+
+    Args:
+        stdout: what was kept of it.
+        stderr: what was kept of it.
+        stdout_bytes: what was printed in all; less than what is given counts as unknown.
+        stderr_bytes: likewise.
+    """
+    if not stdout.strip():
+        return _cut(stderr, stderr_bytes, _KEPT_BYTES)
+    if not stderr.strip():
+        return _cut(stdout, stdout_bytes, _KEPT_BYTES)
+    shown = _cut(stderr, stderr_bytes, _KEPT_BYTES // 2)
+    room = _KEPT_BYTES - len(_encode(shown))
+    return f"[stdout]\n{_cut(stdout, stdout_bytes, room).rstrip()}\n[stderr]\n{shown}"
+
+
+def _cut(text: str, total_bytes: int, room: int) -> str:
+    """Keep a third of the room for the head: the end of an output tells more."""
+    raw = _encode(text)
+    if len(raw) <= room:
+        return text
+    head = raw[: room // 3].decode("utf-8", "ignore")
+    tail = raw[len(raw) - (room - room // 3) :].decode("utf-8", "ignore")
+    left_out = max(total_bytes, len(raw)) - len(head.encode()) - len(tail.encode())
+    return f"{head}\n[... {left_out:,} bytes left out ...]\n{tail}"
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")

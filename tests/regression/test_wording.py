@@ -1,0 +1,56 @@
+"""Amounts and outputs as a person reads them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_golden.regression.wording import format_duration, format_size, summarize_output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.5, "0.5s"),
+        (90, "90s"),
+        (119.96, "120s"),
+        (120, "2m"),
+        (600, "10m"),
+        (5400, "1h 30m"),
+        (3661, "1h 1m 1s"),
+        (7200, "2h"),
+    ],
+)
+def test_durations_are_written_as_people_do(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(512, "512B"), (2048, "2KiB"), (3 << 19, "1.5MiB"), (2 << 30, "2GiB"), (5 << 40, "5TiB")]
+)
+def test_sizes_are_written_in_their_unit(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+def test_short_outputs_are_kept_whole() -> None:
+    assert summarize_output("", "") == ""
+    assert summarize_output("out\n", " \n") == "out\n"
+    assert summarize_output("", "err\n") == "err\n"
+
+
+def test_long_outputs_keep_head_and_tail_and_tell_what_is_left_out() -> None:
+    text = "".join(f"line {number}\n" for number in range(10_000))
+    summary = summarize_output("", text)
+    assert summary.startswith("line 0\n")
+    assert summary.endswith("line 9999\n")
+    head, tail = summary.split("\n[... ")[0], summary.split(" bytes left out ...]\n")[1]
+    assert f"[... {len(text) - len(head) - len(tail):,} bytes left out ...]" in summary
+    assert len(summary) < 4200
+    assert "1,000,000" in summarize_output("", text, stderr_bytes=1_000_000 + len(head) + len(tail))
+
+
+@given(st.text(max_size=9000), st.text(max_size=9000))
+@settings(max_examples=60, deadline=None)
+def test_summaries_stay_small_whatever_was_printed(stdout: str, stderr: str) -> None:
+    assert len(summarize_output(stdout * 2, stderr * 2).encode("utf-8", "backslashreplace")) < 4096 + 200
