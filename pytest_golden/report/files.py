@@ -1,0 +1,57 @@
+"""Writing a report where the user asked for it: whole or not at all, with one sentence when it cannot be written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pytest_golden.errors import GoldenError
+
+
+def write_report(path: Path, text: str, *, option: str) -> None:
+    """Replace the file by the text in one step; missing parent folders are made.
+
+    A device or a pipe (`/dev/stdout`) is written to as it is.
+
+    Args:
+        path: where to.
+        text: what to write, as UTF-8.
+        option: the option that asked for it, for the message.
+
+    Raises:
+        GoldenError: the file cannot be written.
+    """
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
+    except (OSError, ValueError) as error:
+        told = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        message = (
+            f"{option} {path}: the report cannot be written ({told}); name a file in a folder that you may write to."
+        )
+        raise GoldenError(message) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """Read the umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,147 @@
+"""JUnit XML that CI servers can read, whatever was printed."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.regression import GoldenProjectResult, RegressionCheckResult, ResultStatus
+from pytest_golden.report.junit import junit_text, write_junit
+from tests.report.samples import every_kind_of_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOMENT = datetime(2026, 11, 21, 12, 30, 5, 999, tzinfo=UTC)
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=40)
+
+# The essentials of the schema that Jenkins' xUnit plugin publishes: element -> (required attributes, further ones, children).
+SCHEMA = {
+    "testsuites": (set(), {"name", "time", "tests", "failures", "errors", "skipped", "disabled"}, ["testsuite"]),
+    "testsuite": (
+        {"name", "tests"},
+        {
+            "failures",
+            "errors",
+            "time",
+            "skipped",
+            "timestamp",
+            "hostname",
+            "id",
+            "package",
+            "file",
+            "log",
+            "url",
+            "group",
+        },
+        ["properties", "testcase", "system-out", "system-err"],
+    ),
+    "testcase": (
+        {"name", "classname"},
+        {"time", "group", "status", "class", "file", "line", "log", "url"},
+        ["skipped", "error", "failure", "system-out", "system-err"],
+    ),
+    "failure": (set(), {"type", "message"}, []),
+    "error": (set(), {"type", "message"}, []),
+    "skipped": (set(), {"type", "message"}, []),
+    "system-out": (set(), set(), []),
+}
+
+
+def check_structure(element: ElementTree.Element) -> None:
+    required, further, children = SCHEMA[element.tag]
+    assert required <= set(element.attrib) <= required | further
+    for count in {"tests", "failures", "errors", "skipped"} & set(element.attrib):
+        assert re.fullmatch(r"\d+", element.attrib[count])
+    if "time" in element.attrib:
+        assert re.fullmatch(r"\d+\.\d{3}", element.attrib["time"])
+    if "timestamp" in element.attrib:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", element.attrib["timestamp"])
+    positions = [children.index(child.tag) for child in element]
+    assert positions == sorted(positions)
+    for child in element:
+        check_structure(child)
+
+
+def write(check: RegressionCheckResult) -> ElementTree.Element:
+    text = junit_text(check, suite_name="golden", timestamp=MOMENT, hostname="host")
+    element = ElementTree.fromstring(text.encode("utf-8"))
+    check_structure(element)
+    return element
+
+
+def test_every_kind_of_result_has_its_element() -> None:
+    suite = write(every_kind_of_result())[0]
+    kinds = {case.attrib["name"]: [child.tag for child in case if child.tag != "system-out"] for case in suite}
+    assert kinds == {
+        "passes": [],
+        "fails": ["failure"],
+        "errs": ["error"],
+        "bare": ["error"],
+        "skipped": ["skipped"],
+        "needs": ["failure"],
+        "flaky": ["skipped"],
+    }
+    assert {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped", "timestamp")} == {
+        "tests": "7",
+        "failures": "2",
+        "errors": "2",
+        "skipped": "2",
+        "timestamp": "2026-11-21T12:30:05",
+    }
+    assert suite.attrib["time"] == "1.750"
+
+
+def test_a_failure_says_why() -> None:
+    suite = write(every_kind_of_result())[0]
+    failure = next(case for case in suite if case.attrib["name"] == "fails").find("failure")
+    assert failure is not None
+    assert failure.attrib["type"] == "exit_code"
+    assert failure.attrib["message"].startswith("exit code 3, expected 0")
+    assert "full log: /tmp/fails.log" in str(failure.text)
+    quarantined = suite.find("testcase[@name='flaky']/skipped")
+    assert quarantined is not None
+    assert "flaky upstream" in quarantined.attrib["message"]
+
+
+def test_what_xml_cannot_carry_is_escaped_and_colours_are_gone() -> None:
+    text = junit_text(every_kind_of_result(), suite_name="", timestamp=MOMENT, hostname="")
+    assert "[31m" not in text
+    assert "\\x00\\x07" in text
+    assert "\\ud800" in text
+    assert "\\U0001ffff" in text
+    assert "漢 \U0001f600" in text
+    assert 'name="golden_projects"' in text
+
+
+@given(ANY_TEXT, ANY_TEXT, st.sampled_from(ResultStatus))
+@settings(max_examples=150, deadline=None)
+def test_any_text_gives_valid_xml(name: str, text: str, status: ResultStatus) -> None:
+    write(RegressionCheckResult((GoldenProjectResult(name, "p", status, 1, text, text),)))
+
+
+def test_no_results_are_an_empty_suite() -> None:
+    assert write(RegressionCheckResult())[0].attrib["tests"] == "0"
+
+
+def test_the_file_is_written_with_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "reports" / "golden.xml"
+    for _ in range(2):
+        write_junit(path, every_kind_of_result(), suite_name="golden", timestamp=MOMENT, hostname="host")
+    assert ElementTree.fromstring(path.read_bytes()).tag == "testsuites"
+    assert [file.name for file in path.parent.iterdir()] == ["golden.xml"]
+
+
+def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file" / "golden.xml", tmp_path, tmp_path / "nul\0l"):
+        with pytest.raises(GoldenError, match=r"^--golden-junit .*cannot be written \(.*\); name a file") as caught:
+            write_junit(path, RegressionCheckResult(), suite_name="g", timestamp=MOMENT, hostname="h")
+        assert "\n" not in str(caught.value)
