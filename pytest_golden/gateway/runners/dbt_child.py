@@ -9,10 +9,11 @@ A script of its own: it runs where this package may be missing, and needs the st
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
-if sys.path and sys.path[0] == __file__.rpartition("dbt_child.py")[0].rstrip("/\\"):
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
     # The folder of this script has a dbt.py of its own.
     del sys.path[0]
 

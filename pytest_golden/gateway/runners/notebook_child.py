@@ -9,14 +9,14 @@ A script of its own: it runs where this package may be missing, and needs nbclie
 
 from __future__ import annotations
 
+import os
 import sys
 
-if sys.path and sys.path[0] == __file__.rpartition("notebook_child.py")[0].rstrip("/\\"):
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
     # The folder of this script has modules of its own, none of them the notebook's.
     del sys.path[0]
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -41,8 +41,6 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("A notebook takes no arguments: remove `args`, and hand values in by `set_env`.", file=sys.stderr)
         return 2
-    # Raises SystemExit wherever the program is, so that the kernel is shut down on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # jupyter_client, ipykernel and nbformat warn about their own parts and about notebooks that lack cell ids.
     warnings.simplefilter("ignore")
     notebook = read_notebook(sys.argv[1])
@@ -84,6 +82,7 @@ def execute(notebook: Any, folder: str) -> int:
     """Execute all cells; give the exit code, or the negative number of the signal that ended the kernel."""
     exceptions = import_module("nbclient.exceptions")
     client = make_client(notebook, folder)
+    obey_signals(client.km, folder)
     cell_count = len(notebook.cells)
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
@@ -134,6 +133,28 @@ def make_client(notebook: Any, folder: str) -> Any:
     client = PrintingClient(notebook, km=manager, timeout=None, iopub_timeout=LATE_OUTPUT_SECONDS)
     client.owns_km = True
     return client
+
+
+def obey_signals(manager: Any, folder: str) -> None:
+    """Hand an interrupt on to the kernel, whose cell then fails with its traceback; end both on a termination."""
+
+    def kernel_process() -> Any:
+        return getattr(manager.provisioner, "process", None)
+
+    def interrupt(number: int, _frame: Any) -> None:
+        if kernel_process() is None:
+            sys.exit(128 + number)
+        kernel_process().send_signal(signal.SIGINT)
+
+    def terminate(number: int, _frame: Any) -> None:
+        if kernel_process() is not None:
+            kernel_process().kill()
+            kernel_process().wait()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, terminate)
 
 
 def print_output(kind: str, content: Any) -> None:

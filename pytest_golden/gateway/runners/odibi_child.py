@@ -9,16 +9,16 @@ A script of its own: it runs where this package may be missing, and needs the st
 
 from __future__ import annotations
 
+import os
 import sys
 
-if sys.path and sys.path[0] == __file__.rpartition("odibi_child.py")[0].rstrip("/\\"):
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
     # The folder of this script has an odibi.py of its own.
     del sys.path[0]
 
 import contextlib
 import io
 import logging
-import os
 import re
 import threading
 import traceback

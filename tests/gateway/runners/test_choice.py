@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.runners import RunnerError, find_runner_command
+
+if TYPE_CHECKING:
+    from tests.gateway.runners.conftest import MakePipeline
+
+
+def refusal(make_pipeline: MakePipeline, path: str, content: str = "", **keys: object) -> RunnerError:
+    with pytest.raises(RunnerError) as caught:
+        find_runner_command(make_pipeline(path, content, **keys))
+    assert caught.value.message.startswith("sales: ")
+    return caught.value
+
+
+def test_python_script_is_run_by_the_projects_interpreter(make_pipeline: MakePipeline) -> None:
+    command = find_runner_command(make_pipeline("etl.py", python="/venv/bin/python"))
+    assert command.argv == ("/venv/bin/python", "{path}")
+    assert command.environment["PYTHONUNBUFFERED"] == "1"
+    assert command.step_readers == ()
+
+
+def test_args_come_after_the_runners_command(make_pipeline: MakePipeline) -> None:
+    command = find_runner_command(make_pipeline("etl.py", args=("--day", "2025-03-01")))
+    assert command.argv == (sys.executable, "{path}", "--day", "2025-03-01")
+
+
+def test_args_come_after_a_given_command_too(make_pipeline: MakePipeline) -> None:
+    command = find_runner_command(make_pipeline("job.toml", command=("sh", "{path}"), args=("-x",)))
+    assert command.argv == (shutil.which("sh", path="/usr/bin:/bin") or "", "{path}", "-x")
+    assert (dict(command.environment), command.step_readers) == ({}, ())
+
+
+def test_a_named_runner_beside_a_command_keeps_its_environment_and_readers(make_pipeline: MakePipeline) -> None:
+    command = find_runner_command(make_pipeline("job.toml", runner="odibi", command=("sh", "-c", "odibi run x")))
+    assert command.argv[1:] == ("-c", "odibi run x")
+    assert command.step_readers == ("odibi",)
+    assert int(command.environment["COLUMNS"]) >= 200
+
+
+def test_a_named_runner_decides_against_the_file(make_pipeline: MakePipeline) -> None:
+    assert find_runner_command(make_pipeline("etl.txt", runner="python")).argv == (sys.executable, "{path}")
+
+
+def test_unknown_runner_is_refused_with_the_nearest_one(make_pipeline: MakePipeline) -> None:
+    error = refusal(make_pipeline, "etl.py", runner="pyhton")
+    assert error.problem is Problem.RUNNER_UNKNOWN
+    assert "did you mean python?" in error.message
+
+
+def test_runner_like_none_is_refused_with_all_of_them(make_pipeline: MakePipeline) -> None:
+    message = refusal(make_pipeline, "etl.py", runner="zzz").message
+    assert all(name in message for name in ("auto", "odibi", "dbt", "python", "shell", "notebook", "command"))
+
+
+def test_unknown_kind_of_file_wants_a_command(make_pipeline: MakePipeline) -> None:
+    error = refusal(make_pipeline, "job.toml")
+    assert error.problem is Problem.RUNNER_UNKNOWN
+    assert "job.toml" in error.message
+    assert "give `command:`" in error.message
+
+
+def test_yaml_of_nobody_names_the_odibi_runner(make_pipeline: MakePipeline) -> None:
+    assert "say `runner: odibi`" in refusal(make_pipeline, "compose.yaml", "services: {}\n").message
+
+
+def test_folder_is_refused_with_a_hint_to_name_a_file(make_pipeline: MakePipeline) -> None:
+    pipeline = make_pipeline("shop/dbt_project.yml")
+    folder = type(pipeline)(pipeline.config, pipeline.file.parent, pipeline.project_dir, "", sys.executable)
+    with pytest.raises(RunnerError, match="is a folder: name the pipeline's file"):
+        find_runner_command(folder)
+
+
+def test_command_runner_runs_the_command(make_pipeline: MakePipeline) -> None:
+    command = find_runner_command(make_pipeline("etl.py", runner="command", command=("/bin/sh", "-c", "true")))
+    assert (command.argv, dict(command.environment)) == (("/bin/sh", "-c", "true"), {})
+
+
+def test_program_that_is_not_on_path_is_named_with_the_path(make_pipeline: MakePipeline) -> None:
+    error = refusal(make_pipeline, "job.toml", command=("no-such-tool", "{path}"), path_variable="/nowhere/bin")
+    assert error.problem is Problem.COMMAND_NOT_FOUND
+    assert "`no-such-tool` is not on PATH (/nowhere/bin)" in error.message
+
+
+@pytest.mark.parametrize("program", ["./missing.sh", "{path}", "sub"])
+def test_program_that_cannot_be_executed_is_named(make_pipeline: MakePipeline, program: str) -> None:
+    make_pipeline("sub/file.txt")
+    error = refusal(make_pipeline, "job.toml", command=(f"./{program}" if program == "sub" else program,))
+    assert error.problem is Problem.COMMAND_NOT_FOUND
+    assert "no file that can be executed" in error.message
+
+
+def test_program_that_a_before_command_may_make_is_not_looked_for(make_pipeline: MakePipeline) -> None:
+    pipeline = make_pipeline("job.toml", command=("./built", "{path}"), before=(("make", "built"),))
+    assert find_runner_command(pipeline).argv == ("./built", "{path}")
+
+
+def test_executable_beside_the_pipeline_is_taken_as_declared(make_pipeline: MakePipeline) -> None:
+    make_pipeline("tool", "#!/bin/sh\n").file.chmod(0o755)
+    assert find_runner_command(make_pipeline("job.toml", command=("./tool",))).argv == ("./tool",)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.runners import RunnerError
+from pytest_golden.gateway.runners.programs import (
+    find_missing_modules,
+    find_script_python,
+    find_tool_python,
+    read_shebang,
+)
+
+if TYPE_CHECKING:
+    from pytest_golden.gateway.runners import PipelineFile
+    from tests.gateway.runners.conftest import MakePipeline
+
+
+@pytest.fixture
+def pipeline(make_pipeline: MakePipeline, tmp_path: Path) -> PipelineFile:
+    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), "/usr/bin", "/bin"])
+    return make_pipeline("shop.yaml", path_variable=path)
+
+
+def script(tmp_path: Path, head: str, name: str = "sometool") -> Path:
+    folder = tmp_path / "bin"
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(f"{head}\nimport sys\n", encoding="utf-8")
+    file.chmod(0o755)
+    return file
+
+
+def test_console_scripts_interpreter_is_found(tmp_path: Path, pipeline: PipelineFile) -> None:
+    assert find_script_python(script(tmp_path, f"#!{sys.executable}"), pipeline) == sys.executable
+
+
+def test_env_is_looked_through(tmp_path: Path, pipeline: PipelineFile) -> None:
+    for head in ("#!/usr/bin/env python3", "#!/usr/bin/env -S python3 -I"):
+        found = find_script_python(script(tmp_path, head), pipeline)
+        assert found is not None
+        assert Path(found).name == "python3"
+
+
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_polyglot_of_installers_is_looked_through(tmp_path: Path, pipeline: PipelineFile, quote: str) -> None:
+    head = f"#!/bin/sh\n'''exec' {quote}{sys.executable}{quote} \"$0\" \"$@\"\n' '''"
+    assert find_script_python(script(tmp_path, head), pipeline) == sys.executable
+
+
+def test_relocatable_polyglot_means_the_python_beside_the_script(tmp_path: Path, pipeline: PipelineFile) -> None:
+    head = "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''"
+    tool = script(tmp_path, head)
+    assert find_script_python(tool, pipeline) is None
+    beside = tool.with_name("python")
+    beside.symlink_to(sys.executable)
+    assert find_script_python(tool, pipeline) == str(beside)
+
+
+def test_windows_launcher_means_the_python_beside_it(tmp_path: Path, pipeline: PipelineFile) -> None:
+    launcher = script(tmp_path, "MZ", "sometool.exe")
+    assert find_script_python(launcher, pipeline) is None
+    beside = launcher.with_name("python.exe")
+    beside.touch()
+    assert find_script_python(launcher, pipeline) == str(beside)
+
+
+@pytest.mark.parametrize(
+    "head", ["", "#!", "#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/sh", "#!/bin/sh\nexec other", "#!/gone/python3"]
+)
+def test_no_python_script_is_none(tmp_path: Path, pipeline: PipelineFile, head: str) -> None:
+    tool = script(tmp_path, head)
+    if head == "#!/bin/sh":
+        tool.write_text(head, encoding="utf-8")
+    assert find_script_python(tool, pipeline) is None
+
+
+def test_script_that_is_gone_is_none(tmp_path: Path, pipeline: PipelineFile) -> None:
+    assert find_script_python(tmp_path / "gone", pipeline) is None
+
+
+def test_shebang_is_split_into_program_and_rest(tmp_path: Path) -> None:
+    assert read_shebang(script(tmp_path, "#! /usr/bin/env  python3 -I")) == ("/usr/bin/env", "python3 -I")
+
+
+def test_tool_on_path_comes_first(tmp_path: Path, pipeline: PipelineFile) -> None:
+    script(tmp_path, f"#!{sys.executable}")
+    assert find_tool_python("sometool", "no_such_module", pipeline) == sys.executable
+
+
+def test_tool_behind_a_symlink_is_found(tmp_path: Path, pipeline: PipelineFile) -> None:
+    real = script(tmp_path, f"#!{sys.executable}", "real")
+    real.with_name("sometool").symlink_to(real)
+    assert find_tool_python("sometool", "no_such_module", pipeline) == sys.executable
+
+
+def test_module_in_the_projects_interpreter_comes_second(pipeline: PipelineFile) -> None:
+    assert find_tool_python("no-such-tool", "yaml", pipeline) == sys.executable
+
+
+def test_missing_tool_is_refused_with_what_to_install(pipeline: PipelineFile) -> None:
+    with pytest.raises(RunnerError) as caught:
+        find_tool_python("no-such-tool", "no_such_module", pipeline)
+    assert caught.value.problem is Problem.COMMAND_NOT_FOUND
+    assert "`no-such-tool` is not on PATH" in caught.value.message
+    assert "install no_such_module" in caught.value.message
+
+
+def test_tool_of_a_moved_environment_is_refused_with_its_path(tmp_path: Path, pipeline: PipelineFile) -> None:
+    tool = script(tmp_path, "#!/gone/bin/python3")
+    with pytest.raises(RunnerError, match="names no Python that is there") as caught:
+        find_tool_python("sometool", "no_such_module", pipeline)
+    assert str(tool) in caught.value.message
+
+
+def test_missing_modules_are_told_from_present_ones() -> None:
+    assert find_missing_modules(sys.executable, ("json", "no_such_module", "yaml")) == ("no_such_module",)
+
+
+def test_interpreter_that_does_not_start_has_no_modules() -> None:
+    assert find_missing_modules("/nowhere/python", ("json",)) == ("json",)
