@@ -52,6 +52,7 @@ class ReasonKind(StrEnum):
     SKIP_IF_MISSING = "skip_if_missing"
     NEED_NOT_PASSED = "need_not_passed"
     NOTHING_TO_VERIFY = "nothing_to_verify"
+    SKIPPED_BY_PYTEST = "skipped_by_pytest"
 
 
 @dataclass(frozen=True, slots=True)

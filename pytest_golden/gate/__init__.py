@@ -1,0 +1,5 @@
+"""The trip: run and judge one golden project or all of them. No pytest here; faces call this room and decide nothing."""
+
+from pytest_golden.gate.service import RegressionGuard
+
+__all__ = ["RegressionGuard"]

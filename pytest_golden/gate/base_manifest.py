@@ -1,0 +1,61 @@
+"""Read the manifest as it stands at another git ref, so that a weakened floor is seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.git import run_git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class BaseManifest(NamedTuple):
+    """What the base holds: its commit, and the manifest's text or None when it has no manifest there."""
+
+    ref: str
+    commit: str
+    text: str | None
+
+
+def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
+    """Read the manifest's text at `ref`.
+
+    Raises:
+        GoldenError: no git, not a repository, or a ref that is not there; the message says what to fetch.
+    """
+    if not ref or ref.startswith("-"):
+        message = f"--golden-base {ref!r} is no git ref: give a branch, a tag or a commit."
+        raise GoldenError(message)
+    try:
+        return _read(manifest, ref)
+    except GoldenError as error:
+        message = f"--golden-base {ref}: {error}"
+        raise GoldenError(message) from None
+
+
+def _read(manifest: Path, ref: str) -> BaseManifest:
+    folder, name = manifest.parent, f"./{manifest.name}"
+    inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
+    if inside.returncode:
+        message = f"{folder} is in no git repository ({_last_line(inside.stderr)})."
+        raise GoldenError(message)
+    found = run_git(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if found.returncode:
+        remote, slash, branch = ref.partition("/")
+        fetch = f"git fetch {remote} {branch}" if slash else f"git fetch origin {ref}"
+        message = f"there is no such commit here. Fetch it first: {fetch}"
+        raise GoldenError(message)
+    commit = found.stdout.strip()
+    if run_git(folder, "cat-file", "-t", f"{commit}:{name}").stdout.strip() != "blob":
+        return BaseManifest(ref, commit, None)
+    shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")
+    if shown.returncode:
+        message = f"{manifest.name} cannot be read at {commit[:12]} ({_last_line(shown.stderr)})."
+        raise GoldenError(message)
+    return BaseManifest(ref, commit, shown.stdout)
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1]

@@ -1,0 +1,72 @@
+"""One gate at a time in a workspace, also between processes. It only waits and says so; it never breaks a lock."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STATE_FOLDER = ".golden"
+
+
+@contextmanager
+def hold_gate_lock(workspace_root: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the workspace's gate lock in a with-block; when another gate holds it, say so once and wait."""
+    folder = prepare_state_folder(workspace_root)
+    lock = FileLock(folder / "gate.lock", mode=0o666)
+    holder = folder / "gate.pid"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(f"another gate{_read_holder(holder)} is running in this workspace: waiting")
+        lock.acquire()
+    try:
+        with suppress(OSError):
+            holder.write_text(str(os.getpid()), encoding="ascii")
+        yield
+    finally:
+        with suppress(OSError):
+            holder.unlink()
+        lock.release()
+
+
+def prepare_state_folder(workspace_root: Path) -> Path:
+    """Give the folder for what outlives a session: `.golden` in the workspace, ignored by git.
+
+    Where that cannot be written, a folder of the same user and workspace below the temporary one.
+    """
+    folder = workspace_root / STATE_FOLDER
+    try:
+        _make_folder(folder)
+    except OSError:
+        digest = hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
+        user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+        folder = Path(tempfile.gettempdir()) / f"pytest-golden-{user}-{digest}"
+        _make_folder(folder)
+    return folder
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="ascii")
+    if not os.access(folder, os.W_OK):
+        message = f"{folder} cannot be written"
+        raise PermissionError(message)
+
+
+def _read_holder(path: Path) -> str:
+    try:
+        number = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return f" (pid {number})" if number.isdigit() else ""

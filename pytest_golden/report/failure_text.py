@@ -1,0 +1,94 @@
+"""What a person reads about a failure: the reason, the failing step, the last output, what to try next. Pure text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.regression.model import ReasonKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_golden.regression.model import GoldenProjectResult
+
+LAST_LINES = 15
+_NEVER_RAN = frozenset({ReasonKind.NEED_NOT_PASSED, ReasonKind.SKIP_IF_MISSING, ReasonKind.NOTHING_TO_VERIFY})
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+# C0 and C1 controls, and the marks that reorder text on screen.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+
+
+def make_visible(text: str) -> str:
+    """Take colours and cursor movements out, and write other unseen signs as escapes; newlines and tabs stay."""
+    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    return _UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
+
+
+def summarize_reasons(result: GoldenProjectResult) -> str:
+    """Give the reasons in one line."""
+    told = "; ".join(reason.message for reason in result.reasons) or result.error_message or str(result.status)
+    return " ".join(make_visible(told).split())
+
+
+def explain_failure(result: GoldenProjectResult) -> str:
+    """Give the whole text; its first line is the first reason."""
+    return "\n".join(_explain(result))
+
+
+def _explain(result: GoldenProjectResult) -> Iterator[str]:
+    reasons = [reason.message for reason in result.reasons] or [result.error_message or "no reason was given"]
+    first, *rest = (make_visible(reason) for reason in reasons)
+    yield f"{result.status}: {first}"
+    yield from (f"also: {reason}" for reason in rest)
+    yield from _attempts(result)
+    step = find_failing_step(result.steps)
+    if step is not None:
+        yield f"failing step: {make_visible(_describe_step(step))}"
+    yield from _last_output(result)
+    yield from (f"note: {make_visible(warning)}" for warning in result.warnings)
+    yield from _next_moves(result)
+
+
+def find_failing_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Give the last step that says it failed, or None. Observations of the harness repeat the reason."""
+    failed = [step for step in steps if step.get("type") != "observation" and _says_it_failed(step)]
+    return failed[-1] if failed else None
+
+
+def _says_it_failed(step: Mapping[str, Any]) -> bool:
+    metadata = step.get("metadata") or {}
+    return bool(metadata.get("error") or metadata.get("failed"))
+
+
+def _describe_step(step: Mapping[str, Any]) -> str:
+    error = (step.get("metadata") or {}).get("error")
+    name = str(step.get("content", "?"))
+    took = step.get("duration_ms")
+    told = name if took is None else f"{name} ({took / 1000:.1f}s)"
+    return told if error in {None, True, ""} else f"{told}: {error}"
+
+
+def _attempts(result: GoldenProjectResult) -> Iterator[str]:
+    if result.attempts > 1:
+        yield f"tried {result.attempts} times, each time without a pass"
+
+
+def _last_output(result: GoldenProjectResult) -> Iterator[str]:
+    lines = make_visible(result.output_summary).rstrip().splitlines()
+    if not lines:
+        return
+    left_out = len(lines) - LAST_LINES
+    yield "last output:" if left_out <= 0 else f"last output ({left_out} more lines before it):"
+    yield from (f"  {line}" for line in lines[-LAST_LINES:])
+
+
+def _next_moves(result: GoldenProjectResult) -> Iterator[str]:
+    if any(reason.kind in _NEVER_RAN for reason in result.reasons):
+        return
+    if result.exit_code is not None:
+        yield f"try next: golden run {result.name} --shell   (a shell in its view, nothing real is touched)"
+    if result.log_path:
+        yield f"full log: {result.log_path}"
+    if result.kept_view:
+        yield f"kept view: {result.kept_view}"

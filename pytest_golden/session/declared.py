@@ -1,0 +1,95 @@
+"""What this session was asked to run: the projects of a manifest or of `--golden-projects`, read once and frozen."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import SettingsError
+from pytest_golden.manifest import load_manifest, parse_inline_manifest
+from pytest_golden.settings import MANIFEST_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.settings import GoldenSettings
+
+_MARKERS_WITH_A_MEANING = frozenset({"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings"})
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The projects of this session by name, in declaration order.
+
+    `manifest_path` is None for the inline form. `node_prefix` is what stands before `::` in their node ids.
+    """
+
+    manifest: Manifest
+    projects: Mapping[str, GoldenProjectConfig]
+    manifest_path: Path | None
+    node_prefix: str
+
+    @property
+    def label(self) -> str:
+        """Name the place of the declaration for people."""
+        return "--golden-projects" if self.manifest_path is None else self.node_prefix
+
+    def find_project(self, node_id: str) -> GoldenProjectConfig | None:
+        """Give the project whose item has this node id, or None when the item is none of ours."""
+        prefix, separator, name = node_id.rpartition("::")
+        return self.projects.get(name) if separator and prefix == self.node_prefix else None
+
+
+def read_declared(settings: GoldenSettings, rootdir: Path) -> Declared:
+    """Read what is declared.
+
+    Raises:
+        ManifestError: the manifest or the inline form cannot be used.
+        SettingsError: there is none, there are two, or it is empty although it must not be.
+    """
+    if settings.projects is not None:
+        declared = _read_inline(settings.projects, settings.manifest, rootdir)
+    else:
+        declared = _read_file(settings.manifest or rootdir / MANIFEST_NAME, rootdir)
+    _refuse_meaningful_tags(declared)
+    if (settings.require or declared.manifest.require_golden_projects) and not declared.projects:
+        message = f"{declared.label} declares no golden projects, and they are required: declare one."
+        raise SettingsError(message)
+    return declared
+
+
+def _read_file(path: Path, rootdir: Path) -> Declared:
+    if not path.exists():
+        message = f"{path} is not there, so no golden projects are declared: run `golden init` to write a first one."
+        raise SettingsError(message)
+    manifest = load_manifest(path)
+    return Declared(manifest, _by_name(manifest), path, _node_prefix(path, rootdir))
+
+
+def _read_inline(text: str, manifest_path: Path | None, rootdir: Path) -> Declared:
+    if manifest_path is not None:
+        message = "--golden-projects and --golden-manifest both declare golden projects: give one of them."
+        raise SettingsError(message)
+    manifest = parse_inline_manifest(text, rootdir)
+    return Declared(manifest, _by_name(manifest), None, MANIFEST_NAME)
+
+
+def _by_name(manifest: Manifest) -> Mapping[str, GoldenProjectConfig]:
+    return {project.name: project for project in manifest.projects}
+
+
+def _refuse_meaningful_tags(declared: Declared) -> None:
+    for project in declared.projects.values():
+        clash = sorted(_MARKERS_WITH_A_MEANING.intersection(project.tags))
+        if clash:
+            message = f"{project.name}: the tag {clash[0]!r} has a meaning of its own in pytest; choose another word."
+            raise SettingsError(message)
+
+
+def _node_prefix(path: Path, rootdir: Path) -> str:
+    if path.is_relative_to(rootdir):
+        return path.relative_to(rootdir).as_posix()
+    return os.path.relpath(path, rootdir).replace(os.sep, "/")

@@ -1,0 +1,106 @@
+"""Which gateway this session executes with, asked for once through the hook, and our own answer to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import GatewayError
+from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.regression import judge
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.session.logs import choose_log_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytest_golden.gateway.model import Gateway, PipelineOutcome, RunnerCommand
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.settings import GoldenSettings
+
+
+class SessionGateway:
+    """Gives the session's gateway, made at first use so that a session that only collects pays nothing."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._gateway: Gateway | None = None
+
+    def get(self) -> Gateway:
+        """Give the gateway.
+
+        Raises:
+            GatewayError: a plugged-in one cannot execute anything.
+        """
+        if self._gateway is None:
+            found = self._config.hook.pytest_golden_gateway(config=self._config)
+            if not callable(getattr(found, "run_pipeline", None)):
+                message = f"pytest_golden_gateway gave {found!r}, which has no run_pipeline: give an object that has."
+                raise GatewayError(message)
+            self._gateway = found
+        return self._gateway
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call what a gateway may have beside `run_pipeline`; None when it has not."""
+        method = getattr(self.get(), name, None)
+        return method(*arguments) if callable(method) else None
+
+    def pytest_unconfigure(self) -> None:
+        """Let the gateway remove its scratch."""
+        if self._gateway is not None:
+            self.call("close")
+
+
+class OwnGateway:
+    """Our implementation of `pytest_golden_gateway`, which the other hooks reach into."""
+
+    def __init__(self, settings: GoldenSettings, declared: Declared) -> None:
+        self._keep = settings.keep
+        self._view = settings.sandbox
+        self._workspace_root = declared.manifest.workspace_root
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
+        """Give the gateway of the chosen view."""
+        hook = config.hook
+
+        def find_command(project: GoldenProjectConfig) -> RunnerCommand | None:
+            found: RunnerCommand | None = hook.pytest_golden_runner(project=project)
+            return found
+
+        return ExecutionGateway(
+            self._workspace_root,
+            view=self._view,
+            roots=(config.rootpath,),
+            find_command=find_command,
+            step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
+            redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
+            log_folder=choose_log_folder(config, prepare_state_folder(self._workspace_root)),
+            keep_if=_KEEP[self._keep],
+        )
+
+
+def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
+    for answer in answers:
+        if isinstance(answer, (list, tuple)):
+            yield from answer
+        elif answer is not None:
+            yield answer
+
+
+def _failed(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+    return judge(project, outcome).status in {ResultStatus.FAILED, ResultStatus.ERROR}
+
+
+def _always(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:  # noqa: ARG001 - the gateway gives both
+    return True
+
+
+_KEEP: dict[str, Callable[[GoldenProjectConfig, PipelineOutcome], bool] | None] = {
+    "none": None,
+    "failed": _failed,
+    "all": _always,
+}

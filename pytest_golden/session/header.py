@@ -1,0 +1,58 @@
+"""What the header says about this session: what is declared, how it is sealed, and what to be warned of."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.gateway.model import GatewayAbilities
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.session.gateway import SessionGateway
+
+_FOREIGN = "pytest-golden"
+
+
+def describe_declared(declared: Declared) -> Iterator[str]:
+    """Say what is declared and where."""
+    count = len(declared.projects)
+    yield f"golden: {declared.label}, {count} project{'' if count == 1 else 's'}"
+
+
+def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]:
+    """Say which view and seal are used; why, where something better exists or when asked for in full."""
+    try:
+        abilities: GatewayAbilities | None = gateway.call("describe")
+    except GoldenError as error:
+        yield f"golden sandbox: {error}"
+        return
+    if abilities is None:
+        yield "golden sandbox: a plugged-in gateway, which says nothing about itself"
+        return
+    seal = "no seal" if abilities.seal == "none" else f"sealed by {abilities.seal}"
+    yield f"golden sandbox: {abilities.view} view, {seal}"
+    if in_full or abilities.view != "overlay" or abilities.seal == "none":
+        yield from (f"  {reason}" for reason in abilities.reasons)
+
+
+def warn_of_foreign_distribution() -> Iterator[str]:
+    """Warn when the other distribution of nearly the same name is installed: both bring a package of this name."""
+    try:
+        found = version(_FOREIGN)
+    except PackageNotFoundError:
+        return
+    yield (
+        f"golden: the other distribution {_FOREIGN} {found} is installed too and shares the package pytest_golden; "
+        "this one keeps working, but uninstalling either breaks both."
+    )
+
+
+def warn_of_nothing(declared: Declared, mode: str) -> str | None:
+    """Give the warning of an empty manifest in improvement mode, else None."""
+    if declared.projects or mode != "improvement":
+        return None
+    return f"No golden projects: {declared.label} declares none, so nothing guards this change."

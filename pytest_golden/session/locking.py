@@ -1,0 +1,44 @@
+"""Hold the workspace's gate lock while golden projects run, in the process that owns the session."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.gate.lock import hold_gate_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from pytest_golden.session.recorder import GoldenRecorder
+
+
+class GoldenLock:
+    """Takes the lock when it is known that golden projects will run, under xdist by the first worker's collection."""
+
+    def __init__(
+        self, workspace_root: Path, recorder: GoldenRecorder, say: Callable[[str], None], *, is_distributed: bool
+    ) -> None:
+        self._workspace_root = workspace_root
+        self._recorder = recorder
+        self._say = say
+        self._held = ExitStack()
+        self._is_held = False
+        if is_distributed:
+            recorder.on_selected.append(self._take)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Hold the lock around the running of all tests."""
+        with self._held:
+            if self._recorder.has_selected and not session.config.option.collectonly:
+                self._take()
+            return (yield)
+
+    def _take(self) -> None:
+        if not self._is_held:
+            self._is_held = True
+            self._held.enter_context(hold_gate_lock(self._workspace_root, self._say))

@@ -1,0 +1,127 @@
+"""All results of this session, in declaration order, in the one process that shows and writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.gate.service import error_result
+from pytest_golden.regression.model import ReasonKind, RegressionCheckResult
+from pytest_golden.session.reports import category_of, dress_report, fails_the_gate, read_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.session.board import RunBoard
+    from pytest_golden.session.declared import Declared
+
+
+_WORDS = {"passed": "PASSED", "failed": "FAILED", "error": "ERROR", "skipped": "SKIPPED", "xfailed": "XFAIL"}
+
+
+class GoldenRecorder:
+    """Takes results off the reports, tells who listens, and knows what was left out.
+
+    `skips_fail` is `--golden-require`.
+    """
+
+    def __init__(self, config: pytest.Config, declared: Declared, board: RunBoard, *, skips_fail: bool) -> None:
+        self._config = config
+        self._declared = declared
+        self._board = board
+        self._skips_fail = skips_fail
+        self._results: dict[str, GoldenProjectResult] = {}
+        self._selected: set[str] | None = None
+        self._is_reporting = False
+        self.on_selected: list[Callable[[], None]] = []
+        self.on_result: list[Callable[[GoldenProjectResult], None]] = []
+
+    @property
+    def results(self) -> tuple[GoldenProjectResult, ...]:
+        """The results so far, in declaration order."""
+        return tuple(self._results[name] for name in self._declared.projects if name in self._results)
+
+    @property
+    def check_result(self) -> RegressionCheckResult:
+        """The results so far as one value."""
+        return RegressionCheckResult(self.results)
+
+    @property
+    def has_selected(self) -> bool:
+        """Tell whether any golden project was selected."""
+        return bool(self._selected)
+
+    @property
+    def deselected(self) -> tuple[str, ...]:
+        """Names of the declared projects that were not selected; none before the collection has ended."""
+        if self._selected is None:
+            return ()
+        return tuple(name for name in self._declared.projects if name not in self._selected)
+
+    @property
+    def not_run(self) -> tuple[str, ...]:
+        """Names of the selected projects without a result: the session ended before their turn."""
+        selected = self._selected or set()
+        return tuple(name for name in self._declared.projects if name in selected and name not in self._results)
+
+    def fails(self, result: GoldenProjectResult) -> bool:
+        """Tell whether this result fails the gate."""
+        return fails_the_gate(result, skips_fail=self._skips_fail)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, Any, Any]:
+        """Record the result that a report brings, before anyone else reads the report."""
+        project = self._declared.find_project(report.nodeid)
+        result = read_result(report, project) if project is not None else None
+        if result is None:
+            return (yield)
+        fails = self.fails(result)
+        dress_report(report, result, fails=fails)
+        report.golden_category = category_of(result, fails=fails)  # type: ignore[attr-defined]
+        self._record(result)
+        self._is_reporting = True
+        try:
+            return (yield)
+        finally:
+            self._is_reporting = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Count a golden result. While it is reported the terminal gets no word to print: our own line says more."""
+        category = getattr(report, "golden_category", None)
+        if category is None:
+            return None
+        return category, "", "" if self._is_reporting else _WORDS[category]
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Learn what was selected."""
+        self._note_selected(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
+        """Learn from a worker what was selected."""
+        self._note_selected(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Record what began in this session and can report no more: an interrupted worker ends without a word."""
+        for name in self._board.statuses(self.not_run):
+            message = f"interrupted while {name} was running"
+            self._record(error_result(self._declared.projects[name], ReasonKind.INTERRUPTED, message))
+
+    def _record(self, result: GoldenProjectResult) -> None:
+        self._results[result.name] = result
+        for listener in self.on_result:
+            listener(result)
+        self._config.hook.pytest_golden_result_recorded(result=result, entry=None)
+
+    def _note_selected(self, node_ids: Iterable[str]) -> None:
+        if self._selected is not None:
+            return
+        projects = map(self._declared.find_project, node_ids)
+        self._selected = {project.name for project in projects if project is not None}
+        if self._selected:
+            for listener in self.on_selected:
+                listener()

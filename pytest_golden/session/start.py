@@ -1,0 +1,103 @@
+"""Begin a golden session: read what was asked, refuse what cannot be used, and register the hooks that do the work."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.session.board import RunBoard
+from pytest_golden.session.collection import GoldenCollection, register_markers, select_manifest
+from pytest_golden.session.declared import read_declared
+from pytest_golden.session.distribution import GoldenDistribution, find_notes, is_distributed, is_worker
+from pytest_golden.session.execution import GoldenExecution
+from pytest_golden.session.floor import FloorCheck
+from pytest_golden.session.gateway import OwnGateway, SessionGateway
+from pytest_golden.session.header import warn_of_nothing
+from pytest_golden.session.locking import GoldenLock
+from pytest_golden.session.recorder import GoldenRecorder
+from pytest_golden.session.terminal import GoldenTerminal
+from pytest_golden.session.writing import GoldenReports
+from pytest_golden.settings import GoldenSettings, Sources, read_settings, refuse_self_accepted_floor
+
+if TYPE_CHECKING:
+    from pytest_golden.session.declared import Declared
+
+
+def start(config: pytest.Config) -> None:
+    """Set the golden session up.
+
+    Raises:
+        pytest.UsageError: something that a person gave cannot be used; nothing has run.
+    """
+    try:
+        _start(config)
+    except GoldenError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _start(config: pytest.Config) -> None:
+    settings = _read_settings(config)
+    declared = read_declared(settings, config.rootpath)
+    distributed = is_distributed(config)
+    register_markers(config, declared)
+    select_manifest(config, declared)
+    register = config.pluginmanager.register
+    distribution = GoldenDistribution(declared) if distributed else None
+    if distribution is not None:
+        register(distribution, "golden_distribution")
+    board = RunBoard(declared.projects, find_notes(config) if distribution is None else distribution.notes)
+    gateway = SessionGateway(config)
+    register(gateway, "golden_session_gateway")
+    register(OwnGateway(settings, declared), "golden_own_gateway")
+    register(GoldenCollection(declared), "golden_collection")
+    if not distributed:
+        register(GoldenExecution(config, declared, gateway, board, skips_fail=settings.require), "golden_execution")
+    if not is_worker(config):
+        _start_owner(config, settings, declared, board, gateway)
+
+
+def _start_owner(
+    config: pytest.Config, settings: GoldenSettings, declared: Declared, board: RunBoard, gateway: SessionGateway
+) -> None:
+    """Register what belongs into the one process that shows and writes results."""
+    register = config.pluginmanager.register
+    recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require)
+    register(recorder, "golden_recorder")
+    floor = FloorCheck(settings, declared, recorder)
+    register(floor, "golden_floor")
+    reports = GoldenReports(settings, declared, recorder, floor)
+    register(reports, "golden_reports")
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    say = _say_nothing
+    if reporter is not None:
+        terminal = GoldenTerminal(reporter, declared, recorder, gateway, board, floor=floor, reports=reports)
+        warning = warn_of_nothing(declared, settings.mode)
+        terminal.warnings = [warning] if warning is not None else []
+        register(terminal, "golden_terminal")
+        say = terminal.say
+    root = declared.manifest.workspace_root
+    register(GoldenLock(root, recorder, say, is_distributed=is_distributed(config)), "golden_lock")
+
+
+def _read_settings(config: pytest.Config) -> GoldenSettings:
+    sources = Sources(
+        flag=config.getoption,
+        ini=config.getini,
+        environment=os.environ,
+        invocation_dir=config.invocation_params.dir,
+        rootdir=config.rootpath,
+    )
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    try:
+        settings = read_settings(sources)
+        refuse_self_accepted_floor(settings.floor, arguments, os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    return settings
+
+
+def _say_nothing(text: str) -> None:  # noqa: ARG001 - there is no terminal to say it on
+    return

@@ -1,0 +1,212 @@
+"""What a person sees: header, one line a project, a live line on a terminal, and the summary."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.report.failure_text import make_visible
+from pytest_golden.session import header, table
+from pytest_golden.session.live import LiveLine
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.session.board import RunBoard
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.session.floor import FloorCheck
+    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.session.writing import GoldenReports
+
+_LONGEST_TABLE = 40
+_MARKUP: Mapping[ResultStatus, Mapping[str, bool]] = {
+    ResultStatus.PASSED: {"green": True},
+    ResultStatus.FAILED: {"red": True, "bold": True},
+    ResultStatus.ERROR: {"red": True, "bold": True},
+    ResultStatus.SKIPPED: {"yellow": True},
+}
+
+
+class GoldenTerminal:
+    """The hooks that write to pytest's terminal, in the process that owns it."""
+
+    def __init__(
+        self,
+        reporter: pytest.TerminalReporter,
+        declared: Declared,
+        recorder: GoldenRecorder,
+        gateway: SessionGateway,
+        board: RunBoard,
+        *,
+        floor: FloorCheck,
+        reports: GoldenReports,
+    ) -> None:
+        self._reporter = reporter
+        self._config = reporter.config
+        self._writer = reporter.config.get_terminal_writer()
+        self._declared = declared
+        self._recorder = recorder
+        self._gateway = gateway
+        self._board = board
+        self._floor = floor
+        self._reports = reports
+        self._name_width = table.name_width(declared.projects)
+        self._live: LiveLine | None = None
+        self._has_written = False
+        self.warnings: list[str] = []
+        recorder.on_result.append(self._write_result)
+
+    @property
+    def _verbosity(self) -> int:
+        return self._config.get_verbosity()
+
+    def say(self, text: str, **markup: bool) -> None:
+        """Write a line of its own, whatever stands in the present one."""
+        self._begin_line()
+        self._writer.line(text, **markup)
+        self._writer.flush()
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what is declared, how it is sealed, and what is wrong with it."""
+        lines = [*header.describe_declared(self._declared), *header.warn_of_foreign_distribution()]
+        if self._declared.projects and not self._config.option.collectonly:
+            lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
+        return lines + [f"golden: WARNING: {warning}" for warning in self.warnings]
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """Show the live line, and keep pytest from writing its progress alone below our last line."""
+        self._show_live()
+        try:
+            return (yield)
+        finally:
+            self._hide_live()
+            if self._has_written and not self._writer.width_of_current_line:
+                self._reporter._show_progress_info = False  # noqa: SLF001 - there is no public way
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self) -> None:
+        """Make room for what pytest writes about other tests."""
+        self._erase_live()
+
+    def pytest_terminal_summary(self) -> None:
+        """Write the table of results and the closing count."""
+        if self._config.option.collectonly or self._verbosity < -1:
+            return
+        if self._verbosity >= 0 and not self._config.option.no_summary:
+            self._write_table()
+        self._write_floor()
+        for warning in self.warnings:
+            self.say(f"WARNING: {warning}", yellow=True, bold=True)
+        for problem in self._reports.problems:
+            self.say(f"WARNING: {problem}", red=True, bold=True)
+        if self._declared.projects:
+            self._write_count()
+        for line in self._reports.annotations(self.warnings):
+            self.say(line)
+
+    def _write_result(self, result: GoldenProjectResult) -> None:
+        is_fine = result.status is ResultStatus.PASSED and not result.is_flaky
+        if self._verbosity < -1 or (self._verbosity < 0 and is_fine):
+            return
+        self._has_written = True
+        self._write_row(result)
+
+    def _write_table(self) -> None:
+        results = self._recorder.results
+        if len(results) > _LONGEST_TABLE and self._verbosity < 1:
+            results = tuple(result for result in results if result.status is not ResultStatus.PASSED)
+        if not results:
+            return
+        self._reporter.write_sep("=", "golden projects")
+        for result in results:
+            self._write_row(result)
+
+    def _write_floor(self) -> None:
+        for note in self._floor.notes:
+            self.say(f"golden: {note}")
+        if not self._floor.weakenings:
+            return
+        self._reporter.write_sep("=", "weakened floor, accepted" if self._floor.is_accepted else "weakened floor")
+        for weakening in self._floor.weakenings:
+            name = weakening.project or self._declared.label
+            self.say(f"{name}: {make_visible(weakening.message)}", **({} if self._floor.is_accepted else {"red": True}))
+        if self._floor.fails:
+            self.say("A person accepts this with --golden-floor=accept.")
+
+    def _write_count(self) -> None:
+        recorder = self._recorder
+        deselected, not_run = recorder.deselected, recorder.not_run
+        for told, names in (("deselected", deselected), ("not run", not_run)):
+            if names and self._verbosity >= 0:
+                self.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
+        failed = sum(map(recorder.fails, recorder.results))
+        counted = table.closing_count(recorder.results, failed, len(deselected), len(not_run))
+        self.say(f"golden: {counted}", **({"red": True} if failed else {}))
+
+    def _write_row(self, result: GoldenProjectResult) -> None:
+        status = table.padded_status(result)
+        row = table.result_row(result, self._name_width)
+        self._begin_line()
+        quarantined = result.quarantined is not None
+        self._writer.write(status, **(_MARKUP[ResultStatus.SKIPPED] if quarantined else _MARKUP[result.status]))
+        self._writer.line(" " + table.fit(row, self._fitting_width() - len(status) - 1))
+        self._writer.flush()
+
+    def _begin_line(self) -> None:
+        self._erase_live()
+        self._reporter.ensure_newline()
+        if self._writer.width_of_current_line:
+            self._writer.line()
+
+    def _show_live(self) -> None:
+        options = self._config.option
+        if self._verbosity < -1 or options.collectonly or options.usepdb or not _is_watched():
+            return
+        self._live = LiveLine(os.dup(sys.stdout.fileno()), self._describe_running)
+        self._live.start()
+
+    def _erase_live(self) -> None:
+        if self._live is not None:
+            self._live.erase()
+
+    def _hide_live(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _describe_running(self) -> str | None:
+        if self._writer.width_of_current_line:
+            return None  # the dots of other tests stand there
+        running = self._board.running()
+        step = None
+        if len(running) == 1:
+            with suppress(GoldenError):
+                step = self._gateway.call("present_step")
+        text = table.running_text(running, step)
+        return None if text is None else table.fit(text, self._width() - 3)
+
+    def _fitting_width(self) -> int:
+        # In a log file or a pipe, a cut line would lose what nobody can bring back by widening a window.
+        return self._width() if self._reporter.isatty() else sys.maxsize
+
+    def _width(self) -> int:
+        return shutil.get_terminal_size().columns
+
+
+def _is_watched() -> bool:
+    if os.environ.get("GITHUB_ACTIONS") or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    try:
+        return os.isatty(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,252 @@
+"""Every option once: its flag, ini key, environment variable, default and help. What they do is elsewhere.
+
+The flag wins over the environment variable, that over the ini key, that over the default. Only the standard library
+is imported, since a plain pytest loads this module too.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+MANIFEST_NAME = "golden_projects.yaml"
+_TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+_FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
+
+
+# Plain classes: making a dataclass or a named tuple takes longer than all else that a plain pytest pays for us.
+class Setting:
+    """One option. `kind` is `switch`, `text`, `path` or `choice`; everything else is named after `name`."""
+
+    __slots__ = ("choices", "default", "has_environment", "has_ini", "help", "kind", "metavar", "name")
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        help: str,  # noqa: A002 - argparse's own word
+        *,
+        default: str | bool | None = None,
+        choices: tuple[str, ...] = (),
+        metavar: str | None = None,
+        has_ini: bool = True,
+        has_environment: bool = True,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.default = default
+        self.choices = choices
+        self.metavar = metavar
+        self.has_ini = has_ini
+        self.has_environment = has_environment
+
+    @property
+    def flag(self) -> str:
+        """Give the command line's form, `--golden-x`."""
+        return f"--{self.name}"
+
+    @property
+    def key(self) -> str:
+        """Give the ini key, which is also the name under which the parsed flag is found."""
+        return self.name.replace("-", "_")
+
+    @property
+    def environment(self) -> str:
+        """Give the environment variable, `GOLDEN_X`."""
+        return self.key.upper()
+
+    def arguments(self) -> dict[str, Any]:
+        """Give the keywords of argparse's `add_argument`. The default is None: not said."""
+        told: dict[str, Any] = {"dest": self.key, "default": None, "help": self.described()}
+        if self.kind == "switch":
+            return {**told, "action": "store_true"}
+        if self.choices:
+            return {**told, "choices": self.choices}
+        return {**told, "metavar": self.metavar}
+
+    def described(self) -> str:
+        """Give the help with the default and the other places where the option can be set."""
+        places = [f"ini {self.key}"] * self.has_ini + [f"env {self.environment}"] * self.has_environment
+        default = f"default {self.default}" if isinstance(self.default, str) else ""
+        notes = "; ".join(filter(None, [default, *places]))
+        return f"{self.help} ({notes})" if notes else self.help
+
+
+SETTINGS: Sequence[Setting] = (
+    Setting(
+        "golden",
+        "switch",
+        "Run the golden projects: alone, or after the tests that are named.",
+        has_ini=False,
+        has_environment=False,
+    ),
+    Setting(
+        "golden-manifest",
+        "path",
+        f"The file that declares the golden projects, instead of {MANIFEST_NAME} in the rootdir.",
+        metavar="PATH",
+    ),
+    Setting(
+        "golden-projects",
+        "text",
+        'Golden projects without a manifest: "a.yaml, b.yaml" or "name:path, name:path".',
+        metavar="TEXT",
+    ),
+    Setting(
+        "golden-mode",
+        "choice",
+        "In improvement mode a gate without golden projects warns loudly.",
+        default="improvement",
+        choices=("improvement", "learning"),
+    ),
+    Setting(
+        "golden-require",
+        "switch",
+        "Refuse to run without golden projects, and let a skipped one fail.",
+        default=False,
+    ),
+    Setting(
+        "golden-sandbox",
+        "choice",
+        "How a pipeline sees its project's folder: copy-on-write, a private copy, or the better one that works here.",
+        default="auto",
+        choices=("auto", "overlay", "copy"),
+    ),
+    Setting(
+        "golden-keep",
+        "choice",
+        "Which views to keep for a look after the run.",
+        default="none",
+        choices=("none", "failed", "all"),
+    ),
+    Setting(
+        "golden-base",
+        "text",
+        "Compare the manifest with the one at this git ref; a weakened floor fails the gate.",
+        metavar="REF",
+    ),
+    Setting(
+        "golden-floor",
+        "choice",
+        "Fail on a weakened floor, or let a person accept it. Not in addopts: a change must not accept itself.",
+        default="check",
+        choices=("check", "accept"),
+        has_ini=False,
+    ),
+    Setting("golden-junit", "path", "Write the results as JUnit XML.", metavar="PATH"),
+    Setting("golden-json", "path", "Write the gate report as JSON.", metavar="PATH"),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+class GoldenSettings:
+    """What holds for this session, one attribute an option; paths are absolute."""
+
+    __slots__ = ("base", "floor", "json", "junit", "keep", "manifest", "mode", "projects", "require", "sandbox")
+
+    manifest: Path | None
+    projects: str | None
+    mode: str
+    require: bool
+    sandbox: str
+    keep: str
+    base: str | None
+    floor: str
+    junit: Path | None
+    json: Path | None
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        for name in self.__slots__:
+            setattr(self, name, values[name])
+
+
+class Sources:
+    """Where options are said: `flag` and `ini` look one up by its key and give None when it was not said."""
+
+    __slots__ = ("environment", "flag", "ini", "invocation_dir", "rootdir")
+
+    def __init__(
+        self,
+        flag: Callable[[str], Any],
+        ini: Callable[[str], Any],
+        environment: Mapping[str, str],
+        invocation_dir: Path,
+        rootdir: Path,
+    ) -> None:
+        self.flag = flag
+        self.ini = ini
+        self.environment = environment
+        self.invocation_dir = invocation_dir
+        self.rootdir = rootdir
+
+
+def read_settings(sources: Sources) -> GoldenSettings:
+    """Read every option from where it was said.
+
+    Raises:
+        ValueError: a value that the option cannot have; the message names the place.
+    """
+    return GoldenSettings({name.removeprefix("golden-"): _read(setting, sources) for name, setting in _BY_NAME.items()})
+
+
+def find_typed_flag(arguments: Sequence[str]) -> str | None:
+    """Give the first flag of ours among the typed arguments; those in addopts are not there."""
+    typed = (argument.partition("=")[0] for argument in arguments)
+    return next((word for word in typed if word.startswith("--") and word[2:] in _BY_NAME), None)
+
+
+def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Refuse an accepted floor that nobody typed: in addopts, a change that lowers the floor could accept itself.
+
+    Raises:
+        ValueError: `accept` came from a configuration file.
+    """
+    setting = _BY_NAME["golden-floor"]
+    if floor != "accept" or environment.get(setting.environment):
+        return
+    typed = (*arguments, *environment.get("PYTEST_ADDOPTS", "").split())
+    if not any(argument.partition("=")[0] == setting.flag for argument in typed):
+        message = (
+            f"{setting.flag}=accept in addopts is not taken, since a change could accept its own weakened floor: "
+            f"give it on the command line or as {setting.environment}=accept."
+        )
+        raise ValueError(message)
+
+
+def _read(setting: Setting, sources: Sources) -> Any:
+    value, place, folder = _find_said(setting, sources)
+    if value is None:
+        return setting.default
+    if setting.kind == "switch":
+        return _parse_switch(value, place)
+    if setting.choices and value not in setting.choices:
+        message = f"{place}: {value!r} is none of {', '.join(setting.choices)}."
+        raise ValueError(message)
+    if setting.kind == "path":
+        return Path(os.path.abspath(folder / Path(value).expanduser()))  # noqa: PTH100 - symlinks stay as pytest names them
+    return value
+
+
+def _find_said(setting: Setting, sources: Sources) -> tuple[Any, str, Path]:
+    value = sources.flag(setting.key)
+    if value is not None:
+        return value, setting.flag, sources.invocation_dir
+    if setting.has_environment and sources.environment.get(setting.environment):
+        return sources.environment[setting.environment], setting.environment, sources.invocation_dir
+    value = sources.ini(setting.key) if setting.has_ini else None
+    return (None if value == "" else value), f"ini key {setting.key}", sources.rootdir
+
+
+def _parse_switch(value: Any, place: str) -> bool:
+    word = str(value).strip().lower()
+    if word in _TRUE_WORDS:
+        return True
+    if word in _FALSE_WORDS:
+        return False
+    message = f"{place}: {value!r} is neither true nor false."
+    raise ValueError(message)

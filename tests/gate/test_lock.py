@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_golden.gate.lock import hold_gate_lock
+with hold_gate_lock(Path(sys.argv[1]), print):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_free_lock_is_taken_in_silence_and_its_folder_is_ignored_by_git(tmp_path: Path) -> None:
+    said: list[str] = []
+    with hold_gate_lock(tmp_path, said.append):
+        assert (tmp_path / ".golden" / "gate.pid").read_text() == str(os.getpid())
+    assert said == []
+    assert (tmp_path / ".golden" / ".gitignore").read_text() == "*\n"
+    assert not (tmp_path / ".golden" / "gate.pid").exists()
+
+
+def test_second_gate_says_who_runs_and_waits(tmp_path: Path) -> None:
+    said: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        release = holder.stdin
+
+        def say(text: str) -> None:
+            said.append(text)
+            release.write("\n")
+            release.flush()
+
+        with hold_gate_lock(tmp_path, say):
+            pass
+        holder.communicate(timeout=30)
+        assert said == [f"another gate (pid {holder.pid}) is running in this workspace: waiting"]
+
+
+def test_unreadable_holder_is_left_out(tmp_path: Path) -> None:
+    folder = prepare_state_folder(tmp_path)
+    said: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        (folder / "gate.pid").unlink()
+        release = holder.stdin
+
+        def say(text: str) -> None:
+            said.append(text)
+            release.close()
+
+        with hold_gate_lock(tmp_path, say):
+            pass
+    assert said == ["another gate is running in this workspace: waiting"]
+
+
+def test_workspace_that_cannot_hold_the_folder_uses_the_temporary_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    workspace = tmp_path / "workspace"
+    workspace.write_text("a file, so that no folder can be made in it")
+    folder = prepare_state_folder(workspace)
+    assert folder.parent == tmp_path
+    assert folder == prepare_state_folder(workspace)
+    with hold_gate_lock(workspace, lambda _: None):
+        assert (folder / "gate.lock").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may write everywhere")
+def test_read_only_workspace_uses_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / ".golden").mkdir()
+    (workspace / ".golden" / ".gitignore").touch()
+    (workspace / ".golden").chmod(0o500)
+    assert prepare_state_folder(workspace).parent == tmp_path

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.report.failure_text import (
+    LAST_LINES,
+    explain_failure,
+    find_failing_step,
+    make_visible,
+    summarize_reasons,
+)
+
+
+def failed(**facts: Any) -> GoldenProjectResult:
+    reasons = facts.pop("reasons", (Reason(ReasonKind.EXIT_CODE, "exit code 1, expected 0"),))
+    facts = {"exit_code": 1, **facts}
+    return GoldenProjectResult("sales", "sales.py", facts.pop("status", ResultStatus.FAILED), reasons=reasons, **facts)
+
+
+def test_reasons_come_first_and_what_to_try_next_last() -> None:
+    result = failed(
+        reasons=(Reason(ReasonKind.EXIT_CODE, "exit code 1"), Reason("mine", "too slow")),
+        attempts=3,
+        output_summary="one\ntwo\n",
+        warnings=("ran in a copy",),
+        log_path="/logs/sales.log",
+        kept_view="/kept/sales",
+    )
+    assert explain_failure(result).splitlines() == [
+        "FAILED: exit code 1",
+        "also: too slow",
+        "tried 3 times, each time without a pass",
+        "last output:",
+        "  one",
+        "  two",
+        "note: ran in a copy",
+        "try next: golden run sales --shell   (a shell in its view, nothing real is touched)",
+        "full log: /logs/sales.log",
+        "kept view: /kept/sales",
+    ]
+
+
+def test_last_failing_step_is_named_with_its_error_and_time() -> None:
+    steps = (
+        {"type": "action", "content": "load", "metadata": {"error": "earlier"}},
+        {"type": "action", "content": "join", "duration_ms": 1200, "metadata": {"error": "no column id"}},
+        {"type": "action", "content": "never", "metadata": {}},
+        {"type": "observation", "content": "exit code 1", "metadata": {"error": "exit code 1"}},
+    )
+    assert "failing step: join (1.2s): no column id" in explain_failure(failed(steps=steps))
+    assert "failing step: check\n" in explain_failure(
+        failed(steps=({"type": "action", "content": "check", "metadata": {"failed": True}},))
+    )
+    assert "failing step" not in explain_failure(failed(steps=({"type": "action", "content": "check"},)))
+
+
+def test_long_output_is_cut_at_its_beginning() -> None:
+    text = explain_failure(failed(output_summary="\n".join(f"line {number}" for number in range(20))))
+    assert f"last output ({20 - LAST_LINES} more lines before it):\n  line 5\n" in text
+
+
+def test_project_that_never_ran_has_no_next_move() -> None:
+    result = failed(
+        status=ResultStatus.SKIPPED, exit_code=None, reasons=(Reason(ReasonKind.NEED_NOT_PASSED, "needs a"),)
+    )
+    assert explain_failure(result) == "SKIPPED: needs a"
+
+
+def test_result_without_reasons_says_what_it_has() -> None:
+    assert explain_failure(failed(reasons=(), exit_code=None)) == "FAILED: no reason was given"
+    assert summarize_reasons(failed(reasons=(), error_message="broken\n  pipe")) == "broken pipe"
+    assert summarize_reasons(failed(reasons=())) == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m\ttab\r\nline", "red\ttab\nline"),
+        ("bell\x07 del\x7f", "bell\\x07 del\\x7f"),
+        ("\x1b]0;title\x07x\u202ey", "x\\x202ey"),
+    ],
+)
+def test_unseen_signs_become_visible(text: str, shown: str) -> None:
+    assert make_visible(text) == shown
+
+
+def test_last_failing_step_counts_and_observations_do_not() -> None:
+    steps = (
+        {"type": "action", "content": "one", "metadata": {"error": "x"}},
+        {"type": "action", "content": "two", "metadata": {}},
+        {"type": "observation", "content": "three", "metadata": {"error": "x"}},
+    )
+    assert find_failing_step(steps) is steps[0]
+    assert find_failing_step(steps[1:]) is None

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.regression import ResultStatus
+from pytest_golden.session.board import RunBoard
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ("one", "Two", "two")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_notes_are_read_back(tmp_path: Path, shared: bool) -> None:
+    board = RunBoard(NAMES, tmp_path if shared else None)
+    board.note_running("Two")
+    board.note_running("two")
+    board.note_ended("two", ResultStatus.FAILED)
+    assert board.statuses(NAMES) == {"Two": None, "two": ResultStatus.FAILED}
+    ((name, seconds),) = board.running()
+    assert name == "Two"
+    assert 0 <= seconds < 60
+
+
+def test_another_process_reads_what_was_noted(tmp_path: Path) -> None:
+    RunBoard(NAMES, tmp_path).note_running("one")
+    other = RunBoard(NAMES, tmp_path)
+    assert other.statuses(["one", "two"]) == {"one": None}
+    assert [name for name, _ in other.running()] == ["one"]
+
+
+def test_folder_that_went_with_the_controller_does_no_harm(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    board = RunBoard(NAMES, folder)
+    shutil.rmtree(folder)
+    board.note_running("one")
+    assert board.running() == ()
+    assert board.statuses(["one", "two"]) == {"one": None}

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.session.test_execution import wait_for
+from tests.session.workspace import FAILS, OPTIONS
+
+if TYPE_CHECKING:
+    from tests.session.workspace import Workspace
+
+pytestmark = pytest.mark.xdist
+
+# Each notes when it began and ended in a folder that is really written to.
+NOTED = "date +%s.%N > ../marks/{name}.begun; sleep 0.2; date +%s.%N > ../marks/{name}.ended"
+
+
+def declare_noted(workspace: Workspace, *names: str, **more: object) -> None:
+    (workspace.path / "marks").mkdir()
+    mounts = [{"path": "marks", "mode": "write"}]
+    workspace.declare(*({"name": name, "script": NOTED.format(name=name), "mounts": mounts, **more} for name in names))
+
+
+def times(workspace: Workspace, name: str) -> tuple[float, float]:
+    begun, ended = (float((workspace.path / "marks" / f"{name}.{what}").read_text()) for what in ("begun", "ended"))
+    return begun, ended
+
+
+@pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"])
+def test_dependent_projects_run_one_after_another_in_order(workspace: Workspace, dist: str) -> None:
+    declare_noted(workspace, "zebra", "ant", "mole")
+    workspace.pytester.makepyfile(
+        test_a="def test_a(): pass\nclass TestA:\n    def test_b(self): pass", test_c="def test_c(): pass"
+    )
+    result = workspace.run_apart("-n2", f"--dist={dist}", "test_a.py", "test_c.py")
+    result.assert_outcomes(passed=6)
+    assert result.ret == 0
+    zebra, ant, mole = (times(workspace, name) for name in ("zebra", "ant", "mole"))
+    assert zebra[1] < ant[0]
+    assert ant[1] < mole[0]
+    result.stdout.fnmatch_lines_random(["golden: 3 passed"])
+
+
+def test_independent_projects_run_side_by_side(workspace: Workspace) -> None:
+    declare_noted(workspace, "one", "two", "three", "four", independent=True)
+    workspace.run_apart("-n2").assert_outcomes(passed=4)
+    spans = sorted(times(workspace, name) for name in ("one", "two", "three", "four"))
+    assert any(later[0] < earlier[1] for earlier, later in pairwise(spans))
+
+
+def test_results_texts_and_needs_travel_from_the_workers(workspace: Workspace) -> None:
+    workspace.declare(
+        {"name": "fine"},
+        {"name": "broken", "script": FAILS},
+        {"name": "needy", "needs": ["broken"]},
+        {"name": "lost", "path": "nowhere.sh"},
+        {"name": "absent", "skip_if_missing": ["no_such_program_here"]},
+        {"name": "known", "script": FAILS, "quarantine": {"until": "2999-12-31", "reason": "flaky upstream"}},
+    )
+    result = workspace.run_apart("-n2", "--golden-json=out.json", "--junitxml=out.xml")
+    assert result.ret == 1
+    result.assert_outcomes(passed=1, failed=2, errors=1, skipped=1, xfailed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "FAILED: exit code 3, expected 0*",
+            "  it broke",
+            "FAILED golden_projects.yaml::broken - exit code 3, expected 0*",
+        ]
+    )
+    assert (workspace.path / "out.json").exists()
+    assert "exit code 3, expected 0" in (workspace.path / "out.xml").read_text()
+
+
+def test_no_workers_at_all_is_a_plain_session(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"})
+    workspace.run("-n0").assert_outcomes(passed=1)
+
+
+def test_every_worker_running_everything_is_refused(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"})
+    result = workspace.run_apart("-n2", "--dist=each")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--dist each would run every golden project on every worker*"])
+
+
+def test_deselected_on_the_workers_is_counted_by_the_controller(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"}, {"name": "two"})
+    workspace.run_apart("-n2", "-k", "one").stdout.fnmatch_lines(["deselected: two", "golden: 1 passed, 1 deselected"])
+
+
+def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Workspace) -> None:
+    workspace.declare(
+        {"name": "before"}, {"name": "crashes"}, {"name": "needy", "needs": ["crashes"]}, {"name": "after"}
+    )
+    workspace.pytester.makeconftest(
+        """
+        import os
+        from pytest_golden import Ending, PipelineOutcome
+
+        class Crashing:
+            def run_pipeline(self, project, *, role, permissions):
+                if project.name == "crashes":
+                    os._exit(77)
+                return PipelineOutcome(Ending.EXITED, 0)
+
+        def pytest_golden_gateway(config):
+            return Crashing()
+        """
+    )
+    result = workspace.run_apart("-n1", "--golden-json=out.json")
+    assert result.ret == 1
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["ERROR: worker 'gw0' crashed while running *"])
+    result.stdout.fnmatch_lines(["golden: 2 passed, 2 failed"])
+    assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
+
+
+def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None:
+    workspace.declare({"name": "one", "script": FAILS}, {"name": "two"}, {"name": "three"})
+    result = workspace.run_apart("-n2", "-x")
+    assert result.ret in {1, 2}
+    result.stdout.fnmatch_lines(["golden: 1 failed, 2 not run"])
+
+
+def test_ctrl_c_records_what_was_running(workspace: Workspace) -> None:
+    workspace.declare({"name": "slow", "script": "sleep 60", "timeout": "2m"}, {"name": "later"})
+    command = [sys.executable, "-m", "pytest", "--golden", "-n2", *OPTIONS]
+    log = workspace.path / "output.txt"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, cwd=workspace.path, stdout=output, stderr=output, start_new_session=True) as gate,
+    ):
+        wait_for((workspace.path / ".golden" / "gate.pid").exists)
+        time.sleep(1.5)  # until the pipeline itself has begun, of which nothing tells
+        os.killpg(gate.pid, signal.SIGINT)
+        assert gate.wait(timeout=60) == 2, log.read_text()
+    told = log.read_text()
+    assert "interrupted while slow was running" in told
+    assert "golden: 1 failed, 1 not run" in told

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_golden.regression import GoldenProjectResult, ResultStatus
+from pytest_golden.session import table
+
+
+def result(status: str = "FAILED", **facts: object) -> GoldenProjectResult:
+    return GoldenProjectResult("orders", "orders.sh", ResultStatus(status), **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0s"), (59.94, "59.9s"), (59.96, "1m 00s"), (185, "3m 05s"), (3599.6, "1h 00m"), (3725, "1h 02m")],
+)
+def test_durations_are_brief(seconds: float, text: str) -> None:
+    assert table.format_seconds(seconds) == text
+
+
+def test_long_names_stick_out_of_their_column() -> None:
+    assert table.name_width(["a", "b" * 12]) == 12
+    assert table.name_width(["a", "b" * 90]) == 40
+    assert table.name_width([]) == 0
+
+
+def test_cut_is_marked() -> None:
+    assert table.fit("abcdef", 6) == "abcdef"
+    assert table.fit("abcdefg", 6) == "abc..."
+    assert table.fit("abcdefg", 2) == "..."
+
+
+def test_what_runs_is_named_with_its_step() -> None:
+    assert table.running_text([], None) is None
+    assert table.running_text([("orders", 2.0)], "load\x1b[31m") == "orders  2.0s  load"
+    assert table.running_text([("orders", 2.0), ("sales", 0.5)], None) == "orders  2.0s, sales  0.5s"
+
+
+def test_count_leaves_out_what_happened_to_none() -> None:
+    assert table.closing_count([], 0, 0, 0) == "nothing ran"
+    results = [result("PASSED", is_flaky=True), result(), result("SKIPPED"), result(quarantined="flaky")]
+    assert table.closing_count(results, 1, 2, 3) == (
+        "1 passed, 1 failed, 1 skipped, 1 quarantined, 1 flaky, 2 deselected, 3 not run"
+    )

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.settings import (
+    SETTINGS,
+    GoldenSettings,
+    Sources,
+    find_typed_flag,
+    read_settings,
+    refuse_self_accepted_floor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INVOKED = Path("/invoked")
+ROOT = Path("/root-of-tests")
+
+
+def said(
+    flag: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    ini: Mapping[str, Any] | None = None,
+) -> GoldenSettings:
+    return read_settings(Sources((flag or {}).get, (ini or {}).get, environment or {}, INVOKED, ROOT))
+
+
+def test_nothing_said_gives_the_defaults() -> None:
+    settings = said()
+    values = {name: getattr(settings, name) for name in GoldenSettings.__slots__}
+    assert {name: value for name, value in values.items() if value is not None} == {
+        "mode": "improvement",
+        "require": False,
+        "sandbox": "auto",
+        "keep": "none",
+        "floor": "check",
+    }
+
+
+def test_flag_wins_over_environment_over_ini() -> None:
+    everywhere = {"golden_keep": "all"}, {"GOLDEN_KEEP": "failed"}, {"golden_keep": "none"}
+    assert said(*everywhere).keep == "all"
+    assert said(None, *everywhere[1:]).keep == "failed"
+    assert said(None, None, everywhere[2]).keep == "none"
+
+
+def test_paths_are_relative_to_where_they_were_said() -> None:
+    assert said({"golden_junit": "a.xml"}).junit == INVOKED / "a.xml"
+    assert said(None, {"GOLDEN_JUNIT": "../a.xml"}).junit == Path("/a.xml")
+    assert said(None, None, {"golden_junit": "a.xml"}).junit == ROOT / "a.xml"
+    assert said({"golden_junit": "/tmp/a.xml"}).junit == Path("/tmp/a.xml")
+
+
+def test_empty_environment_and_ini_say_nothing() -> None:
+    assert said(None, {"GOLDEN_BASE": ""}, {"golden_base": ""}).base is None
+
+
+@pytest.mark.parametrize(("word", "means"), [("1", True), ("Yes", True), ("on", True), ("0", False), ("off", False)])
+def test_switch_is_read_from_words(word: str, means: bool) -> None:
+    assert said(None, {"GOLDEN_REQUIRE": word}).require is means
+
+
+def test_switch_that_is_neither_true_nor_false_is_refused_by_place() -> None:
+    with pytest.raises(ValueError, match="GOLDEN_REQUIRE: 'perhaps' is neither true nor false"):
+        said(None, {"GOLDEN_REQUIRE": "perhaps"})
+
+
+def test_choice_from_environment_or_ini_is_checked() -> None:
+    with pytest.raises(ValueError, match="GOLDEN_SANDBOX: 'docker' is none of auto, overlay, copy"):
+        said(None, {"GOLDEN_SANDBOX": "docker"})
+    with pytest.raises(ValueError, match="ini key golden_mode: 'x' is none of improvement, learning"):
+        said(None, None, {"golden_mode": "x"})
+
+
+def test_neither_environment_nor_ini_can_start_a_gate_and_ini_cannot_accept_a_floor() -> None:
+    settings = {setting.name: setting for setting in SETTINGS}
+    assert not settings["golden"].has_ini
+    assert not settings["golden"].has_environment
+    assert said(None, None, {"golden_floor": "accept"}).floor == "check"
+
+
+def test_every_option_is_described_with_its_places() -> None:
+    described = {setting.flag: setting.described() for setting in SETTINGS}
+    assert described["--golden-keep"].endswith("(default none; ini golden_keep; env GOLDEN_KEEP)")
+    assert "(" not in described["--golden"]
+    assert len({setting.key for setting in SETTINGS}) == len(SETTINGS)
+
+
+@pytest.mark.parametrize("argument", ["--golden-junit", "--golden-junit=a.xml", "--golden-require"])
+def test_flag_typed_without_golden_is_found(argument: str) -> None:
+    assert find_typed_flag(["tests", argument]) == argument.partition("=")[0]
+
+
+def test_foreign_flags_are_left_alone() -> None:
+    assert find_typed_flag(["tests", "-x", "golden", "--goldenrod", "--golden-other=1"]) is None
+
+
+def test_floor_accepted_by_a_person_is_taken() -> None:
+    refuse_self_accepted_floor("accept", ["--golden", "--golden-floor=accept"], {})
+    refuse_self_accepted_floor("accept", ["--golden", "--golden-floor", "accept"], {})
+    refuse_self_accepted_floor("accept", [], {"GOLDEN_FLOOR": "accept"})
+    refuse_self_accepted_floor("accept", [], {"PYTEST_ADDOPTS": "-q --golden-floor=accept"})
+    refuse_self_accepted_floor("check", [], {})
+
+
+def test_floor_accepted_in_a_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="a change could accept its own weakened floor"):
+        refuse_self_accepted_floor("accept", ["--golden"], {"PYTEST_ADDOPTS": "-q"})
