@@ -1,0 +1,146 @@
+"""The command `golden`: finds the command that is meant, and turns every error into one sentence and an exit code.
+
+Only the module of the command that is typed is imported, so that `golden --version` costs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import io
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+
+from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+COMMANDS: Mapping[str, str] = {
+    "init": "Write a first golden_projects.yaml.",
+    "check": "Validate the manifest and show what would be run.",
+    "doctor": "Tell what works on this machine, and how to get the rest.",
+    "run": "Run one golden project, or open a shell in its view.",
+    "schema": "Print a JSON Schema: of the manifest or of the gate report.",
+}
+BAD_INPUT = 2
+_INTERRUPTED = 130
+_PIPE_CLOSED = 141
+
+
+class Command(Protocol):
+    """What a command's module offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it, and give the exit code."""
+        ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `golden` with these arguments (default: the process's own) and give the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except SystemExit as end:
+        return int(end.code or 0)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return _PIPE_CLOSED
+    except GoldenError as error:
+        return _refuse(_in_one_sentence(error), words)
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        return _refuse(f"{error.strerror or error}{where}", words)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    name = next((word for word in words if not word.startswith("-")), None)
+    if name is not None and name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean `golden {near[0]}`?" if near else f"there are {', '.join(COMMANDS)}"
+        raise SettingsError(f"there is no command {name!r}; {hint}")
+    command = None if name is None else cast("Command", import_module(f"pytest_golden.cli.{name}"))
+    arguments = _make_parser(name, command).parse_args(words)
+    if command is None:
+        raise SettingsError("name a command, one of " + ", ".join(COMMANDS) + "; `golden --help` tells what they do")
+    return command.run(arguments)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses in one sentence, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{message}; see `{self.prog} --help`")
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        # The package's own __version__ may be that of the other distribution that shares the package's name.
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"golden {version('pytest-golden-projects')}")
+        except PackageNotFoundError:
+            print("golden (not installed)")
+        parser.exit()
+
+
+def _make_parser(name: str | None, command: Command | None) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="golden",
+        description="Golden projects: pipelines that must always work. `pytest --golden` is the gate; this is the rest.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for known, summary in COMMANDS.items():
+        declared = commands.add_parser(
+            known,
+            help=summary,
+            description=summary,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if known == name and command is not None:
+            command.add_arguments(declared)
+    return parser
+
+
+def _in_one_sentence(error: GoldenError) -> str:
+    if not isinstance(error, ManifestError) or len(error.problems) < 2:
+        return str(error)
+    more = len(error.problems) - 1
+    return f"{error.problems[0]} (and {more} more problem{'s' if more > 1 else ''}: `golden check` lists them all)"
+
+
+def _refuse(sentence: str, words: Sequence[str]) -> int:
+    from pytest_golden.cli.screen import make_visible, print_json
+
+    if "--json" in words:
+        print_json({"error": sentence})
+    print(f"golden: {make_visible(sentence)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _forget_stdout() -> None:
+    """Let the interpreter's own last flush go nowhere: it would complain about the closed pipe."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,153 @@
+"""`golden run NAME`: runs and judges one golden project like the gate does, and shows what came of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from pytest_golden.cli.live_status import format_seconds, show_status
+from pytest_golden.cli.manifest_option import (
+    add_json_option,
+    add_manifest_option,
+    get_project,
+    locate_manifest,
+    read_command_settings,
+)
+from pytest_golden.cli.plan import make_plan
+from pytest_golden.cli.screen import open_console, print_json, styled
+from pytest_golden.cli.shell import open_shell
+from pytest_golden.clock import new_id
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate import RegressionGuard
+from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.manifest import load_manifest
+from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.report import gate_report
+from pytest_golden.report.failure_text import LAST_LINES, explain_failure, summarize_reasons
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from pytest_golden.gateway.model import PipelineOutcome
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.settings import GoldenSettings
+
+_INTERRUPTED = 130
+_MOST_NAMED = 8
+_STYLES = {
+    ResultStatus.PASSED: "bold green",
+    ResultStatus.FAILED: "bold red",
+    ResultStatus.ERROR: "bold red",
+    ResultStatus.SKIPPED: "bold yellow",
+}
+_EPILOG = """\
+It runs this one project, whatever it needs: use `pytest --golden -k NAME` for the rest. Hooks of a conftest
+(runners, step readers, redactors, judges, another gateway) exist only inside pytest and have no part in it.
+GOLDEN_SANDBOX and GOLDEN_KEEP count as for the gate.
+
+exit code: 0 it passed (or is skipped or in quarantine, as in the gate), 1 it did not, 2 bad input, 130 interrupted;
+with --shell that of the shell."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden run`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("name", metavar="NAME", help="The golden project's name.")
+    parser.add_argument(
+        "--shell", action="store_true", help="Open a shell in its view instead; nothing written there is kept."
+    )
+    parser.add_argument("--keep", action="store_true", help="Keep what it wrote, below .golden/kept.")
+    add_manifest_option(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the project, or open the shell."""
+    settings = read_command_settings(arguments)
+    if arguments.shell and (arguments.json or arguments.keep):
+        raise SettingsError(
+            "--shell goes neither with --json nor with --keep: a shell gives no result, and keeps nothing"
+        )
+    manifest = load_manifest(locate_manifest(settings))
+    project = get_project(manifest, arguments.name)
+    if arguments.shell:
+        return open_shell(project, manifest.workspace_root, settings.sandbox)
+    if arguments.keep:
+        settings.keep = "all"
+    console = None if arguments.json else open_console()
+    if console is not None and not console.is_terminal:
+        _announce(console, project, manifest)
+    result = _check(project, manifest, settings)
+    if console is None:
+        print_json(gate_report(RegressionCheckResult((result,)), gate={"command": f"golden run {project.name}"}))
+    else:
+        _show(console, result)
+    if any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons):
+        return _INTERRUPTED
+    return 1 if result.is_regression else 0
+
+
+def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSettings) -> GoldenProjectResult:
+    root = manifest.workspace_root
+
+    def is_kept(_: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+        return settings.keep == "all" or (settings.keep == "failed" and outcome.exit_code != 0)
+
+    logs = prepare_state_folder(root) / "logs" / new_id("gate")
+    with (
+        hold_gate_lock(root, lambda text: print(f"golden: {text}", file=sys.stderr)),
+        ExecutionGateway(root, view=settings.sandbox, log_folder=logs, keep_if=is_kept) as gateway,
+        show_status(project.name, gateway.present_step),
+    ):
+        return RegressionGuard(gateway).check_one(project, {})
+
+
+def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest) -> None:
+    """Say what runs where no live line can: a log that stands still should say what it is waiting for."""
+    plan = make_plan(project, manifest.workspace_root)
+    told = f"running {project.name}: {plan.shown_command()}" if plan.command else f"running {project.name}"
+    console.print(styled(told))
+    console.file.flush()
+
+
+def _show(console: Console, result: GoldenProjectResult) -> None:
+    took = format_seconds(result.execution_time_seconds)
+    console.print(Text.assemble((str(result.status), _STYLES[result.status]), " ", (result.name, "bold"), f"  {took}"))
+    if result.quarantined is not None:
+        console.print(styled(f"quarantined: {result.quarantined}", "yellow"))
+    if result.status is ResultStatus.PASSED:
+        lines = _describe_pass(result)
+    elif result.status is ResultStatus.SKIPPED:
+        lines = iter([summarize_reasons(result)])
+    else:
+        lines = iter([explain_failure(result).removeprefix(f"{result.status}: ")])
+    for line in lines:
+        console.print(styled(line))
+
+
+def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
+    if result.is_flaky:
+        yield f"flaky: passed on attempt {result.attempts}"
+    writes = result.write_set
+    steps = [str(step.get("content", "?")) for step in result.steps]
+    lists = (("steps", steps), ("created", writes.created), ("changed", writes.changed), ("removed", writes.removed))
+    for told, items in lists:
+        if items:
+            more = f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
+            yield f"{told}: {', '.join(items[:_MOST_NAMED])}{more}"
+    output = result.output_summary.rstrip().splitlines()[-LAST_LINES:]
+    if output:
+        yield "last output:"
+        yield from (f"  {line}" for line in output)
+    yield from (f"note: {warning}" for warning in result.warnings)
+    if result.log_path:
+        yield f"full log: {result.log_path}"
+    if result.kept_view:
+        yield f"kept view: {result.kept_view}"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pytest
+
+from pytest_golden.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Golden(Protocol):
+    def __call__(self, *words: str) -> Ran: ...
+
+
+class GoldenProcess(Protocol):
+    def __call__(self, *words: str, environment: Mapping[str, str] | None = None) -> Ran: ...
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of its own as the current folder, without anything that is set outside."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / ".git").mkdir()
+    monkeypatch.chdir(workspace)
+    for name in [name for name in os.environ if name.startswith("GOLDEN_")]:
+        monkeypatch.delenv(name)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return workspace
+
+
+@pytest.fixture
+def golden(folder: Path, capsys: pytest.CaptureFixture[str]) -> Golden:
+    """Run the command inside this process."""
+
+    def run(*words: str) -> Ran:
+        code = main(words)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def golden_process(folder: Path) -> GoldenProcess:
+    """Run the command as a process of its own."""
+
+    def run(*words: str, environment: Mapping[str, str] | None = None) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_golden", *words],
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def three_projects(folder: Path) -> Path:
+    """A manifest with a pipeline that passes, one that fails and one whose file is missing."""
+    (folder / "good.py").write_text("import pathlib\npathlib.Path('out.txt').write_text('1')\nprint('all well')\n")
+    (folder / "bad.py").write_text("print('rows: 3')\nraise SystemExit('no such column: amount')\n")
+    manifest = folder / "golden_projects.yaml"
+    manifest.write_text(
+        "golden_projects:\n  - path: good.py\n  - {name: bad, path: bad.py}\n  - name: gone\n    path: gone/etl.py\n"
+    )
+    return manifest

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.watched import run_watched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden, GoldenProcess
+
+
+def test_valid_manifest_is_shown_in_order_with_what_would_be_run(golden_process: GoldenProcess, folder: Path) -> None:
+    (folder / "sales").mkdir()
+    (folder / "sales" / "etl.py").touch()
+    (folder / "run.sh").touch()
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n"
+        "  - {name: second, path: run.sh, timeout: 90s, memory_limit: 1GiB, cpu_limit: 30s, network: false}\n"
+        "  - {name: first, path: sales/etl.py, expected_outcome: 'specific_error:boom', needs: [second]}\n"
+        "retired: [{name: old, reason: replaced}]\n"
+    )
+    ran = golden_process("check")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("golden_projects.yaml: valid, 2 golden projects, 1 retired\n")
+    assert ran.out.index("second") < ran.out.index("first")
+    for told in (
+        "python etl.py",
+        "sh run.sh",
+        "in ., at most 90s, 1GiB, 30s of CPU time, no network",
+        "in sales, at most 10m",
+        "must end as specific_error:boom",
+        "needs second",
+    ):
+        assert told in ran.out.replace("python3", "python")
+
+
+def test_nothing_is_run_by_checking(golden: Golden, folder: Path, three_projects: Path) -> None:
+    golden("check")
+    assert sorted(path.name for path in folder.iterdir()) == [".git", "bad.py", "golden_projects.yaml", "good.py"]
+
+
+def test_missing_path_is_named_with_its_line_and_exit_code_1(golden: Golden, three_projects: Path) -> None:
+    ran = golden("check")
+    assert ran.code == 1
+    assert "golden_projects.yaml:4: gone: path gone/etl.py does not exist" in ran.out
+    as_json = golden("check", "--json")
+    assert as_json.code == 1
+    assert as_json.json["errors"] == []
+    assert [(problem["project"], problem["line"]) for problem in as_json.json["problems"]] == [("gone", 4)]
+    assert [project["name"] for project in as_json.json["projects"]] == ["good", "bad", "gone"]
+    assert as_json.json["projects"][0]["command"][-1] == "{path}"
+
+
+def test_mistakes_are_listed_with_file_line_and_column(golden: Golden, folder: Path) -> None:
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - path: a.py\n    timout: 3\n    retries: x\n")
+    ran = golden("check")
+    assert (ran.code, ran.out) == (2, "")
+    lines = ran.err.splitlines()
+    assert lines[0].startswith("golden_projects.yaml:3:5: unknown key 'timout'; did you mean 'timeout'?")
+    assert lines[1].startswith("golden_projects.yaml:4:14: retries: ")
+    as_json = golden("check", "--json")
+    assert as_json.code == 2
+    assert [(error["line"], error["column"]) for error in as_json.json["errors"]] == [(3, 5), (4, 14)]
+    assert "did you mean 'timeout'" in as_json.json["errors"][0]["message"]
+
+
+def test_no_manifest_is_exit_code_2_and_names_init(golden: Golden) -> None:
+    ran = golden("check")
+    assert (ran.code, ran.out) == (2, "")
+    assert "golden init" in ran.err
+
+
+def test_empty_manifest_is_valid_and_says_what_to_do(golden: Golden, folder: Path) -> None:
+    (folder / "golden_projects.yaml").write_text("version: 1\n")
+    ran = golden("check")
+    assert ran.code == 0
+    assert "declare a pipeline" in ran.out
+
+
+def test_required_projects_that_are_not_there_are_a_problem(golden: Golden, folder: Path) -> None:
+    (folder / "golden_projects.yaml").write_text("require_golden_projects: true\n")
+    ran = golden("check")
+    assert ran.code == 1
+    assert "golden_projects.yaml:1: golden projects are required and none is declared" in ran.out
+
+
+def test_workspace_root_that_is_not_there_is_a_problem(golden: Golden, folder: Path) -> None:
+    (folder / "golden_projects.yaml").write_text("workspace_root: nowhere\n")
+    assert "nowhere is not a folder" in golden("check").out
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_line_is_wider_than_the_terminal(folder: Path, three_projects: Path, columns: int) -> None:
+    ran = run_watched(folder, ["check"], columns=columns, environment={"NO_COLOR": "1"})
+    assert ran.code == 1
+    assert "\x1b" not in ran.out
+    lines = ran.out.splitlines()
+    assert max(len(line) for line in lines) <= columns
+    assert "gone" in ran.out
+
+
+def test_colours_are_for_terminals(folder: Path, three_projects: Path, golden_process: GoldenProcess) -> None:
+    assert "\x1b[" in run_watched(folder, ["check"]).out
+    assert "\x1b[" not in golden_process("check").out
+
+
+def test_control_characters_of_a_manifest_do_not_reach_the_terminal(golden: Golden, folder: Path) -> None:
+    (folder / "golden_projects.yaml").write_text('golden_projects:\n  - {name: x, path: "a\\e[31m.py"}\n')
+    ran = golden("check")
+    assert "\x1b" not in ran.out + ran.err
+
+
+def test_retired_and_secret_arguments_are_handled_with_care(golden: Golden, folder: Path) -> None:
+    (folder / "etl.py").touch()
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n  - {path: etl.py, args: [--password, hunter2secret9]}\n"
+        "retired: [{name: old, reason: replaced}]\n"
+    )
+    for words in (("check",), ("check", "--json")):
+        ran = golden(*words)
+        assert "hunter2secret9" not in ran.out
+        assert "REDACTED" in ran.out
+    assert golden("check", "--json").json["retired"] == [{"name": "old", "reason": "replaced"}]

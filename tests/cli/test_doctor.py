@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.cli import findings, found_runners
+from pytest_golden.cli.findings import State, examine_installation, examine_sandbox, examine_workspace
+from pytest_golden.cli.found_runners import examine_runners
+from pytest_golden.gate.lock import hold_gate_lock
+from tests.cli.watched import run_watched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden, GoldenProcess
+
+
+def by_subject(ran: Any) -> dict[str, dict[str, str]]:
+    return {finding["subject"]: finding for finding in ran.json["findings"]}
+
+
+def test_machine_that_runs_this_test_can_run_the_gate(golden_process: GoldenProcess, three_projects: Path) -> None:
+    ran = golden_process("doctor", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["can_run"] is True
+    found = by_subject(ran)
+    for subject in ("python", "pytest", "manifest", "workspace", "lock", "view", "seal", "limits", "scratch"):
+        assert found[subject]["told"]
+    for runner in ("odibi", "dbt", "python", "shell", "notebook"):
+        assert found[f"runner {runner}"]["state"] in {"good", "absent"}
+    assert found["runner python"]["told"] == sys.executable
+    assert "3 golden projects" in found["manifest"]["told"]
+
+
+def test_text_has_a_line_for_each_and_a_verdict(golden: Golden, three_projects: Path) -> None:
+    ran = golden("doctor")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("ok python")
+    assert lines[-1] == "the gate can run here"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_no_line_is_wider_than_the_terminal(folder: Path, columns: int) -> None:
+    ran = run_watched(folder, ["doctor"], columns=columns, environment={"NO_COLOR": "1"})
+    assert ran.code == 0
+    assert max(len(line) for line in ran.out.splitlines()) <= columns
+
+
+def test_nothing_is_left_behind(golden: Golden, folder: Path) -> None:
+    golden("doctor")
+    assert [path.name for path in folder.iterdir()] == [".git"]
+
+
+def test_missing_manifest_leads_to_init_and_a_bad_one_to_check(golden: Golden, folder: Path) -> None:
+    ran = golden("doctor", "--json")
+    assert ran.code == 0
+    assert by_subject(ran)["manifest"]["advice"] == "run `golden init`"
+    (folder / "golden_projects.yaml").write_text("golden_projects: 3\n")
+    ran = golden("doctor", "--json")
+    assert ran.code == 1
+    assert by_subject(ran)["manifest"]["advice"] == "run `golden check`"
+    assert "the gate cannot run here" in golden("doctor").out
+
+
+def test_workspace_root_that_is_missing_keeps_the_gate_from_running(folder: Path) -> None:
+    manifest = folder / "golden_projects.yaml"
+    manifest.write_text("workspace_root: nowhere\n")
+    found = {finding.subject: finding for finding in examine_workspace(manifest)}
+    assert found["workspace"].state is State.BAD
+    assert found["manifest"].state is State.LIMITED
+
+
+def test_held_lock_is_told(three_projects: Path, folder: Path) -> None:
+    def told() -> str:
+        (lock,) = [finding.told for finding in examine_workspace(three_projects) if finding.subject == "lock"]
+        return lock
+
+    with hold_gate_lock(folder, print):
+        assert told().startswith("another gate is running")
+    assert told() == "free"
+
+
+def test_lock_and_root_that_cannot_be_written_are_told(
+    three_projects: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".golden" / "gate.lock").mkdir(parents=True)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    found = {finding.subject: finding for finding in examine_workspace(three_projects)}
+    assert found["lock"].state is State.LIMITED
+    assert "cannot be written" in found["workspace"].told
+
+
+def test_copy_view_that_was_asked_for_is_good(folder: Path) -> None:
+    found = {finding.subject: finding for finding in examine_sandbox(folder, "copy")}
+    assert found["view"].state is State.GOOD
+    assert "a copy was asked for" in found["view"].told
+
+
+def test_no_seal_says_how_to_get_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_golden.gateway.probe.find_bwrap", lambda: None)
+    found = {finding.subject: finding for finding in examine_sandbox(folder, "auto")}
+    assert found["view"].state is State.LIMITED
+    assert found["view"].told.startswith("copy: ")
+    assert found["seal"].state is State.LIMITED
+    assert "bubblewrap" in found["seal"].advice
+
+
+def test_no_place_for_scratch_keeps_the_gate_from_running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "file").touch()
+    monkeypatch.setattr("pytest_golden.gateway.machine.list_places", lambda: (folder / "file" / "below",))
+    (finding,) = examine_sandbox(folder, "auto")
+    assert finding.state is State.BAD
+    assert "TMPDIR" in finding.advice
+
+
+def test_other_distribution_and_missing_git_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = tmp_path / "pytest_golden-1.0.1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: pytest-golden\nVersion: 1.0.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = {finding.subject: finding for finding in examine_installation()}
+    assert found["pytest-golden"].told.startswith("1.0.1, another distribution")
+    assert found["git"].state is State.ABSENT
+
+
+def test_package_that_is_not_installed_keeps_the_gate_from_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "find_version", lambda _: None)
+    found = {finding.subject: finding for finding in examine_installation()}
+    assert found["pytest-golden-projects"].state is State.BAD
+    assert "pip install" in found["pytest-golden-projects"].advice
+
+
+def test_version_of_what_is_not_installed_is_none() -> None:
+    assert findings.find_version("no-such-distribution-at-all") is None
+
+
+def test_runner_without_its_program_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    found = {finding.subject: finding for finding in examine_runners()}
+    assert found["runner odibi"].state is State.ABSENT
+    assert found["runner odibi"].advice.startswith("install odibi")
+    assert found["runner shell"].state is State.ABSENT
+
+
+def test_interpreter_that_does_not_start_has_no_versions() -> None:
+    assert found_runners._read_versions("/nowhere/python", ("odibi",)) == ()
+    assert found_runners._read_versions(sys.executable, ("pytest",))[0].startswith("pytest ")
