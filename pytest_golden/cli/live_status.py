@@ -11,6 +11,7 @@ from rich.text import Text
 
 from pytest_golden.cli.screen import make_visible, open_console
 from pytest_golden.clock import monotonic_seconds
+from pytest_golden.regression.wording import format_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ def show_status(name: str, present_step: Callable[[], str | None]) -> Iterator[N
         seconds = monotonic_seconds() - since
         step = present_step()
         sign = _SPINNER[int(seconds * _TURNS_PER_SECOND) % len(_SPINNER)]
-        told = f"{sign} {name}  {format_seconds(seconds)}" + (f"  {make_visible(step)}" if step else "")
+        told = f"{sign} {name}  {format_elapsed(seconds)}" + (f"  {make_visible(step)}" if step else "")
         return Text(told, no_wrap=True, overflow="ellipsis")
 
     with Live(
@@ -44,13 +45,3 @@ def show_status(name: str, present_step: Callable[[], str | None]) -> Iterator[N
         redirect_stderr=False,
     ):
         yield
-
-
-def format_seconds(seconds: float) -> str:
-    """Write a duration briefly: `0.4s`, `12.3s`, `3m 05s`, `1h 02m`."""
-    if seconds < 59.95:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest:02d}s"
-    return f"{minutes // 60}h {minutes % 60:02d}m"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pytest_golden.cli.live_status import format_seconds, show_status
+from pytest_golden.cli.live_status import show_status
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -22,9 +22,11 @@ from pytest_golden.clock import new_id
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate import RegressionGuard
 from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
+from pytest_golden.gate.logs import choose_log_folder
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report import gate_report
 from pytest_golden.report.failure_text import LAST_LINES, explain_failure, summarize_reasons
 
@@ -100,7 +102,7 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
     def is_kept(_: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
         return settings.keep == "all" or (settings.keep == "failed" and outcome.exit_code != 0)
 
-    logs = prepare_state_folder(root) / "logs" / new_id("gate")
+    logs = choose_log_folder(prepare_state_folder(root), new_id("gate"))
     with (
         hold_gate_lock(root, lambda text: print(f"golden: {text}", file=sys.stderr)),
         ExecutionGateway(root, view=settings.sandbox, log_folder=logs, keep_if=is_kept) as gateway,
@@ -118,7 +120,7 @@ def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest
 
 
 def _show(console: Console, result: GoldenProjectResult) -> None:
-    took = format_seconds(result.execution_time_seconds)
+    took = format_elapsed(result.execution_time_seconds)
     console.print(Text.assemble((str(result.status), _STYLES[result.status]), " ", (result.name, "bold"), f"  {took}"))
     if result.quarantined is not None:
         console.print(styled(f"quarantined: {result.quarantined}", "yellow"))

@@ -10,13 +10,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.draft import DraftedProject
-from pytest_golden.cli.live_status import format_seconds, show_status
+from pytest_golden.cli.live_status import show_status
 from pytest_golden.cli.plan import make_plan
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate import RegressionGuard
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig, slug, stem_name
 from pytest_golden.regression.unexpected import find_unexpected
+from pytest_golden.regression.wording import format_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ def try_command(text: str, folder: Path, view: str) -> tuple[GoldenProjectResult
         ) from None
     with ExecutionGateway(folder, view=view) as gateway, show_status(text, gateway.present_step):
         result = RegressionGuard(gateway).check_one(project, {})
-    took = format_seconds(result.execution_time_seconds)
+    took = format_elapsed(result.execution_time_seconds)
     comment = f"drafted from one run of its command, which took {took}"
     written = sorted({*result.write_set.created, *result.write_set.changed})
     writes = generalise_writes(find_unexpected(written, ()), folder)

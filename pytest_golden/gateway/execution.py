@@ -101,6 +101,7 @@ def _explained(main: Executed, argv: Sequence[str], *, sealed: bool) -> Executed
         Problem.COMMAND_NOT_FOUND: f"`{argv[0]}` was not found inside the view",
         Problem.PERMISSION_DENIED: f"`{argv[0]}` may not be executed: permission denied",
         Problem.SANDBOX_UNAVAILABLE: "the sandbox could not be set up",
+        Problem.SCRATCH_FULL: "there is no space left for the output; free some, or set TMPDIR to a larger disk",
         Problem.HARNESS: f"`{argv[0]}` could not be started",
     }
     return Executed(main.exit, main.stdout, main.stderr, main.started_at, problem, f"{words[problem]} ({said})")
@@ -111,6 +112,8 @@ def _find_problem(number: int | None, said: str) -> Problem:
         return Problem.COMMAND_NOT_FOUND
     if number in {errno.EACCES, errno.EPERM} or ("execvp" in said and "Permission denied" in said):
         return Problem.PERMISSION_DENIED
+    if number in {errno.ENOSPC, errno.EDQUOT}:
+        return Problem.SCRATCH_FULL
     if number is None and "execvp" not in said:
         return Problem.SANDBOX_UNAVAILABLE
     return Problem.HARNESS

@@ -47,10 +47,11 @@ class Fingerprint:
     withheld: tuple[str, ...] = ()
 
 
-def take_fingerprint(root: str) -> Fingerprint:
+def take_fingerprint(root: str, *, is_ours: bool = False) -> Fingerprint:
     """Look at every file below a folder, without following symlinks.
 
-    A folder that cannot be listed is marked as such, so that a change of that is seen too.
+    A folder that cannot be listed is marked as such, so that a change of that is seen too; one that is ours (a copy) is
+    opened up.
     """
     marks: dict[str, Mark] = {}
     withheld: list[str] = []
@@ -58,6 +59,8 @@ def take_fingerprint(root: str) -> Fingerprint:
     while pending:
         folder, prefix = pending.pop()
         try:
+            if is_ours:
+                open_up(folder)
             with os.scandir(folder) as listing:
                 entries = list(listing)
         except OSError as error:
@@ -73,6 +76,12 @@ def take_fingerprint(root: str) -> Fingerprint:
             elif name not in CACHE_FOLDERS:
                 _mark(entry, prefix + name, marks, pending)
     return Fingerprint(marks, tuple(withheld))
+
+
+def open_up(folder: str) -> None:
+    """Let us look into a folder of ours that a pipeline has closed."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        os.chmod(folder, stat.S_IRWXU)
 
 
 def _mark(entry: os.DirEntry[str], path: str, marks: dict[str, Mark], pending: list[tuple[str, str]]) -> None:

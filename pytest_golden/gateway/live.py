@@ -6,6 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.content import opened
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -15,7 +17,7 @@ _TAIL_BYTES = 4096
 def read_present_step(steps_file: Path) -> str | None:
     """Give the name on the last whole line, None when there is none yet."""
     try:
-        with steps_file.open("rb") as file:
+        with opened(str(steps_file)) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             tail = file.read()
     except OSError:

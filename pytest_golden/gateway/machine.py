@@ -40,6 +40,7 @@ class Machine:
             raise SettingsError(f"unknown view {view!r}; choose one of {', '.join(VIEWS)}")
         self.view = view
         self._roots = tuple(roots)
+        self._candidates = list_places()
         self._places: dict[Path, Place] = {}
 
     def choose_place(self, project_dir: Path) -> Place:
@@ -51,7 +52,7 @@ class Machine:
         """
         fallback: Place | None = None
         trouble: GatewayError | None = None
-        for folder in list_places():
+        for folder in self._candidates:
             if is_below(str(folder), str(project_dir)):
                 continue
             try:

@@ -104,7 +104,11 @@ def trace(outcome: PipelineOutcome, readings: Sequence[StepReading], redactor: R
 
 
 def _redacted(reading: StepReading, redactor: Redactor) -> StepReading:
-    return replace(reading, steps=tuple(_redacted_draft(step, redactor) for step in reading.steps))
+    return replace(
+        reading,
+        steps=tuple(_redacted_draft(step, redactor) for step in reading.steps),
+        warnings=tuple(map(redactor.text, reading.warnings)),
+    )
 
 
 def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:

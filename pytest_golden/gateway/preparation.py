@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.seal import Mounted, PrivateFolders, find_mounts_below
 from pytest_golden.gateway.view import CopyView, OverlayView, copy_file, copy_tree
+from pytest_golden.gateway.visibility import find_environment_folders, is_below, select_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,6 +91,7 @@ def prepare(
     if seal is not None:
         inner = [
             *mounts,
+            *_own_environment(project, seal),
             *_masks(masked_roots),
             *_withheld(project, fingerprint),
             *_declared_mounts(project.mounts, folder, overlay=overlay),
@@ -139,6 +142,14 @@ def _private_inside(private: PrivateFolders, seal: Seal | None) -> tuple[str, st
     return home, temporary, mounts
 
 
+def _own_environment(project: ResolvedProject, seal: Seal) -> Iterator[Mounted]:
+    """Show the project's virtual environment, the interpreter that it was made from, and its editable installs."""
+    folders = () if project.venv is None else find_environment_folders(project.venv)
+    for path in select_hidden(folders, seal.masked):
+        if not is_below(path, str(project.project_dir)):
+            yield Mounted(path, ("--ro-bind", path, path))
+
+
 def _masks(roots: Iterable[Path]) -> Iterator[Mounted]:
     """Hide our own store, logs and lock from pipelines."""
     for path in dict.fromkeys(str(root / ".golden") for root in roots):
@@ -179,10 +190,16 @@ def _copy_on_write(path: Path, folder: Path, *, overlay: bool) -> tuple[str, ...
     return ("--bind", str(folder / "copy"), str(path))
 
 
+def _place_in_home(declared: str) -> Path:
+    """Give a passed file its place by the path that was declared, since links lead programs from there."""
+    path = Path(os.path.normpath(Path(declared).expanduser()))
+    return path.relative_to(Path.home()) if path.is_relative_to(Path.home()) else Path(path.name)
+
+
 def _pass_files(project: ResolvedProject, private: PrivateFolders, home: str, *, sealed: bool) -> Iterator[Mounted]:
     """Put the passed files where they would be in HOME: read-only in a seal, as private copies without one."""
-    for file in project.pass_files:
-        relative = file.relative_to(Path.home()) if file.is_relative_to(Path.home()) else Path(file.name)
+    for declared, file in zip(project.config.pass_files, project.pass_files, strict=True):
+        relative = _place_in_home(declared)
         if sealed:
             yield Mounted(f"{home}/{relative}", ("--ro-bind", str(file), f"{home}/{relative}"))
             continue

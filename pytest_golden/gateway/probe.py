@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _PROBE_SECONDS = 20
 _APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _NAMESPACE_LIMIT = Path("/proc/sys/user/max_user_namespaces")
+_CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _advise() -> str:
         return "run `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
     if _read_number(_NAMESPACE_LIMIT) == 0:
         return "run `sudo sysctl -w user.max_user_namespaces=15000`"
-    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+    if any(mark.exists() for mark in _CONTAINER_MARKS):
         return "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
     return "allow unprivileged user namespaces for this user"
 

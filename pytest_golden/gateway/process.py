@@ -77,8 +77,12 @@ class Supervisor:
                 control.sendall(_line({"op": "run", **{name: getattr(launch, name) for name in Launch.__slots__}}))
                 answer = self._wait(control)
             except OSError as error:
-                self._forget()
+                self.close()
                 raise GatewayError(f"the process supervisor broke down: {error}") from error
+            except KeyboardInterrupt:
+                # A second Ctrl-C while the first was passed on: no ladder, everything is ended.
+                self.close()
+                raise
         return Exit(**{**answer, "ending": Ending(answer["ending"])})
 
     def close(self) -> None:
@@ -87,7 +91,7 @@ class Supervisor:
             self._socket.close()
         if self._process is not None:
             self._process.wait()
-        self._forget()
+        self._socket, self._process = None, None
 
     def _start(self) -> socket.socket:
         if self._socket is not None:
@@ -125,11 +129,6 @@ class Supervisor:
             received += part
         answer: dict[str, Any] = json.loads(received)
         return answer
-
-    def _forget(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-        self._socket, self._process = None, None
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

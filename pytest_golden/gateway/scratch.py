@@ -7,10 +7,10 @@ what is put inside.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pytest_golden.errors import GatewayError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _PREFIX = "pytest-golden-"
 _LOCK_NAME = "alive.lock"
@@ -37,6 +37,9 @@ class Scratch:
         except OSError as error:
             raise GatewayError(f"no scratch folder can be made in {place}: {error.strerror or error}") from error
         self._count = 0
+        # One folder is removed while the next run is under way; more would pile up on the disk.
+        self._remover = ThreadPoolExecutor(1, thread_name_prefix="golden-scratch")
+        self._pending: Future[None] | None = None
 
     def new_folder(self) -> Path:
         """Make an empty folder for one run."""
@@ -45,8 +48,15 @@ class Scratch:
         folder.mkdir(mode=0o700)
         return folder
 
+    def discard(self, folder: Path) -> None:
+        """Remove a run's folder beside whatever comes next, which waits only when it discards one too."""
+        if self._pending is not None:
+            self._pending.result()
+        self._pending = self._remover.submit(remove_tree, folder)
+
     def close(self) -> None:
         """Remove everything; safe to call twice."""
+        self._remover.shutdown()
         self._lock.release()
         remove_tree(self.root)
 
@@ -64,24 +74,39 @@ def list_places() -> tuple[Path, ...]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder whatever modes a pipeline has given to what is in it; never follows a symlink."""
-    if not os.path.lexists(folder):
-        return
-    shutil.rmtree(folder, onerror=_open_up_and_retry)
-    if os.path.lexists(folder):
-        # A folder that could not be listed was opened up by the first pass.
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder whatever modes a pipeline has given to what is in it, however deep; never follows a symlink.
 
-
-def _open_up_and_retry(function: Callable[..., object], path: str, _: object) -> None:
+    Folders are moved to the top before they are emptied, so that no path is too long and nothing recurses.
+    """
+    top = str(folder)
+    pending = [top]
+    count = 0
+    while pending:
+        path = pending.pop()
+        for entry in _list_opened_up(path):
+            with suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                os.chmod(entry.path, stat.S_IRWXU)
+                count += 1
+                moved = os.path.join(top, f".removing-{count}")
+                os.rename(entry.path, moved)
+                pending.append(moved)
+        if path != top:
+            with suppress(OSError):
+                os.rmdir(path)
     with suppress(OSError):
-        os.chmod(os.path.dirname(path), stat.S_IRWXU)
-        if not os.path.islink(path):
-            os.chmod(path, stat.S_IRWXU)
-        if function in (os.unlink, os.rmdir):
-            function(path)
-        elif os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
+        os.rmdir(top)
+
+
+def _list_opened_up(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        os.chmod(folder, stat.S_IRWXU)
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 def _owned_prefix() -> str:
@@ -114,7 +139,7 @@ def _remove_abandoned(place: Path) -> None:
 
 def _list_ours(place: Path) -> Iterator[Path]:
     for folder in place.glob(_owned_prefix() + "*"):
-        if folder.is_dir() and not folder.is_symlink():
-            found = folder.stat()
-            if not hasattr(os, "getuid") or found.st_uid == os.getuid():
+        with suppress(FileNotFoundError):  # Another session that starts may remove it too.
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid()):
                 yield folder

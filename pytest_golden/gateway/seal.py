@@ -12,6 +12,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.visibility import is_below
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
@@ -70,7 +72,9 @@ class Seal:
         mounts += [Mounted(path, ("--tmpfs", path)) for path in self.masked if path not in {*_PRIVATE, self.home}]
         if self.home in self.masked:
             mounts.append(Mounted(self.home, ("--bind", str(private.home), self.home)))
-        mounts += [Mounted(path, ("--ro-bind", path, path)) for path in self.visible]
+        # What lies inside the project is seen as the view has it.
+        shown = [path for path in self.visible if not is_below(path, working_folder)]
+        mounts += [Mounted(path, ("--ro-bind", path, path)) for path in shown]
         mounts.append(Mounted(working_folder, tuple(view)))
         mounts += inner
         ordered = sorted(mounts, key=lambda mount: mount.depth)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _OWN_FOLDER = ".golden"
 _CREDENTIALS_BYTES = 1 << 20
+_TERMINAL_SCRIPT = Path(__file__).with_name("terminal_child.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +90,17 @@ class ExecutionGateway:
         self._roots = (self.workspace_root, *roots)
         self._environ = os.environ if environ is None else environ
         self._find_command = find_command
-        self._readers = {reader.name: reader for reader in (*DEFAULT_READERS, *step_readers)}
-        self._plugged_readers = tuple(reader.name for reader in step_readers)
+        plugged = tuple(step_readers)
+        self._readers = {reader.name: reader for reader in (*DEFAULT_READERS, *plugged)}
+        self._plugged_readers = tuple(reader.name for reader in plugged)
         self._redactors = tuple(redactors)
         self._log_folder = log_folder
         self._keep_if = keep_if
         self._machine = Machine(view, self._roots)
         self._supervisor = Supervisor()
-        self._resolved: dict[str, ResolvedProject | ProjectUnusableError] = {}
-        # A neighbour's look after its run is the next one's look before it.
+        self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
         self._last_look: tuple[Path, Fingerprint] | None = None
-        self._steps_file: Path | None = None
+        self._running: tuple[Path, Redactor] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -119,14 +121,22 @@ class ExecutionGateway:
 
     def present_step(self) -> str | None:
         """Give the step that the running pipeline has reached; may be called from another thread."""
-        steps_file = self._steps_file
-        step = None if steps_file is None else read_present_step(steps_file)
-        return None if step is None else Redactor(extra=self._redactors).text(step)
+        if (running := self._running) is None:
+            return None
+        steps_file, redactor = running
+        step = read_present_step(steps_file)
+        return None if step is None else redactor.text(step)
 
     def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
-        """Resolve all paths now, so that nothing that happens later leads them elsewhere."""
+        """Resolve all paths now, so that nothing that happens later leads them elsewhere.
+
+        From now on no project may change between two runs either: the look after one is the look before its neighbour.
+        """
         for project in projects:
-            self._resolve(project)
+            try:
+                self._frozen[project.name] = project, resolve_project(project, self.workspace_root)
+            except ProjectUnusableError as problem:
+                self._frozen[project.name] = project, problem
 
     def run_pipeline(
         self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
@@ -173,24 +183,20 @@ class ExecutionGateway:
         with self._prepared(order, self._machine.choose_place(order.project.project_dir)) as (prepared, _):
             ready = execute(prepared, ("true",), self._supervisor, after=False)
             if ready.problem is not None:
-                raise GatewayError(ready.message)
+                raise GatewayError(order.redactor.text(ready.message))
             path = prepared.path_inside()
             argv = tuple(argument.replace("{path}", path) for argument in order.command.argv)
             announce(argv, prepared.view.seen_at)
             environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
-            shell = self._environ.get("SHELL", "/bin/sh")
-            return subprocess.run(
-                prepared.wrap((shell,)), cwd=prepared.host_folder, env=environment, check=False
-            ).returncode
+            shell = prepared.wrap(
+                (sys.executable, "-I", "-S", str(_TERMINAL_SCRIPT), self._environ.get("SHELL", "/bin/sh"))
+            )
+            return subprocess.run(shell, cwd=prepared.host_folder, env=environment, check=False).returncode
 
     def _resolve(self, project: GoldenProjectConfig) -> ResolvedProject:
-        known = self._resolved.get(project.name)
-        if known is None or (isinstance(known, ResolvedProject) and known.config != project):
-            try:
-                known = resolve_project(project, self.workspace_root)
-            except ProjectUnusableError as problem:
-                known = problem
-            self._resolved[project.name] = known
+        config, known = self._frozen.get(project.name, (None, None))
+        if known is None or config != project:
+            return resolve_project(project, self.workspace_root)
         if isinstance(known, ProjectUnusableError):
             raise known
         return known
@@ -228,11 +234,11 @@ class ExecutionGateway:
 
     def _run_in_view(self, order: _Order, place: Place, *, overlay: bool) -> PipelineOutcome:
         with self._prepared(order, place, overlay=overlay) as (prepared, before):
-            self._steps_file = prepared.steps_file
+            self._running = prepared.steps_file, order.redactor
             try:
                 executed = execute(prepared, order.command.argv, self._supervisor)
             finally:
-                self._steps_file = None
+                self._running = None
             keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name))
             argv = tuple(argument.replace("{path}", prepared.path_inside()) for argument in order.command.argv)
             readers, warnings = self._choose_readers(order)
@@ -264,10 +270,10 @@ class ExecutionGateway:
                 before,
             )
         finally:
-            remove_tree(folder)
+            place.scratch.discard(folder)
 
     def _look_before(self, project_dir: Path) -> Fingerprint:
-        if self._last_look is not None and self._last_look[0] == project_dir:
+        if self._frozen and self._last_look is not None and self._last_look[0] == project_dir:
             return self._last_look[1]
         return take_fingerprint(str(project_dir))
 

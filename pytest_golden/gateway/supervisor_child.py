@@ -165,6 +165,10 @@ class Run:
                 pass_fds=keep,
                 start_new_session=True,
             )
+        except (OSError, ValueError):
+            if self.status_pipe >= 0:
+                os.close(self.status_pipe)
+            raise
         finally:
             for number in (out, err, *keep):
                 os.close(number)
@@ -230,11 +234,12 @@ class Run:
             self.measure(tree)
             kill_all()
         elif cpu is not None and self.cpu_seconds + living_cpu_seconds(tree) > cpu:
+            self.measure(tree)
             self.stop("cpu_limit")
 
     def measure(self, tree: list[int]) -> None:
-        """Note what a tree has used before it is killed: nobody waits for its members, so their usage would be lost."""
-        self.killed_cpu_seconds = living_cpu_seconds(tree)
+        """Note what a tree has used before it is stopped: where nobody waits for its members, their usage is lost."""
+        self.killed_cpu_seconds = max(self.killed_cpu_seconds, living_cpu_seconds(tree))
         self.peak_bytes = max(self.peak_bytes, sum(map(proportional_bytes, tree)))
 
     def next_look(self, now: float) -> float | None:
@@ -258,7 +263,7 @@ class Run:
             with os.fdopen(self.status_pipe, "rb") as pipe:
                 started = b'"exit-code"' in pipe.read() or bool(self.ending)
         return {
-            "ending": self.ending or ("not_started" if not started else "signalled" if code < 0 else "exited"),
+            "ending": self.ending or ("signalled" if code < 0 else "exited" if started else "not_started"),
             "exit_code": code,
             "duration_seconds": duration,
             "cpu_seconds": max(self.cpu_seconds, self.killed_cpu_seconds),

@@ -117,7 +117,7 @@ class CopyView:
 
     def take_write_set(self) -> WriteSet:
         """Compare the copy's files with what they were when it was made."""
-        after = take_fingerprint(str(self.copy))
+        after = take_fingerprint(str(self.copy), is_ours=True)
         differing = tuple(find_differences(self._before, after))
         written = [path for path in differing if path in after.marks]
         removed = [path for path in differing if path not in after.marks]

@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.content import describe_file, has_equal_content, is_content, lstat_below, lstat_or_none
-from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS
+from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS, open_up
 from pytest_golden.gateway.model import WriteSet, WrittenFile
 
 if TYPE_CHECKING:
@@ -50,18 +50,19 @@ def take_write_set(before_root: str, after_root: str, written: Iterable[str], re
 
 def list_content(root: str, prefix: str = "") -> Iterator[str]:
     """List files and symlinks below a folder, relative to `root`, each as `prefix` and its name; caches left out."""
-    try:
-        with os.scandir(os.path.join(root, prefix)) as listing:
-            entries = list(listing)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.name in _LEFT_OUT:
+    pending = [prefix]
+    while pending:
+        prefix = pending.pop()
+        try:
+            with os.scandir(os.path.join(root, prefix)) as listing:
+                entries = [entry for entry in listing if entry.name not in _LEFT_OUT]
+        except OSError:
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from list_content(root, f"{prefix}{entry.name}/")
-        else:
-            yield prefix + entry.name
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name
 
 
 class UpperLayer:
@@ -75,47 +76,47 @@ class UpperLayer:
         self.lower, self.upper = lower, upper
         self.written: list[str] = []
         self.removed: list[str] = []
-        self._walk("")
+        self._opaque: list[str] = []
+        self._pending = [""]
+        open_up(upper)
+        while self._pending:
+            self._look_into(self._pending.pop())
+        present = frozenset(self.written)
+        for folder in self._opaque:
+            self.removed += [path for path in list_content(lower, folder + "/") if path not in present]
 
-    def _walk(self, prefix: str) -> None:
-        names = self._list(prefix)
+    def _look_into(self, prefix: str) -> None:
+        try:
+            names = os.listdir(os.path.join(self.upper, prefix))
+        except OSError:
+            return  # So deep that no path can name it.
         if prefix and VENV_MARK in names:
             return
         for name in names:
-            if name in _LEFT_OUT:
-                continue
-            relative = prefix + name
-            found = os.lstat(os.path.join(self.upper, relative))
-            if is_whiteout(found):
-                self._remove(relative)
-            elif stat.S_ISDIR(found.st_mode):
-                self._enter(relative)
-            else:
-                self.written.append(relative)
-                if self._was_folder(relative):
-                    self._remove(relative)
+            if name not in _LEFT_OUT:
+                self._look_at(prefix + name)
 
-    def _list(self, prefix: str) -> list[str]:
-        folder = os.path.join(self.upper, prefix)
-        try:
-            return os.listdir(folder)
-        except PermissionError:
-            os.chmod(folder, stat.S_IRWXU)  # The pipeline closed a folder of its own; the layer is ours.
-            return os.listdir(folder)
+    def _look_at(self, relative: str) -> None:
+        path = os.path.join(self.upper, relative)
+        found = lstat_or_none(path)
+        if found is None:
+            return
+        if is_whiteout(found):
+            self._remove(relative)
+        elif stat.S_ISDIR(found.st_mode):
+            open_up(path)
+            self._enter(relative)
+        else:
+            self.written.append(relative)
+            if self._was_folder(relative):
+                self._remove(relative)
 
     def _enter(self, relative: str) -> None:
         if not self._was_folder(relative):
             self.removed.append(relative)
         elif is_opaque(os.path.join(self.upper, relative)):
-            kept = set(self._names_above(relative + "/"))
-            self.removed += [path for path in list_content(self.lower, relative + "/") if path not in kept]
-        self._walk(relative + "/")
-
-    def _names_above(self, prefix: str) -> Iterator[str]:
-        for path in list_content(self.upper, prefix):
-            found = lstat_or_none(os.path.join(self.upper, path))
-            if found is not None and not is_whiteout(found):
-                yield path
+            self._opaque.append(relative)
+        self._pending.append(relative + "/")
 
     def _remove(self, relative: str) -> None:
         if self._was_folder(relative):

@@ -16,6 +16,7 @@ from pytest_golden.manifest.kinds import (
     OUTCOME,
     SIZE,
     STEPS,
+    TAG,
     TEXT,
     VARIABLE,
     VERSION,
@@ -125,7 +126,7 @@ PROJECT_KEYS = Table.of(
         ),
         Key(
             "tags",
-            list_of(NAME, one_alone=True),
+            list_of(TAG, one_alone=True),
             "pytest markers of this project, for -m. One may stand without a list.",
         ),
         Key("retries", COUNT, "How often a run that is not as expected is tried again. A pass after that is flaky."),

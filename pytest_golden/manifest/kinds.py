@@ -30,6 +30,7 @@ VERSION_NUMBER = 1
 NAME_FORM = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 LONGEST_NAME = 200
 _NAME = re.compile(NAME_FORM)
+RESERVED_TAGS = frozenset({"filterwarnings", "parametrize", "skip", "skipif", "usefixtures", "xfail"})
 _VARIABLE = re.compile(r"[^=\s]+")
 
 
@@ -66,6 +67,14 @@ def check_name(value: Any) -> str:
     if len(text) > LONGEST_NAME:
         raise wrong(f"{show(text)} is longer than {LONGEST_NAME} characters; shorten it")
     return text
+
+
+def check_tag(value: Any) -> str:
+    """Check a tag: it becomes a pytest marker, and must not be one that pytest acts upon."""
+    tag = check_name(value)
+    if tag in RESERVED_TAGS:
+        raise wrong(f"the tag {tag!r} has a meaning of its own in pytest; choose another word")
+    return tag
 
 
 def _say_not_text(value: Any) -> str:
@@ -221,6 +230,7 @@ def list_of(item: Kind, *, one_alone: bool = False) -> Kind:
 ARGUMENT = Kind(check_argument, {"type": "string"})
 TEXT = Kind(check_text, {"type": "string", "minLength": 1})
 NAME = Kind(check_name, {"type": "string", "pattern": f"^{NAME_FORM}$", "maxLength": LONGEST_NAME})
+TAG = Kind(check_tag, {**NAME.schema, "not": {"enum": sorted(RESERVED_TAGS)}})
 VARIABLE = Kind(check_variable, {"type": "string", "pattern": r"^[^=\s]+$"})
 FLAG = Kind(_check_flag, {"type": "boolean"})
 COUNT = Kind(_check_count, {"type": "integer", "minimum": 0})

@@ -18,6 +18,16 @@ def format_duration(seconds: float) -> str:
     return " ".join(f"{amount}{unit}" for amount, unit in amounts if amount)
 
 
+def format_elapsed(seconds: float) -> str:
+    """Write how long something took, briefly: `0.4s`, `12.3s`, `3m 05s`, `1h 02m`."""
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest:02d}s"
+    return f"{minutes // 60}h {minutes % 60:02d}m"
+
+
 def format_size(size_bytes: int) -> str:
     """Write a size in the largest unit of 1024 that it reaches: `512B`, `2GiB`, `1.5MiB`."""
     amount = float(size_bytes)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.settings import GoldenSettings
 
-_MARKERS_WITH_A_MEANING = frozenset({"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings"})
-
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -54,7 +52,6 @@ def read_declared(settings: GoldenSettings, rootdir: Path) -> Declared:
         declared = _read_inline(settings.projects, settings.manifest, rootdir)
     else:
         declared = _read_file(settings.manifest or rootdir / MANIFEST_NAME, rootdir)
-    _refuse_meaningful_tags(declared)
     if (settings.require or declared.manifest.require_golden_projects) and not declared.projects:
         message = f"{declared.label} declares no golden projects, and they are required: declare one."
         raise SettingsError(message)
@@ -79,14 +76,6 @@ def _read_inline(text: str, manifest_path: Path | None, rootdir: Path) -> Declar
 
 def _by_name(manifest: Manifest) -> Mapping[str, GoldenProjectConfig]:
     return {project.name: project for project in manifest.projects}
-
-
-def _refuse_meaningful_tags(declared: Declared) -> None:
-    for project in declared.projects.values():
-        clash = sorted(_MARKERS_WITH_A_MEANING.intersection(project.tags))
-        if clash:
-            message = f"{project.name}: the tag {clash[0]!r} has a meaning of its own in pytest; choose another word."
-            raise SettingsError(message)
 
 
 def _node_prefix(path: Path, rootdir: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.order import find_independent
-from pytest_golden.session.logs import tell_worker
+from pytest_golden.session.gate_id import tell_worker
 
 if TYPE_CHECKING:
     from pytest_golden.session.declared import Declared

@@ -8,10 +8,11 @@ import pytest
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.gate.logs import choose_log_folder
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.regression import judge
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.session.logs import choose_log_folder
+from pytest_golden.session.gate_id import name_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,7 +79,7 @@ class OwnGateway:
             find_command=find_command,
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
-            log_folder=choose_log_folder(config, prepare_state_folder(self._workspace_root)),
+            log_folder=choose_log_folder(prepare_state_folder(self._workspace_root), name_session(config)),
             keep_if=_KEEP[self._keep],
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.failure_text import make_visible, summarize_reasons
 
 if TYPE_CHECKING:
@@ -14,16 +15,6 @@ if TYPE_CHECKING:
 
 _STATUS_WIDTH = max(len(status) for status in ResultStatus)
 _LONGEST_NAME = 40
-
-
-def format_seconds(seconds: float) -> str:
-    """Write a duration briefly: `0.4s`, `12.3s`, `3m 05s`, `1h 02m`."""
-    if seconds < 59.95:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest:02d}s"
-    return f"{minutes // 60}h {minutes % 60:02d}m"
 
 
 def short_reason(result: GoldenProjectResult) -> str:
@@ -42,7 +33,7 @@ def name_width(names: Iterable[str]) -> int:
 
 def result_row(result: GoldenProjectResult, width: int) -> str:
     """Give what stands after the status: name, time and a reason, in columns."""
-    took = "-" if result.status is ResultStatus.SKIPPED else format_seconds(result.execution_time_seconds)
+    took = "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)
     return f"{result.name:<{width}}  {took:>7}  {short_reason(result)}".rstrip()
 
 
@@ -74,7 +65,7 @@ def running_text(running: Sequence[tuple[str, float]], step: str | None) -> str 
     """Name what is running with the seconds so far and the step it has reached; None when nothing runs."""
     if not running:
         return None
-    told = ", ".join(f"{name}  {format_seconds(seconds)}" for name, seconds in running)
+    told = ", ".join(f"{name}  {format_elapsed(seconds)}" for name, seconds in running)
     return f"{told}  {make_visible(step)}" if step else told
 
 

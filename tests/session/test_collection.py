@@ -201,7 +201,7 @@ def test_tag_that_means_something_to_pytest_is_refused(workspace: Workspace) -> 
     workspace.declare({"name": "one", "tags": ["skip"]})
     result = workspace.run()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*one: the tag 'skip' has a meaning of its own in pytest*"])
+    result.stderr.fnmatch_lines(["*golden_projects.yaml:*the tag 'skip' has a meaning of its own in pytest*"])
 
 
 def test_manifest_and_inline_form_together_are_refused(workspace: Workspace) -> None:

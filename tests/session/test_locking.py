@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gate.lock import hold_gate_lock
-from pytest_golden.session.logs import KEPT_SESSIONS
+from pytest_golden.gate.logs import KEPT_GATES
 from tests.session.test_execution import wait_for
 from tests.session.workspace import OPTIONS
 
@@ -40,11 +40,11 @@ def test_gate_that_selects_nothing_does_not_wait(workspace: Workspace) -> None:
 def test_logs_of_the_oldest_sessions_are_removed(workspace: Workspace) -> None:
     workspace.declare({"name": "one", "script": "echo said"})
     logs = workspace.path / ".golden" / "logs"
-    for number in range(KEPT_SESSIONS + 3):
+    for number in range(KEPT_GATES + 3):
         (logs / f"gate_0000{number:02d}").mkdir(parents=True)
     workspace.run().assert_outcomes(passed=1)
     kept = sorted(path.name for path in logs.iterdir())
-    assert len(kept) == KEPT_SESSIONS
+    assert len(kept) == KEPT_GATES
     assert kept[0] == "gate_000004"
     assert (logs / kept[-1] / "one.log").exists()
 

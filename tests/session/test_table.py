@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_golden.regression import GoldenProjectResult, ResultStatus
+from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.session import table
 
 
@@ -15,7 +16,7 @@ def result(status: str = "FAILED", **facts: object) -> GoldenProjectResult:
     [(0.04, "0.0s"), (59.94, "59.9s"), (59.96, "1m 00s"), (185, "3m 05s"), (3599.6, "1h 00m"), (3725, "1h 02m")],
 )
 def test_durations_are_brief(seconds: float, text: str) -> None:
-    assert table.format_seconds(seconds) == text
+    assert format_elapsed(seconds) == text
 
 
 def test_long_names_stick_out_of_their_column() -> None:
