@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from side_by_side import seconds
@@ -22,6 +23,13 @@ def write_manifest(folder: Path, count: int) -> None:
     (folder / "golden_projects.yaml").write_text(f"version: 1\ngolden_projects:\n{entries}")
 
 
+def collect(command: list[str], folder: Path) -> None:
+    """Run a collection, which finds something or nothing."""
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode not in {0, 5}:
+        raise SystemExit(f"pytest exited with {done.returncode}")
+
+
 def main() -> None:
     for count in (1_000, 5_000, 10_000):
         with tempfile.TemporaryDirectory() as name:
@@ -30,15 +38,9 @@ def main() -> None:
             write_manifest(folder, count)
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only"]
 
-            def run(command: list[str], folder: Path) -> None:
-                done = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=False)
-                if done.returncode not in {0, 5}:
-                    raise SystemExit(f"pytest exited with {done.returncode}")
-
-            extra = []
-            for _ in range(7):
-                bare = seconds(lambda: run([*command, "test_none.py"], folder))
-                extra.append(seconds(lambda: run([*command, "--golden"], folder)) - bare)
+            bare = partial(collect, [*command, "test_none.py"], folder)
+            gate = partial(collect, [*command, "--golden"], folder)
+            extra = [-seconds(bare) + seconds(gate) for _ in range(7)]
             median = statistics.median(extra)
             print(f"{count:6,} projects: {median:.2f} s over bare pytest, {median / count * 1e6:.0f} us each")
 

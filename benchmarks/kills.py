@@ -52,7 +52,18 @@ def kill_once(view: str, namespaces: bool) -> bool:
         (root / "golden_projects.yaml").write_text(f"golden_projects:\n  - {{path: run.py, args: [{mark}]}}\n")
         prefix = [] if namespaces else ["bwrap", "--unshare-user", "--disable-userns", "--dev-bind", "/", "/"]
         gate = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "pytest", "--golden", "-q", "-p", "no:cacheprovider", "--golden-sandbox", view],
+            [
+                *prefix,
+                sys.executable,
+                "-m",
+                "pytest",
+                "--golden",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                "--golden-sandbox",
+                view,
+            ],
             cwd=root,
             stdout=subprocess.DEVNULL,
         )

@@ -46,7 +46,9 @@ def main() -> None:
 
         floor = seconds(bare)
         log = root / "logs" / "loud.log"
-        print(f"gate {ours:.1f} s, bare {floor:.1f} s; {after - before:.0f} MiB more memory; log {log.stat().st_size:,} bytes")
+        print(
+            f"gate {ours:.1f} s, bare {floor:.1f} s; {after - before:.0f} MiB more memory; log {log.stat().st_size:,} bytes"
+        )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,161 @@
+"""Follows a page like a reader: writes the files that it gives, types its commands, compares what is printed.
+
+A block with `title="FILE"` is written to that file. In a `console` block the lines after `$ ` are typed and what is shown
+below each must be printed, where `...` stands for anything; a `bash` block runs whole. `exit=N` is the expected exit
+code of a block's last command. Installing is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+REPOSITORY = Path(__file__).parents[2]
+DOCS = REPOSITORY / "docs"
+#: The folder that a reader works in, as the pages write it.
+READERS_FOLDER = "/home/you/shop"
+_FENCE = re.compile(
+    r"^```(?P<language>[\w-]*)[ \t]*(?P<info>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
+)
+_TITLE = re.compile(r'title="([^"]+)"')
+_EXIT = re.compile(r"exit=\"?(\d+)")
+_INSTALLING = re.compile(r"pip install|apt-get install|\btox\b")
+# What another machine prints in another way: versions, the sandbox, and the marks below a traceback's lines.
+_LEFT_OUT = re.compile(r"^(platform |plugins: |rootdir: |golden sandbox: |ok (view|seal) |[\s~^]*$)")
+_SECONDS_ALLOWED = 120
+_VARYING = (
+    (re.compile(r"gate_[0-9A-Z]{26}"), "gate_*"),
+    (re.compile(r" *\b\d+\.\d+ ?s\b"), " 0s"),
+    (re.compile(r"([=_-])\1{2,}"), r"\1\1\1"),
+    (re.compile(r"\b(\d+\.)+\d+\b"), "0.0"),
+    (re.compile(r" +$"), ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of a page, and the line of its fence, counted from 1."""
+
+    language: str
+    title: str | None
+    exit_code: int
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A command that a page types, what it shows below it, and how it must end."""
+
+    command: str
+    shown: tuple[str, ...]
+    exit_code: int
+    line: int
+
+    @property
+    def installs(self) -> bool:
+        """Tell whether it needs a package index, which a test has not."""
+        return _INSTALLING.search(self.command) is not None
+
+
+def read_blocks(page: Path) -> tuple[Block, ...]:
+    text = page.read_text(encoding="utf-8")
+    return tuple(
+        Block(
+            language=found["language"],
+            title=title[1] if (title := _TITLE.search(found["info"])) else None,
+            exit_code=int(code[1]) if (code := _EXIT.search(found["info"])) else 0,
+            text=found["text"],
+            line=text.count("\n", 0, found.start()) + 1,
+        )
+        for found in _FENCE.finditer(text)
+    )
+
+
+def list_typed(block: Block) -> Iterator[Typed]:
+    if block.language == "bash":
+        yield Typed(block.text, (), block.exit_code, block.line)
+    elif block.language == "console":
+        parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+        for number, part in enumerate(parts, 1):
+            command, *shown = part.rstrip("\n").split("\n")
+            yield Typed(command, tuple(shown), block.exit_code if number == len(parts) else 0, block.line)
+
+
+def follow(page: Path, folder: Path) -> None:
+    """Follow a page from its first block to its last in an empty folder."""
+    for block in read_blocks(page):
+        if block.title is not None:
+            file = folder / block.title
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+            continue
+        for typed in list_typed(block):
+            if not typed.installs:
+                _type(typed, page, folder)
+
+
+def type_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env=readers_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=_SECONDS_ALLOWED,
+        check=False,
+    )
+
+
+def readers_environment() -> dict[str, str]:
+    """Give the environment of somebody at a plain terminal who has this interpreter first on PATH.
+
+    pytest loads no plug-in that the pages do not use: what happens to be installed here costs seconds at every start.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GOLDEN_", "PYTEST_", "GITHUB_")) and name not in {"CI", "COLUMNS"}
+    }
+    plugins = ["golden_projects", *(["xdist"] if find_spec("xdist") else [])]
+    return {
+        **kept,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_ADDOPTS": " ".join(f"-p {name}" for name in plugins),
+    }
+
+
+def _type(typed: Typed, page: Path, folder: Path) -> None:
+    done = type_command(typed.command, folder)
+    where = f"{page.relative_to(REPOSITORY)}:{typed.line}: $ {typed.command}"
+    assert done.returncode == typed.exit_code, f"{where}\nended with {done.returncode}:\n{done.stdout}"
+    missing = find_missing(typed.shown, done.stdout.replace(str(folder), READERS_FOLDER).splitlines())
+    assert missing is None, f"{where}\nshows a line that is not printed: {missing}\nPrinted was:\n{done.stdout}"
+
+
+def find_missing(shown: Iterable[str], printed: Iterable[str]) -> str | None:
+    """Give the first shown line that is not printed in this order; times, versions and ids do not count."""
+    remaining = iter([_normalise(line) for line in printed])
+    for line in shown:
+        wanted = _normalise(line)
+        if wanted.strip() != "..." and not _LEFT_OUT.match(line) and wanted not in remaining:
+            return line
+    return None
+
+
+def _normalise(line: str) -> str:
+    for pattern, mark in _VARYING:
+        line = pattern.sub(mark, line)
+    return line

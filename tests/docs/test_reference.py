@@ -1,0 +1,89 @@
+"""The reference says what the code says; a difference is shown as the rows that the page should have."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+import pytest_golden
+from pytest_golden import hookspecs
+from pytest_golden.cli.main import COMMANDS
+from pytest_golden.gateway.environment import FIXED
+from pytest_golden.manifest.keys import FILE_KEYS
+from pytest_golden.regression.floor import WeakeningKind
+from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.trajectory import Importance, StepType
+from tests.docs import tables
+from tests.docs.documents import DOCS, REPOSITORY
+from tests.docs.tables import first_cells, list_rows
+
+REFERENCE = DOCS / "reference"
+
+
+def test_readme_lists_every_option() -> None:
+    assert list_rows(REPOSITORY / "README.md", "Options") == tuple(tables.short_option_rows())
+
+
+def test_every_option_is_in_the_reference() -> None:
+    assert list_rows(REFERENCE / "options.md", "Options") == tuple(tables.option_rows())
+
+
+def test_every_key_of_a_project_is_in_the_reference() -> None:
+    assert list_rows(REFERENCE / "manifest.md", "A project") == tuple(tables.project_rows())
+    assert list_rows(REFERENCE / "manifest.md", "mounts") == tuple(tables.mount_rows())
+    assert list_rows(REFERENCE / "manifest.md", "quarantine") == tuple(tables.quarantine_rows())
+
+
+def test_every_key_of_the_file_is_in_the_reference() -> None:
+    rows = list_rows(REFERENCE / "manifest.md", "The file")
+    assert first_cells(rows) == tuple(FILE_KEYS.keys)
+    assert [row.split("|")[-2].strip() for row in rows] == [key.description for key in FILE_KEYS.keys.values()]
+
+
+def test_every_status_and_reason_kind_is_in_the_reference() -> None:
+    assert first_cells(list_rows(REFERENCE / "results.md", "Statuses")) == tuple(ResultStatus)
+    assert first_cells(list_rows(REFERENCE / "results.md", "Reason kinds")) == tuple(ReasonKind)
+
+
+def test_every_kind_of_weakening_is_explained() -> None:
+    rows = list_rows(DOCS / "explanation" / "weakened-floor.md", "What counts")
+    assert set(first_cells(rows)) == set(WeakeningKind)
+
+
+def test_every_field_of_the_gate_report_is_in_the_reference() -> None:
+    text = (REFERENCE / "results.md").read_text(encoding="utf-8")
+    fields = {field.name for field in dataclasses.fields(GoldenProjectResult)} - {"_"}
+    told = set(re.findall(r"`(\w+)`", text))
+    assert {*fields, *RegressionCheckResult().to_dict()} <= told
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (REFERENCE / "python.md").read_text(encoding="utf-8")
+    named = "".join(line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `"))
+    names = set(re.findall(r"`(\w+)", named))
+    assert set(pytest_golden.__all__) <= names
+
+
+def test_every_command_is_in_the_reference() -> None:
+    text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`golden {name}" not in text] == []
+
+
+def test_fixed_environment_is_in_the_reference() -> None:
+    rows = list_rows(REFERENCE / "environment.md", "Variables")
+    assert set(FIXED) <= set(first_cells(rows))
+    assert [value for value in FIXED.values() if f"`{value}`" not in "".join(rows)] == []
+
+
+@pytest.mark.parametrize("words", [StepType, Importance])
+def test_every_word_of_a_step_is_in_the_reference(words: type[StepType | Importance]) -> None:
+    rows = "".join(list_rows(REFERENCE / "steps.md", "The line"))
+    assert [word for word in words if f"`{word}`" not in rows] == []
+
+
+def test_every_hook_is_in_the_reference() -> None:
+    specified = {name for name in vars(hookspecs) if name.startswith("pytest_golden_")}
+    rows = list_rows(REFERENCE / "hooks.md", "Hooks")
+    assert {cell.partition("(")[0] for cell in first_cells(rows)} == specified
