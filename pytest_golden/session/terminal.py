@@ -151,7 +151,9 @@ class GoldenTerminal:
                 self.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
         failed = sum(map(recorder.fails, recorder.results))
         counted = table.closing_count(recorder.results, failed, len(deselected), len(not_run))
-        self.say(f"golden: {counted}", **({"red": True} if failed else {}))
+        if self._floor.fails:
+            counted += ", floor weakened"
+        self.say(f"golden: {counted}", **({"red": True} if failed or self._floor.fails else {}))
 
     def _write_row(self, result: GoldenProjectResult) -> None:
         status = table.padded_status(result)

@@ -36,6 +36,7 @@ def test_weakened_floor_fails_although_all_passed(based: Workspace) -> None:
             "one: retries was raised*",
             "two: is gone*",
             "*accepts this with --golden-floor=accept*",
+            "golden: 1 passed, floor weakened",
         ]
     )
     assert '"project_gone"' in (based.path / "out.json").read_text()
