@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.gateway.live import read_present_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("raw", "step"),
+    [
+        (b"", None),
+        (b'{"name": "load"}\n', "load"),
+        (b'{"name": "load"}\n{"name": "join", "rows": 3}\n', "join"),
+        (b'{"name": "load"}\n{"name": "jo', "load"),
+        (b'{"name": "load"}\nnonsense\n[1]\n{}\n', "load"),
+        (b"x" * 10_000 + b'\n{"name": "late"}\n', "late"),
+        (b"\xff\xfe\n", None),
+        (b'{"name": 3}\n', "3"),
+    ],
+)
+def test_last_whole_line_names_the_step(tmp_path: Path, raw: bytes, step: str | None) -> None:
+    (tmp_path / "steps").write_bytes(raw)
+    assert read_present_step(tmp_path / "steps") == step
+
+
+def test_no_file_is_no_step(tmp_path: Path) -> None:
+    assert read_present_step(tmp_path / "steps") is None

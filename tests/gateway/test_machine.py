@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.errors import GatewayError, SettingsError
+from pytest_golden.gateway.machine import Machine
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.resolution import ProjectUnusableError
+from tests.gateway.conftest import NO_NAMESPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.gateway.conftest import RunElsewhere
+
+
+@pytest.fixture
+def machine(workspace: Path) -> Iterator[Callable[..., Machine]]:
+    made: list[Machine] = []
+
+    def make(view: str = "auto") -> Machine:
+        made.append(Machine(view, [workspace]))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let TMPDIR name a folder of the test's own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_unknown_view_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"unknown view 'docker'; choose one of auto, overlay, copy"):
+        Machine("docker", ())
+
+
+@pytest.mark.usefixtures("sealing")
+def test_sealed_overlay_in_the_temporary_folder_is_the_best(
+    machine: Callable[..., Machine], temporary: Path, project_dir: Path
+) -> None:
+    best = machine()
+    place = best.choose_place(project_dir)
+    assert place.scratch.root.parent == temporary
+    assert best.choose_place(project_dir) is place
+    assert best.uses_overlay(place, project_dir)
+    abilities = best.describe()
+    assert (abilities.view, abilities.seal) == ("overlay", "namespaces")
+    assert abilities.reasons == (f"scratch in {temporary}",)
+    assert "timeout" in abilities.limits
+    best.close()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.usefixtures("sealing")
+def test_copy_that_was_asked_for_is_sealed_too(
+    machine: Callable[..., Machine], temporary: Path, project_dir: Path
+) -> None:
+    asked = machine("copy")
+    assert not asked.uses_overlay(asked.choose_place(project_dir), project_dir)
+    abilities = asked.describe()
+    assert (abilities.view, abilities.seal) == ("copy", "namespaces")
+    assert abilities.reasons == ("a copy was asked for", f"scratch in {temporary}")
+
+
+@pytest.mark.usefixtures("sealing")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_folder_of_another_user_is_copied_unless_an_overlay_is_demanded(
+    machine: Callable[..., Machine], project_dir: Path
+) -> None:
+    os.chown(project_dir, 12345, -1)
+    for view, overlay in (("auto", False), ("overlay", True)):
+        asked = machine(view)
+        assert asked.uses_overlay(asked.choose_place(project_dir), project_dir) is overlay
+
+
+def test_scratch_is_never_inside_the_project(machine: Callable[..., Machine], temporary: Path, tmp_path: Path) -> None:
+    place = machine().choose_place(tmp_path)
+    assert not place.scratch.root.is_relative_to(tmp_path)
+
+
+def test_project_that_holds_every_place_is_refused(machine: Callable[..., Machine]) -> None:
+    with pytest.raises(
+        ProjectUnusableError, match="holds every folder that scratch could lie in; set TMPDIR"
+    ) as caught:
+        machine().choose_place(Path("/"))
+    assert caught.value.problem is Problem.PATH_NOT_ALLOWED
+
+
+def test_nowhere_to_put_scratch_is_an_error(
+    machine: Callable[..., Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project_dir: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("pytest_golden.gateway.machine.list_places", lambda: (tmp_path / "file",))
+    with pytest.raises(GatewayError, match=r"no scratch folder can be made in .*file"):
+        machine().choose_place(project_dir)
+
+
+def test_place_that_cannot_be_used_is_passed_over(
+    machine: Callable[..., Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project_dir: Path
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "good").mkdir()
+    places = (tmp_path / "file", tmp_path / "good")
+    monkeypatch.setattr("pytest_golden.gateway.machine.list_places", lambda: places)
+    assert machine().choose_place(project_dir).scratch.root.parent == tmp_path / "good"
+
+
+DESCRIBE = """
+from pytest_golden.gateway.machine import Machine
+from pytest_golden.gateway.resolution import ProjectUnusableError
+facts = []
+for view in ("auto", "overlay"):
+    machine = Machine(view, [workspace])
+    place = machine.choose_place(workspace / "project")
+    try:
+        uses = machine.uses_overlay(place, workspace / "project")
+    except ProjectUnusableError as error:
+        uses = [error.problem, str(error)]
+    facts.append({"uses": uses, "place": str(place.scratch.root.parent), **machine.describe().to_dict()})
+    machine.close()
+print(json.dumps({"auto": facts[0], "overlay": facts[1]}))
+"""
+
+
+def test_without_user_namespaces_there_are_copies_and_the_reason(run_elsewhere: RunElsewhere) -> None:
+    facts = run_elsewhere(NO_NAMESPACES, DESCRIBE)
+    assert (facts["auto"]["view"], facts["auto"]["seal"], facts["auto"]["uses"]) == ("copy", "none", False)
+    reasons = facts["auto"]["reasons"]
+    assert reasons[0].startswith("an overlay does not work here: ")
+    assert reasons[1].startswith("pipelines are not sealed: ")
+    assert reasons[-1].startswith("to get better: ")
+    problem, message = facts["overlay"]["uses"]
+    assert problem == "sandbox_unavailable"
+    assert message.startswith("--golden-sandbox=overlay is demanded and does not work here (")
+
+
+#: A machine whose temporary folders all lie on an overlay, as in a container.
+def on_overlay(tmp_path: Path, *more: str) -> tuple[str, ...]:
+    layers = tmp_path / "layers"
+    for name in ("upper", "work"):
+        (layers / name).mkdir(parents=True)
+    source = str(layers / "upper")
+    temporary = str(tmp_path / "temporary")
+    Path(temporary).mkdir()
+    return (
+        "--dev-bind",
+        "/",
+        "/",
+        "--overlay-src",
+        temporary,
+        "--overlay",
+        source,
+        str(layers / "work"),
+        temporary,
+        *more,
+    )
+
+
+@pytest.mark.usefixtures("sealing")
+def test_scratch_on_an_overlay_gives_way_to_another_place(run_elsewhere: RunElsewhere, tmp_path: Path) -> None:
+    facts = run_elsewhere(on_overlay(tmp_path), DESCRIBE, environment={"TMPDIR": str(tmp_path / "temporary")})
+    assert facts["auto"]["view"] == "overlay"
+    assert facts["auto"]["place"] == os.path.realpath("/var/tmp")
+    assert facts["auto"]["reasons"] == [f"scratch in {os.path.realpath('/var/tmp')}"]
+
+
+@pytest.mark.usefixtures("sealing")
+def test_scratch_on_overlays_everywhere_means_sealed_copies_and_how_to_get_better(
+    run_elsewhere: RunElsewhere, tmp_path: Path
+) -> None:
+    temporary = str(tmp_path / "temporary")
+    machine = on_overlay(tmp_path)
+    for place in ("/var/tmp", "/dev/shm", str(tmp_path / "home")):
+        machine += ("--ro-bind", temporary, place)
+    facts = run_elsewhere(machine, DESCRIBE, environment={"TMPDIR": temporary})
+    auto = facts["auto"]
+    assert (auto["view"], auto["seal"], auto["uses"], auto["place"]) == ("copy", "namespaces", False, temporary)
+    assert auto["reasons"][0].startswith("an overlay does not work here: ")
+    assert auto["reasons"][-1] == "to get better: let TMPDIR name a folder on a disk that is not itself an overlay"
+    assert facts["overlay"]["uses"][0] == "sandbox_unavailable"

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_golden.errors import PermissionDeniedError
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.permissions import GRANTED, require_execution
+
+
+def test_regression_guard_may_execute() -> None:
+    require_execution(AgentRole.REGRESSION_GUARD, Permissions())
+
+
+def test_role_may_be_given_by_its_plain_word() -> None:
+    require_execution("regression_guard", Permissions())
+
+
+def test_regression_guard_may_not_edit_sources() -> None:
+    with pytest.raises(PermissionDeniedError, match="regression_guard may not have can_edit_source"):
+        require_execution(AgentRole.REGRESSION_GUARD, Permissions(can_edit_source=True))
+
+
+def test_only_an_improvement_may_edit_sources() -> None:
+    assert [role for role in AgentRole if GRANTED[role].can_edit_source] == [AgentRole.IMPROVEMENT]
+    require_execution(AgentRole.IMPROVEMENT, Permissions(can_edit_source=True))
+
+
+@pytest.mark.parametrize("role", [AgentRole.OBSERVER, AgentRole.REVIEWER, AgentRole.CURRICULUM, AgentRole.CONVERGENCE])
+def test_roles_that_only_look_may_not_execute(role: AgentRole) -> None:
+    with pytest.raises(PermissionDeniedError, match="may not have can_execute_tasks"):
+        require_execution(role, Permissions())
+
+
+def test_request_without_leave_to_execute_is_refused() -> None:
+    with pytest.raises(PermissionDeniedError, match="without can_execute_tasks=True"):
+        require_execution(AgentRole.REGRESSION_GUARD, Permissions(can_execute_tasks=False))
+
+
+def test_unknown_role_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(PermissionDeniedError, match=r"unknown role 'king'.*regression_guard"):
+        require_execution("king", Permissions())
+
+
+def test_every_role_has_its_grant() -> None:
+    assert set(GRANTED) == set(AgentRole)

@@ -1,0 +1,205 @@
+"""What a pipeline can and cannot do inside the seal, tried from the inside."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.gateway.seal import Mounted, PrivateFolders, Seal, find_masked, find_mounts_below
+
+if TYPE_CHECKING:
+    from tests.gateway.conftest import RunInView
+
+in_both_sealed_views = pytest.mark.parametrize("view", ["overlay", "copy"])
+
+
+@in_both_sealed_views
+def test_nothing_outside_can_be_written(view: str, run_in_view: RunInView, workspace: Path) -> None:
+    (workspace / "beside").touch()
+    targets = [
+        f"{workspace}/new",
+        f"{workspace}/beside",
+        "/etc/golden",
+        "/usr/golden",
+        "/golden",
+        f"{sys.prefix}/golden",
+    ]
+    script = f"""
+        import errno
+        for target in {targets!r}:
+            try:
+                open(target, "a").close()
+            except OSError as error:
+                print(errno.errorcode[error.errno])
+    """
+    assert run_in_view(view, script).stdout.split() == ["EROFS"] * len(targets)
+    assert not (workspace / "new").exists()
+
+
+@in_both_sealed_views
+def test_home_and_temporary_folders_are_private_and_writable(
+    view: str, run_in_view: RunInView, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "others").write_text("not yours")
+    script = f"""
+        ls -A ~; ls -A ~/.ssh; cat {tmp_path}/others
+        touch ~/mine /tmp/mine /var/tmp/mine "$TMPDIR/mine" && echo written
+        echo $HOME $TMPDIR
+    """
+    done = run_in_view(view, script)
+    assert done.stdout == f"written\n{home} /tmp\n"
+    assert not (home / "mine").exists()
+    assert not Path("/tmp/mine").exists()
+
+
+@pytest.mark.skipif(not Path("/run").is_dir(), reason="this system has no /run")
+def test_sockets_of_the_system_are_hidden(run_in_view: RunInView) -> None:
+    assert run_in_view("overlay", "find /run -type s -o -type f").stdout == ""
+
+
+@in_both_sealed_views
+def test_there_are_no_capabilities_and_no_way_to_get_them(view: str, run_in_view: RunInView) -> None:
+    done = run_in_view(view, "grep -E '^(Cap|NoNewPrivs)' /proc/self/status")
+    found = dict(line.split(":\t") for line in done.stdout.splitlines())
+    assert {found[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0000000000000000"}
+    assert found["NoNewPrivs"] == "1"
+
+
+@in_both_sealed_views
+def test_mounts_cannot_be_changed(view: str, run_in_view: RunInView, workspace: Path) -> None:
+    script = f"""
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        MS_REMOUNT_BIND, MS_BIND = 32 | 4096, 4096
+        print(libc.mount(None, b"/", None, MS_REMOUNT_BIND, None))
+        print(libc.mount(b"/proc", b"{workspace}", None, MS_BIND, None))
+        print(libc.umount2(b"{workspace}/project", 2))
+    """
+    assert run_in_view(view, script).stdout.split() == ["-1", "-1", "-1"]
+
+
+def test_new_namespaces_do_not_lead_out(run_in_view: RunInView, workspace: Path) -> None:
+    script = f"""
+        import subprocess
+        for flags in (["-rm"], ["-rmp", "--fork"]):
+            subprocess.run(["unshare", *flags, "sh", "-c", "mount -o remount,bind,rw /; touch {workspace}/out"])
+    """
+    run_in_view("overlay", script)
+    assert not (workspace / "out").exists()
+
+
+@in_both_sealed_views
+def test_processes_outside_cannot_be_seen(view: str, run_in_view: RunInView, tmp_path: Path) -> None:
+    script = f"""
+        import os
+        print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit())[0], os.getpid() < 20)
+        for pid in ("1", "self"):
+            for name in ("{tmp_path}/home/.ssh/id_ed25519",):
+                print(os.path.exists(f"/proc/{{pid}}/root{{name}}"))
+        try:
+            os.kill({os.getpid()}, 0)
+        except ProcessLookupError:
+            print("nobody there")
+    """
+    assert run_in_view(view, script).stdout.split("\n")[:4] == ["1 True", "False", "False", "nobody there"]
+
+
+def test_network_is_there_unless_declared_off(run_in_view: RunInView) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = f"""
+            import socket
+            try:
+                socket.create_connection(("127.0.0.1", {port}), 2).close()
+                print("connected")
+            except OSError as error:
+                print("refused")
+        """
+        assert run_in_view("overlay", script).stdout == "connected\n"
+        assert run_in_view("overlay", script, network=False).stdout == "refused\n"
+
+
+@in_both_sealed_views
+def test_without_a_network_loopback_still_works_inside(view: str, run_in_view: RunInView) -> None:
+    script = """
+        import socket
+        print([name for _, name in socket.if_nameindex()])
+        server = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(server.getsockname(), 2)
+        server.accept()[0].sendall(b"hello")
+        print(client.recv(5).decode())
+        try:
+            socket.create_connection(("192.0.2.1", 80), 2)
+        except OSError as error:
+            print(error.errno != 110)
+    """
+    assert run_in_view(view, script, network=False).stdout == "['lo']\nhello\nTrue\n"
+
+
+@in_both_sealed_views
+def test_descriptors_of_the_gate_are_closed_inside(view: str, run_in_view: RunInView, tmp_path: Path) -> None:
+    script = """
+        import os
+        for name in sorted(os.listdir("/proc/self/fd"), key=int):
+            try:
+                print(name, os.readlink(f"/proc/self/fd/{name}").rsplit("/", 1)[-1])
+            except FileNotFoundError:
+                pass
+    """
+    with (tmp_path / "secret").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        assert run_in_view(view, script).stdout.splitlines() == ["0 null", "1 main.out", "2 main.err"]
+
+
+def test_what_lies_inside_the_project_is_seen_as_the_view_has_it(
+    seal: Seal, workspace: Path, tmp_path: Path, project_dir: Path
+) -> None:
+    """Also when it is a root or on `sys.path`, and would be shown read-only elsewhere."""
+    inner = project_dir / "tests"
+    outer = Seal(seal.bwrap, seal.home, seal.masked, (str(inner), str(workspace)))
+    private = PrivateFolders(tmp_path / "a", tmp_path / "b")
+    command = outer.arguments(
+        private, ["--bind", "view", str(project_dir)], (), network=True, working_folder=str(project_dir)
+    )
+    assert str(inner) not in command
+    assert str(workspace) in command
+
+
+def test_outer_mounts_come_before_inner_ones_and_the_last_of_two_stays_on_top(tmp_path: Path) -> None:
+    seal = Seal("bwrap", "/home/me", ("/tmp", "/run", "/home/me"), ("/home/me/tool",))
+    (tmp_path / "run").mkdir()
+    private = PrivateFolders.make(tmp_path / "run")
+    inner = [Mounted("/work/p/.git", ("--ro-bind", "git", "/work/p/.git")), Mounted("/work", ("--bind", "w", "/work"))]
+    command = seal.arguments(private, ["--bind", "v", "/work/p"], inner, network=False, working_folder="/work/p")
+    targets = [command[place + 2] for place, word in enumerate(command) if word in {"--bind", "--ro-bind"}]
+    assert targets == ["/", "/tmp", "/work", "/home/me", "/work/p", "/home/me/tool", "/work/p/.git"]
+    assert command[0] == "bwrap"
+    assert "--unshare-net" in command
+    assert command[-3:] == ("--chdir", "/work/p", "--")
+    assert private.home.stat().st_mode & 0o777 == private.temporary.stat().st_mode & 0o777 == 0o700
+
+
+def test_masked_are_folders_and_never_the_whole_system_or_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert "/tmp" in find_masked(str(tmp_path))
+    assert str(tmp_path) in find_masked(str(tmp_path))
+    for unfit in ("/", str(tmp_path / "link"), str(tmp_path / "gone")):
+        assert unfit not in find_masked(unfit)
+
+
+def test_mounts_below_a_folder_are_read_from_the_kernels_table() -> None:
+    table = (
+        "1 0 8:1 / / rw - ext4 /dev/sda rw\n"
+        "2 1 8:1 / /work rw - ext4 x rw\n"
+        "3 1 8:1 / /work/data\\040lake rw shared:1 - ext4 x rw\n"
+        "4 1 8:1 / /work/data\\040lake/sub rw - ext4 x rw\n"
+        "5 1 8:1 / /work/\\303\\274 rw - ext4 x rw\n"
+        "6 1 8:1 / /workshop rw - ext4 x rw\n"
+    )
+    assert find_mounts_below("/work", table) == ("/work/data lake", "/work/data lake/sub", "/work/ü")
+    assert find_mounts_below("/elsewhere", table) == ()

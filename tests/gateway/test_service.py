@@ -1,0 +1,397 @@
+"""The gateway as its callers see it: a golden project in, facts out, whatever the project is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import PermissionDeniedError
+from pytest_golden.gateway import (
+    AgentRole,
+    Ending,
+    ExecutionGateway,
+    Permissions,
+    PipelineOutcome,
+    Problem,
+    RunnerCommand,
+)
+from pytest_golden.gateway.model import PatternVerdict
+from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.trajectory import StepReading
+from tests.gateway.conftest import run_guarded, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.gateway.conftest import MakeProject
+
+Run = Any
+in_both_views = pytest.mark.parametrize("view", ["auto", "copy"])
+
+
+@in_both_views
+def test_facts_of_a_run_are_given(view: str, run: Run, project_dir: Path) -> None:
+    outcome: PipelineOutcome = run("echo hello; echo oh >&2; echo x > out.csv; exit 3", view=view)
+    assert (outcome.ending, outcome.exit_code, outcome.problem, outcome.message) == (Ending.EXITED, 3, None, "")
+    assert (outcome.stdout, outcome.stdout_bytes) == ("hello\n", 6)
+    assert (outcome.stderr, outcome.stderr_bytes) == ("oh\n", 3)
+    assert outcome.write_set.created == ("out.csv",)
+    assert outcome.command[-1].endswith("/pipeline.sh")
+    assert 0 < outcome.duration_seconds < 10
+    assert outcome.trajectory is not None
+    assert outcome.trajectory.outcome == "failure"
+    assert not (project_dir / "out.csv").exists()
+
+
+def test_project_that_changes_between_two_runs_is_run_as_it_is(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway()
+    for code in (0, 3, 0):
+        outcome = run_guarded(gateway, make_project(f"exit {code}"))
+        assert (outcome.exit_code, outcome.problem) == (code, None)
+
+
+def test_project_that_appears_later_is_found_then(
+    open_gateway: Callable[..., ExecutionGateway], project_dir: Path
+) -> None:
+    gateway = open_gateway()
+    project = GoldenProjectConfig("late", "project/late.sh")
+    assert run_guarded(gateway, project).problem is Problem.PATH_NOT_FOUND
+    (project_dir / "late.sh").touch()
+    assert run_guarded(gateway, project).exit_code == 0
+
+
+def test_frozen_paths_stay_what_they_were(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, workspace: Path
+) -> None:
+    gateway = open_gateway()
+    there, late = make_project("echo first"), GoldenProjectConfig("late", "other/late.sh")
+    gateway.freeze([late, there])
+    (workspace / "other").mkdir()
+    (workspace / "other" / "late.sh").touch()
+    assert run_guarded(gateway, late).problem is Problem.PATH_NOT_FOUND
+    assert run_guarded(gateway, there).stdout == "first\n"
+    other = GoldenProjectConfig("late", "project/pipeline.sh")
+    assert run_guarded(gateway, other).stdout == "first\n"
+
+
+def test_neighbours_share_a_look_and_a_change_between_them_is_found_out(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
+) -> None:
+    gateway = open_gateway()
+    project = make_project("true")
+    gateway.freeze([project])
+    assert run_guarded(gateway, project).problem is None
+    assert run_guarded(gateway, project).problem is None
+    (project_dir / "data").touch()
+    outcome = run_guarded(gateway, project)
+    assert (outcome.problem, outcome.changed_underneath) == (Problem.PROJECT_CHANGED, ("data",))
+
+
+@in_both_views
+def test_project_that_others_change_while_it_runs_is_found_out(
+    view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
+) -> None:
+    (project_dir / "data").write_text("1")
+    gateway = open_gateway(view=view)
+    project = make_project("""
+        import time, sys
+        from pathlib import Path
+        sys.stdout.flush()
+        time.sleep(0.5)
+    """)
+
+    def edit() -> None:
+        assert wait_until(lambda: gateway._running is not None)
+        (project_dir / "data").write_text("2")
+        (project_dir / "new").touch()
+
+    thread = threading.Thread(target=edit)
+    thread.start()
+    outcome = run_guarded(gateway, project)
+    thread.join()
+    assert (outcome.exit_code, outcome.problem) == (0, Problem.PROJECT_CHANGED)
+    assert outcome.changed_underneath == ("data", "new")
+
+
+@pytest.mark.usefixtures("sealing")
+def test_what_a_writable_mount_changes_is_no_tampering(run: Run, project_dir: Path) -> None:
+    (project_dir / "state").mkdir()
+    (project_dir / "state" / "x").write_text("old")
+    outcome = run("echo new > state/x; echo y > beside", mounts=[{"path": "project/state", "mode": "write"}])
+    assert (outcome.problem, outcome.changed_underneath) == (None, ())
+    assert (project_dir / "state" / "x").read_text() == "new\n"
+    assert outcome.write_set.created == ("beside",)
+
+
+@pytest.mark.parametrize(
+    ("role", "permissions"),
+    [
+        (AgentRole.REGRESSION_GUARD, Permissions(can_edit_source=True)),
+        (AgentRole.OBSERVER, Permissions()),
+        (AgentRole.REGRESSION_GUARD, Permissions(can_execute_tasks=False)),
+    ],
+)
+def test_request_for_more_than_a_role_may_have_is_refused(
+    role: AgentRole, permissions: Permissions, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway, project = open_gateway(), make_project("touch ran")
+    with pytest.raises(PermissionDeniedError):
+        gateway.run_pipeline(project, role=role, permissions=permissions)
+    with pytest.raises(PermissionDeniedError):
+        gateway.open_shell(project, role=role, permissions=permissions, announce=lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("path", "keys", "problem"),
+    [
+        ("gone.sh", {}, Problem.PATH_NOT_FOUND),
+        ("/etc/passwd", {"project_dir": "project"}, Problem.PATH_NOT_ALLOWED),
+        ("project/data.bin", {}, Problem.RUNNER_UNKNOWN),
+        ("project/data.bin", {"command": ["no-such-tool-anywhere"]}, Problem.COMMAND_NOT_FOUND),
+        ("project/data.bin", {"skip_if_missing": ["no_such_module"]}, Problem.SKIP_IF_MISSING),
+        ("project/data.bin", {"skip_if_missing": ["no_such_module", "nor_that"]}, Problem.SKIP_IF_MISSING),
+        ("project/data.bin", {"command": ["true"], "pass_files": ["project"]}, Problem.HARNESS),
+    ],
+)
+def test_project_that_cannot_be_run_is_a_fact_and_leaves_a_trajectory(
+    path: str, keys: dict[str, Any], problem: Problem, open_gateway: Callable[..., ExecutionGateway], project_dir: Path
+) -> None:
+    (project_dir / "data.bin").touch()
+    outcome = run_guarded(open_gateway(), GoldenProjectConfig("a", path, **keys))
+    assert (outcome.ending, outcome.exit_code, outcome.problem) == (Ending.NOT_STARTED, None, problem)
+    assert outcome.message
+    assert "\n" not in outcome.message
+    assert "Traceback" not in outcome.message
+    assert outcome.trajectory is not None
+    (step,) = outcome.trajectory.steps
+    assert (step.importance, outcome.trajectory.outcome) == ("critical", "error")
+
+
+@in_both_views
+def test_context_is_clean(view: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATABASE_URL", "PYTHONPATH", "EDITOR", "PYTEST_CURRENT_TEST", "COVERAGE_PROCESS_START"):
+        monkeypatch.setenv(name, "from outside")
+    script = """
+        import os, sys
+        print(sorted(set(os.environ) - {"VIRTUAL_ENV", "LC_CTYPE"}), os.environ["DATABASE_URL"], os.environ["TZ"])
+        print(repr(sys.stdin.read()), os.getcwd())
+    """
+    outcome = run(script, view=view, pass_env=["DATABASE_URL", "UNSET"], set_env={"TZ": "Europe/Vienna"})
+    names = [
+        "DATABASE_URL", "GOLDEN_STEPS", "HOME", "LC_ALL", "PATH", "PYTHONHASHSEED", "SOURCE_DATE_EPOCH", "TMPDIR", "TZ",
+    ]  # fmt: skip
+    assert [name for name in names if repr(name) not in outcome.stdout] == []
+    assert "EDITOR" not in outcome.stdout
+    assert "from outside Europe/Vienna" in outcome.stdout
+    assert "'' " in outcome.stdout
+
+
+def test_secrets_of_variables_and_files_are_hidden_everywhere(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, workspace: Path
+) -> None:
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "Zx81-hidden-one")
+    (home / "profiles.yml").write_text("password: Zx82-hidden-two\nuser: sales\n")
+    script = """
+        echo $WAREHOUSE_PASSWORD $API_TOKEN; cat ~/profiles.yml >&2
+        echo "{\\"name\\": \\"connect Zx81-hidden-one\\", \\"error\\": \\"bad Zx82-hidden-two\\"}" >> $GOLDEN_STEPS
+        exit 1
+    """
+    outcome: PipelineOutcome = run(
+        script,
+        pass_env=["WAREHOUSE_PASSWORD"],
+        set_env={"API_TOKEN": "Zx83-hidden-three"},
+        pass_files=["~/profiles.yml"],
+        after=["sh -c 'echo Zx83-hidden-three; exit 1'"],
+        args=["--password", "Zx81-hidden-one"],
+    )
+    assert outcome.trajectory is not None
+    shown = f"{outcome!r} {outcome.trajectory.to_dict()!r}"
+    assert "hidden-" not in shown
+    assert "user: sales" in outcome.stderr
+    assert len(outcome.trajectory.steps) == 1
+
+
+@in_both_views
+@pytest.mark.parametrize(
+    ("script", "verdict"),
+    [
+        ("echo 'ValueError: no rows' >&2; exit 1", PatternVerdict.FOUND),
+        ("echo 'ValueError: no rows'; exit 1", PatternVerdict.FOUND),
+        ('echo \'{"name": "load", "error": "ValueError: no rows"}\' >> $GOLDEN_STEPS; exit 1', PatternVerdict.FOUND),
+        ("echo 'KeyError' >&2; exit 1", PatternVerdict.ABSENT),
+        ("echo 'ValueError: no rows' >&2; exit 0", None),
+    ],
+)
+def test_expected_error_is_searched_in_output_and_steps(
+    view: str, script: str, verdict: PatternVerdict | None, run: Run
+) -> None:
+    assert run(script, view=view, expected_outcome="specific_error:^ValueError: no").pattern_verdict is verdict
+
+
+def test_expected_error_is_found_before_redaction(run: Run) -> None:
+    script = "echo 'refused: password=Zx91-hidden' >&2; exit 1"
+    outcome = run(script, expected_outcome="specific_error:password=Zx91-hidden")
+    assert outcome.pattern_verdict is PatternVerdict.FOUND
+    assert "Zx91" not in outcome.stderr
+
+
+def test_steps_of_the_pipeline_make_its_trajectory(run: Run) -> None:
+    outcome: PipelineOutcome = run("""
+        echo '{"name": "load", "id": "1", "rows": 3}' >> $GOLDEN_STEPS
+        echo '{"name": "join", "parent": "1", "type": "tool_call"}' >> $GOLDEN_STEPS
+        echo 'no step' >> $GOLDEN_STEPS
+    """)
+    assert outcome.trajectory is not None
+    assert [step.content for step in outcome.trajectory.steps] == ["load", "join"]
+    assert outcome.trajectory.outcome == "success"
+    assert len(outcome.warnings) == 1
+
+
+class Reader:
+    name = "own"
+
+    def read(self, view: Any, outcome: Any) -> StepReading:
+        found = view.find_file("steps.txt")
+        return StepReading(warnings=() if found is None else (found.read_text().strip(),))
+
+
+@pytest.mark.parametrize(("steps", "warnings"), [("auto", ("read me",)), (["own"], ("read me",)), ([], ())])
+def test_plugged_in_readers_are_asked_unless_others_are_named(
+    steps: Any, warnings: tuple[str, ...], open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway(step_readers=iter([Reader()]))
+    keys = {} if steps == [] else {"steps": steps}
+    project = make_project("echo read me > steps.txt" if steps else "true", **keys)
+    assert run_guarded(gateway, project).warnings == warnings
+
+
+def test_plugged_in_runner_is_asked_first_and_redactors_are_used(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway(
+        find_command=lambda project: RunnerCommand(("echo", "customer 4711", "{path}"), {"ADDED": "1"}),
+        redactors=[lambda text: text.replace("4711", "***")],
+    )
+    assert run_guarded(gateway, make_project("exit 9")).stdout.startswith("customer *** /")
+
+
+def test_present_step_is_told_while_a_pipeline_runs_and_without_its_secrets(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway()
+    script = 'echo "{\\"name\\": \\"connect $TOKEN\\"}" >> $GOLDEN_STEPS; sleep 1'
+    project = make_project(script, set_env={"TOKEN": "Zx77-very-hidden"})
+    assert gateway.present_step() is None
+    seen: list[str | None] = []
+
+    def look() -> None:
+        def is_told() -> bool:
+            seen.append(gateway.present_step())
+            return seen[-1] is not None
+
+        wait_until(is_told)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    run_guarded(gateway, project)
+    thread.join()
+    assert seen[-1] is not None
+    assert seen[-1].startswith("connect ")
+    assert "hidden" not in seen[-1]
+    assert gateway.present_step() is None
+
+
+def test_all_scratch_is_gone_after_closing(
+    workspace: Path, make_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with ExecutionGateway(workspace) as gateway:
+        run_guarded(gateway, make_project("mkdir -p a/b; touch a/b/c; chmod 000 a/b a"))
+        (scratch,) = (tmp_path / "temporary").iterdir()
+        assert wait_until(lambda: [path.name for path in scratch.iterdir()] == ["alive.lock"])
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@in_both_views
+def test_interrupt_stops_the_pipeline_and_is_a_fact(
+    view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway(view=view)
+    project = make_project("""
+        import os, time
+        print(os.environ["GOLDEN_STEPS"] and "running", flush=True)
+        open(os.environ["GOLDEN_STEPS"], "w").write('{"name": "waiting"}\\n')
+        try:
+            time.sleep(30)
+        except KeyboardInterrupt:
+            print("stopped by hand")
+    """)
+
+    def interrupt() -> None:
+        assert wait_until(lambda: gateway.present_step() == "waiting")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    started = time.monotonic()
+    outcome = run_guarded(gateway, project)
+    thread.join()
+    assert outcome.ending is Ending.INTERRUPTED
+    assert outcome.stdout == "running\nstopped by hand\n"
+    assert time.monotonic() - started < 10
+
+
+def test_interrupt_while_a_run_is_prepared_is_a_fact(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    def interrupted(_: GoldenProjectConfig) -> RunnerCommand:
+        raise KeyboardInterrupt
+
+    outcome = run_guarded(open_gateway(find_command=interrupted), make_project("true"))
+    assert (outcome.ending, outcome.problem) == (Ending.INTERRUPTED, None)
+
+
+def test_lost_supervisor_is_the_harness_problem(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = open_gateway(view="copy")
+    gateway.describe()
+    monkeypatch.setattr("pytest_golden.gateway.process._SCRIPT", Path("/no/such/script"))
+    outcome = run_guarded(gateway, make_project("true"))
+    assert (outcome.ending, outcome.problem) == (Ending.NOT_STARTED, Problem.HARNESS)
+
+
+def test_gateway_leaves_no_process_and_no_descriptor(workspace: Path, make_project: MakeProject) -> None:
+    make_project("true")
+    code = """
+import os, sys
+from pytest_golden.gateway import *
+from pytest_golden.manifest.model import GoldenProjectConfig
+def descriptors():
+    return sorted(os.listdir("/proc/self/fd"))
+before = descriptors()
+for _ in range(3):
+    with ExecutionGateway(sys.argv[1]) as gateway:
+        for keys in ({}, {"command": ["/no/such"], "before": ["true"]}):
+            project = GoldenProjectConfig("a", "project/pipeline.sh", **keys)
+            gateway.run_pipeline(project, role="regression_guard", permissions=Permissions())
+assert descriptors() == before, descriptors()
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("clean")
+"""
+    command = [sys.executable, "-W", "error", "-c", code, str(workspace)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("clean\n", "")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.visibility import (
+    find_environment_folders,
+    find_git_folders,
+    find_interpreter_folders,
+    find_linked_sources,
+    find_program_folders,
+    is_below,
+    select_hidden,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_environment(folder: Path, interpreter: Path) -> None:
+    (folder / "bin").mkdir(parents=True)
+    (folder / "pyvenv.cfg").touch()
+    (folder / "bin" / "python").symlink_to(interpreter)
+
+
+def make_interpreter(folder: Path) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    (folder / "lib" / "python3.12").mkdir(parents=True)
+    (folder / "lib" / "python3.12" / "os.py").touch()
+    (folder / "bin" / "python3.12").touch(mode=0o755)
+    return folder / "bin" / "python3.12"
+
+
+def test_path_is_below_itself_and_its_folders_only() -> None:
+    assert is_below("/a/b", "/a/b")
+    assert is_below("/a/b/c", "/a/b")
+    assert is_below("/a", "/")
+    assert not is_below("/a/bc", "/a/b")
+
+
+def test_hidden_paths_are_existing_ones_below_a_mask_without_those_inside_others(tmp_path: Path) -> None:
+    for name in ("mask/tool/bin", "mask/other", "open/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("mask/other")
+    mask = str(tmp_path / "mask")
+    asked = [f"{mask}/tool/bin", f"{mask}/tool", f"{tmp_path}/link", f"{tmp_path}/open/bin", f"{mask}/gone", mask]
+    assert select_hidden(asked, [mask]) == (f"{mask}/other", f"{mask}/tool")
+
+
+def test_interpreter_is_its_prefixes_and_its_path() -> None:
+    folders = set(find_interpreter_folders())
+    assert {sys.prefix, sys.base_prefix} <= folders
+    assert {entry for entry in sys.path if entry.startswith(os.sep)} <= folders
+
+
+def test_editable_installs_are_followed(tmp_path: Path) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "one.pth").write_text("/work/one/src\nimport sys\nrelative\n")
+    (packages / "__editable___two_finder.py").write_text("MAPPING = {'two': '/work/two/src/two'}\nX = 'not/absolute'\n")
+    (packages / "ordinary.py").write_text("'/work/three'")
+    assert sorted(find_linked_sources(packages)) == ["/work/one/src", "/work/two/src/two"]
+    assert list(find_linked_sources(tmp_path / "gone")) == []
+
+
+def test_environment_leads_to_its_interpreter_and_its_editable_installs(tmp_path: Path) -> None:
+    interpreter = make_interpreter(tmp_path / "base")
+    make_environment(tmp_path / "env", interpreter)
+    packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "x.pth").write_text("/work/x\n")
+    found = set(find_environment_folders(tmp_path / "env"))
+    assert found == {str(tmp_path / "env"), str(tmp_path / "base"), "/work/x"}
+
+
+def test_programs_on_path_bring_the_environments_their_links_lead_to(tmp_path: Path) -> None:
+    interpreter = make_interpreter(tmp_path / "base")
+    make_environment(tmp_path / "pipx" / "dbt", interpreter)
+    (tmp_path / "pipx" / "dbt" / "bin" / "dbt").touch()
+    local = tmp_path / ".local" / "bin"
+    local.mkdir(parents=True)
+    (local / "dbt").symlink_to("../../pipx/dbt/bin/dbt")
+    (local / "broken").symlink_to("nowhere")
+    (tmp_path / "pyenv" / "shims").mkdir(parents=True)
+    path = os.pathsep.join([str(local), str(tmp_path / "gone"), str(tmp_path / "pyenv" / "shims")])
+    found = set(find_program_folders(path))
+    assert str(tmp_path / ".local") not in found
+    assert str(tmp_path / "pyenv") in found
+    assert {str(local), str(tmp_path / "pipx/dbt/bin/dbt"), str(tmp_path / "pipx/dbt"), str(tmp_path / "base")} <= found
+
+
+def test_interpreter_on_path_brings_its_own_prefix(tmp_path: Path) -> None:
+    make_interpreter(tmp_path / "base")
+    assert str(tmp_path / "base") in set(find_program_folders(str(tmp_path / "base" / "bin")))
+
+
+def test_worktree_leads_to_the_repository(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", tmp_path / "repo", *identity, *words], check=True, capture_output=True)
+
+    (tmp_path / "repo").mkdir()
+    git("init")
+    git("commit", "--allow-empty", "-m", "first")
+    git("worktree", "add", str(tmp_path / "tree"))
+    found = set(find_git_folders(tmp_path / "tree"))
+    assert found == {str(tmp_path / "repo/.git"), str(tmp_path / "repo/.git/worktrees/tree")}
+    assert list(find_git_folders(tmp_path / "repo")) == []
+    assert list(find_git_folders(tmp_path)) == []
+
+
+def test_git_file_without_a_common_folder_leads_to_its_own(tmp_path: Path) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".git").write_text("gitdir: ../modules\n")
+    assert list(find_git_folders(tmp_path / "sub")) == [str(tmp_path / "modules")]
+    (tmp_path / "sub" / ".git").write_text("something else\n")
+    assert list(find_git_folders(tmp_path / "sub")) == []
