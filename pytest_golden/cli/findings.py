@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OURS, _FOREIGN = "pytest-golden-projects", "pytest-golden"
-_ADVICE_MARK = "to get better: "
 
 
 class State(StrEnum):
@@ -98,28 +97,23 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
             "sandbox", State.BAD, str(error), "free some space, or let TMPDIR name a folder that can be written"
         )
         return
-    advice = "; ".join(reason.removeprefix(_ADVICE_MARK) for reason in abilities.reasons if _ADVICE_MARK in reason)
-    whys = [reason for reason in abilities.reasons if _ADVICE_MARK not in reason]
-    scratch = [why for why in whys if why.startswith("scratch ")]
-    about_seal = [why for why in whys if "sealed" in why]
-    about_view = [why for why in whys if why not in scratch and why not in about_seal]
     is_best, is_sealed = abilities.view == "overlay", abilities.seal != "none"
     view_told = "copy-on-write by the kernel" if is_best else "a private copy of each project's folder"
     yield Finding(
         "view",
         State.GOOD if is_best or view == "copy" else State.LIMITED,
-        "; ".join([f"{abilities.view}: {view_told}", *about_view]),
-        "" if is_best or not is_sealed else advice,
+        "; ".join(filter(None, [f"{abilities.view}: {view_told}", abilities.view_reason])),
+        "" if is_best or not is_sealed else abilities.advice,
     )
     seal_told = "processes, network and all files outside the view" if is_sealed else "`network: false` is ERROR"
     yield Finding(
         "seal",
         State.GOOD if is_sealed else State.LIMITED,
-        "; ".join([f"{abilities.seal}: {seal_told}", *about_seal]),
-        "" if is_sealed else advice,
+        "; ".join(filter(None, [f"{abilities.seal}: {seal_told}", abilities.seal_reason])),
+        "" if is_sealed else abilities.advice,
     )
     yield Finding("limits", State.GOOD, ", ".join(abilities.limits))
-    yield from (Finding("scratch", State.GOOD, why.removeprefix("scratch ")) for why in scratch)
+    yield Finding("scratch", State.GOOD, f"in {abilities.scratch}")
 
 
 def find_version(distribution: str) -> str | None:

@@ -99,7 +99,10 @@ class Machine:
             view="overlay" if overlay else "copy",
             seal="namespaces" if found.seal else "none",
             limits=_LIMITS,
-            reasons=tuple(_reasons(self.view, found, place.scratch.root)),
+            scratch=str(place.scratch.root.parent),
+            view_reason=self._explain_view(found),
+            seal_reason="" if found.seal else f"pipelines are not sealed: {found.seal_reason}",
+            advice="" if self.view == "copy" and found.seal else found.advice,
         )
 
     def close(self) -> None:
@@ -108,6 +111,11 @@ class Machine:
             place.scratch.close()
         self._places.clear()
 
+    def _explain_view(self, found: Probe) -> str:
+        if self.view == "copy":
+            return "a copy was asked for"
+        return "" if found.overlay else f"an overlay does not work here: {found.overlay_reason or found.seal_reason}"
+
     def _open(self, folder: Path) -> Place:
         if folder not in self._places:
             scratch = Scratch(folder)
@@ -115,15 +123,3 @@ class Machine:
             visible += [path for root in self._roots for path in find_git_folders(root)]
             self._places[folder] = Place(scratch, probe(scratch.root, visible))
         return self._places[folder]
-
-
-def _reasons(view: str, found: Probe, scratch: Path) -> Iterable[str]:
-    if view == "copy":
-        yield "a copy was asked for"
-    elif not found.overlay:
-        yield f"an overlay does not work here: {found.overlay_reason or found.seal_reason}"
-    if found.seal is None:
-        yield f"pipelines are not sealed: {found.seal_reason}"
-    yield f"scratch in {scratch.parent}"
-    if found.advice and view != "copy":
-        yield f"to get better: {found.advice}"

@@ -174,17 +174,28 @@ class RunnerCommand:
 class GatewayAbilities:
     """What the gateway uses on this machine, and why.
 
-    `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced;
-    `reasons` are sentences for people, the last ones telling how to get better.
+    `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced. The
+    rest are texts for people, empty where there is nothing to say: where scratch lies, why it is not the better view or
+    seal, and how to get that.
     """
 
     view: str
     seal: str
     limits: tuple[str, ...]
-    reasons: tuple[str, ...]
+    scratch: str = ""
+    view_reason: str = ""
+    seal_reason: str = ""
+    advice: str = ""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Give all there is to say as sentences, how to get better last."""
+        scratch = f"scratch in {self.scratch}" if self.scratch else ""
+        advice = f"to get better: {self.advice}" if self.advice else ""
+        return tuple(text for text in (self.view_reason, self.seal_reason, scratch, advice) if text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the same as JSON-safe lists and text."""
+        """Give view, seal, limits and reasons as JSON-safe lists and text."""
         return {"view": self.view, "seal": self.seal, "limits": list(self.limits), "reasons": list(self.reasons)}
 
 

@@ -226,11 +226,17 @@ class ExecutionGateway:
         place = self._machine.choose_place(order.project.project_dir)
         overlay = self._machine.uses_overlay(place, order.project.project_dir)
         outcome = self._run_in_view(order, place, overlay=overlay)
-        if not overlay or self._machine.view != "auto" or outcome.problem is not Problem.SANDBOX_UNAVAILABLE:
+        if self._machine.view != "auto" or not place.probe.overlay:
+            return outcome
+        if not overlay:
+            return _warned(
+                outcome, "ran in a copy: its folder belongs to another user, whose files no overlay can change"
+            )
+        if outcome.problem is not Problem.SANDBOX_UNAVAILABLE:
             return outcome
         # The probe's overlay worked and this folder's does not: its file system cannot be a lower layer.
         again = self._run_in_view(order, place, overlay=False)
-        return replace(again, warnings=(*again.warnings, f"ran in a copy, since an overlay failed: {outcome.message}"))
+        return _warned(again, f"ran in a copy, since an overlay failed: {outcome.message}")
 
     def _run_in_view(self, order: _Order, place: Place, *, overlay: bool) -> PipelineOutcome:
         with self._prepared(order, place, overlay=overlay) as (prepared, before):
@@ -324,6 +330,10 @@ class ExecutionGateway:
         except OSError as error:
             return replace(outcome, warnings=(*outcome.warnings, f"its view could not be kept in {folder}: {error}"))
         return replace(outcome, kept_view=str(folder))
+
+
+def _warned(outcome: PipelineOutcome, warning: str) -> PipelineOutcome:
+    return replace(outcome, warnings=(*outcome.warnings, warning))
 
 
 def _explain_os_error(error: OSError) -> tuple[Problem, str]:

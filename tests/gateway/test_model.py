@@ -22,12 +22,12 @@ def test_empty_write_set_is_read_from_nothing() -> None:
 
 
 def test_abilities_are_json_safe() -> None:
-    abilities = GatewayAbilities("overlay", "namespaces", ("timeout",), ("scratch in /tmp",))
+    abilities = GatewayAbilities("overlay", "namespaces", ("timeout",), scratch="/tmp", advice="sleep")
     assert json.loads(json.dumps(abilities.to_dict())) == {
         "view": "overlay",
         "seal": "namespaces",
         "limits": ["timeout"],
-        "reasons": ["scratch in /tmp"],
+        "reasons": ["scratch in /tmp", "to get better: sleep"],
     }
 
 
