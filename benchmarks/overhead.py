@@ -1,8 +1,8 @@
 """What the gate adds to each project: `true` through the gate over an equal bare loop (own folder, logs to files).
 
-The bare loop starts `true` in a folder of its own with its output in files; the sealed floor starts it by bubblewrap
-with the least that seals. Both alternate with the gateway, project by project. The whole gate (`pytest --golden`) is then
-measured at two sizes.
+The bare loop starts `true` in a folder of its own with its output in files; the second floor starts it in the same sandbox
+that the gateway uses, made beforehand. Both alternate with the gateway, project by project. With `--whole` the whole gate
+(`pytest --golden`) is measured at two sizes.
 
 Run: python benchmarks/overhead.py [--whole]
 """
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
-from pytest_golden.gateway.probe import find_bwrap
+from pytest_golden.gateway.seal import PrivateFolders
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 ROUNDS = 200
@@ -39,14 +39,26 @@ def run_bare(folder: Path, prefix: list[str]) -> None:
         subprocess.run([*prefix, "true"], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=True)
 
 
+def seal_command(gateway: ExecutionGateway, folder: Path, view: str) -> list[str]:
+    """Give the launch of the very sandbox that the gateway would use for a folder: what its own launch costs."""
+    place = gateway._machine.choose_place(folder)  # noqa: SLF001 - the floor must mount what the gateway mounts
+    if place.probe.seal is None:
+        return []
+    scratch = place.scratch.new_folder()
+    mount = ["--bind", str(folder), str(folder)]
+    if view == "overlay":
+        (scratch / "upper").mkdir()
+        (scratch / "work").mkdir()
+        mount = ["--overlay-src", str(folder), "--overlay", str(scratch / "upper"), str(scratch / "work"), str(folder)]
+    private = PrivateFolders.make(scratch)
+    return list(place.probe.seal.arguments(private, mount, (), network=True, working_folder=str(folder)))
+
+
 def measure_gateway(view: str, *, sealed: bool = True) -> None:
-    """Alternate bare loop, sealed floor and gateway, and print medians and differences."""
-    bwrap = [find_bwrap() or "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL"]
-    bwrap += ["--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"]
+    """Alternate bare loop, sandbox alone and gateway, and print medians and differences."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         projects = make_projects(root / "golden", ROUNDS)
-        loose = root / "bare"
         rows: list[tuple[float, float, float]] = []
         with ExecutionGateway(root / "golden", view=view) as gateway:
             if not sealed:
@@ -54,26 +66,29 @@ def measure_gateway(view: str, *, sealed: bool = True) -> None:
                 object.__setattr__(place.probe, "seal", None)
                 object.__setattr__(place.probe, "overlay", False)
             for project in projects:
-                folder = loose / project.name
+                folder = root / "bare" / project.name
                 folder.mkdir(parents=True)
+                sandbox = seal_command(gateway, folder, view)
                 marks = [time.perf_counter()]
                 run_bare(folder, [])
                 marks.append(time.perf_counter())
-                run_bare(folder, bwrap)
+                run_bare(folder, sandbox)
                 marks.append(time.perf_counter())
                 outcome = gateway.run_pipeline(project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions())
                 marks.append(time.perf_counter())
                 if outcome.exit_code != 0:
                     raise SystemExit(outcome.message or outcome.stderr)
                 rows.append((marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]))
+    report(f"{view}{'' if sealed else ', no seal'}", rows, sealed=sealed)
+
+
+def report(kind: str, rows: list[tuple[float, float, float]], *, sealed: bool) -> None:
+    """Print what one kind of view costs."""
     bare, floor, ours = (statistics.median(row[n] for row in rows) * 1000 for n in range(3))
     over_bare = statistics.median(row[2] - row[0] for row in rows) * 1000
     over_floor = statistics.median(row[2] - row[1] for row in rows) * 1000
-    kind = f"{view}{'' if sealed else ', no seal'}"
-    print(
-        f"{kind}: bare {bare:.1f} ms, bwrap {floor:.1f} ms, gateway {ours:.1f} ms;"
-        f" over bare {over_bare:.1f} ms, over bwrap {over_floor:.1f} ms"
-    )
+    told = f"{kind}: bare {bare:.1f} ms, gateway {ours:.1f} ms, over bare {over_bare:.1f} ms"
+    print(told + (f"; its sandbox alone {floor:.1f} ms, over that {over_floor:.1f} ms" if sealed else ""))
 
 
 def measure_gate(count: int, view: str) -> None:
