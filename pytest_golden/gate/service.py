@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import GoldenError
+from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gate.order import find_unmet_need
-from pytest_golden.gateway.model import AgentRole, Ending, Permissions
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
 from pytest_golden.redaction import redact
 from pytest_golden.regression import judge
 from pytest_golden.regression.model import (
@@ -21,10 +21,10 @@ from pytest_golden.regression.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import date
 
-    from pytest_golden.gateway.model import Gateway, PipelineOutcome
+    from pytest_golden.gateway.model import Gateway
     from pytest_golden.manifest.model import GoldenProjectConfig
 
     FurtherJudge = Callable[[GoldenProjectConfig, PipelineOutcome], Iterable[Reason]]
@@ -83,16 +83,30 @@ class RegressionGuard:
             outcome = self._gateway.run_pipeline(
                 project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions(can_edit_source=False)
             )
-            result = judge(project, outcome)
-            if outcome.ending in {Ending.NOT_STARTED, Ending.INTERRUPTED} or self._further_judge is None:
+            result = judge(project, _require_outcome(outcome))
+            if outcome.ending in {Ending.NOT_STARTED, Ending.INTERRUPTED}:
                 return result
-            return _add_reasons(result, tuple(self._further_judge(project, outcome)))
+            return _add_reasons(result, tuple(self._ask_further(project, outcome)))
         except GoldenError as error:
-            return _harness_failed(project, str(error), "")
+            return self._harness_failed(project, str(error), "")
         except Exception as error:
             # One project's trouble must not hide the others' results.
             message = f"{type(error).__name__}: {error}"
-            return _harness_failed(project, message, traceback.format_exc())
+            return self._harness_failed(project, message, traceback.format_exc())
+
+    def _ask_further(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Reason]:
+        for reason in self._further_judge(project, outcome) if self._further_judge is not None else ():
+            path = None if reason.path is None else self._redact(project, reason.path)
+            yield Reason(reason.kind, self._redact(project, reason.message), path)
+
+    def _redact(self, project: GoldenProjectConfig, text: str) -> str:
+        """Redact as the gateway does, which alone knows a project's secret values; a plugged-in one may not offer it."""
+        own: Callable[[GoldenProjectConfig, str], str] | None = getattr(self._gateway, "redact", None)
+        return redact(text) if own is None else own(project, text)
+
+    def _harness_failed(self, project: GoldenProjectConfig, message: str, details: str) -> GoldenProjectResult:
+        failed = error_result(project, ReasonKind.HARNESS, self._redact(project, message))
+        return replace(failed, output_summary=self._redact(project, details))
 
     def _quarantine(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
         quarantine = project.quarantine
@@ -102,6 +116,12 @@ class RegressionGuard:
             return replace(result, quarantined=f"{quarantine.reason} (until {quarantine.until})")
         warning = f"The quarantine of {project.name} ended on {quarantine.until}: {quarantine.reason}."
         return replace(result, warnings=(*result.warnings, warning))
+
+
+def _require_outcome(given: object) -> PipelineOutcome:
+    if not isinstance(given, PipelineOutcome):
+        raise GatewayError(f"the gateway gave {given!r}; its `run_pipeline` must give a PipelineOutcome")
+    return given
 
 
 def error_result(project: GoldenProjectConfig, kind: ReasonKind, message: str) -> GoldenProjectResult:
@@ -122,11 +142,6 @@ def _without_run(
     )
 
 
-def _harness_failed(project: GoldenProjectConfig, message: str, details: str) -> GoldenProjectResult:
-    failed = error_result(project, ReasonKind.HARNESS, redact(message))
-    return replace(failed, output_summary=redact(details))
-
-
 def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> GoldenProjectResult:
     if not further:
         return result
@@ -136,7 +151,9 @@ def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> Go
 
 
 def _is_worth_a_retry(result: GoldenProjectResult) -> bool:
-    return result.status in _REGRESSIONS and not _was_interrupted(result)
+    """Tell whether another attempt may count: a project that was touched stays touched, whatever the next one shows."""
+    final = {ReasonKind.INTERRUPTED, ReasonKind.PROJECT_CHANGED}
+    return result.status in _REGRESSIONS and not any(reason.kind in final for reason in result.reasons)
 
 
 def _was_interrupted(result: GoldenProjectResult) -> bool:

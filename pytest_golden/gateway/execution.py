@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
@@ -45,15 +45,18 @@ def execute(prepared: Prepared, argv: Sequence[str], supervisor: Supervisor, *, 
     for number, command in enumerate(config.before, 1):
         step = _run(prepared, command, f"before-{number}", supervisor)
         if not _is_good(step.exit):
-            return _blame(step, Problem.BEFORE_FAILED, "before", command)
+            return _blame(step, Problem.BEFORE_FAILED, "before", command, sealed=prepared.is_sealed)
     main = _explained(_run(prepared, argv, "main", supervisor), argv, sealed=prepared.is_sealed)
     if main.exit.ending is not Ending.EXITED:
         return main
     for number, command in enumerate(config.after if after else (), 1):
         step = _run(prepared, command, f"after-{number}", supervisor)
         if not _is_good(step.exit):
-            failed = _blame(step, Problem.AFTER_FAILED, "after", command)
-            return Executed(main.exit, main.stdout, main.stderr, main.started_at, failed.problem, failed.message)
+            failed = _blame(step, Problem.AFTER_FAILED, "after", command, sealed=prepared.is_sealed)
+            # A Ctrl-C ends the gate, wherever in the project it comes.
+            stopped = failed.exit.ending is Ending.INTERRUPTED
+            ended = replace(main.exit, ending=Ending.INTERRUPTED) if stopped else main.exit
+            return Executed(ended, main.stdout, main.stderr, main.started_at, failed.problem, failed.message)
     return main
 
 
@@ -81,8 +84,11 @@ def _is_good(ended: Exit) -> bool:
     return ended.ending is Ending.EXITED and ended.exit_code == 0
 
 
-def _blame(step: Executed, problem: Problem, key: str, command: Sequence[str]) -> Executed:
+def _blame(step: Executed, problem: Problem, key: str, command: Sequence[str], *, sealed: bool) -> Executed:
     """Say which command of `before:` or `after:` failed, how, and the last it said."""
+    if step.exit.ending is Ending.NOT_STARTED:
+        message = f"`{key}:` command `{shlex.join(command)}`: {_explained(step, command, sealed=sealed).message}"
+        return Executed(step.exit, step.stdout, step.stderr, step.started_at, problem, message)
     how = f"exit code {step.exit.exit_code}"
     if step.exit.ending is not Ending.EXITED:
         how = step.exit.ending.value.replace("_", " ")

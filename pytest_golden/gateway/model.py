@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_golden.clock import iso_utc
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -101,6 +103,10 @@ class WriteSet:
     removed: tuple[str, ...] = ()
     files: Mapping[str, WrittenFile] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("created", "changed", "removed"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
     def to_dict(self) -> dict[str, Any]:
         """Give `{created, changed, removed}` as lists of paths and `files` as `{path: {kind, size_bytes, sha256}}`."""
         return {
@@ -157,6 +163,28 @@ class PipelineOutcome:
     log_path: str | None = None
     kept_view: str | None = None
 
+    def __post_init__(self) -> None:
+        # A plugged-in gateway may give the plain words.
+        settle = object.__setattr__
+        settle(self, "ending", Ending(self.ending))
+        settle(self, "problem", None if self.problem is None else Problem(self.problem))
+        settle(self, "pattern_verdict", None if self.pattern_verdict is None else PatternVerdict(self.pattern_verdict))
+        for name in ("changed_underneath", "warnings", "command"):
+            settle(self, name, tuple(getattr(self, name)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts as JSON-safe values, times in ISO-8601."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()},
+            "ending": str(self.ending),
+            "problem": None if self.problem is None else str(self.problem),
+            "pattern_verdict": None if self.pattern_verdict is None else str(self.pattern_verdict),
+            "started_at": iso_utc(self.started_at),
+            "write_set": self.write_set.to_dict(),
+            "trajectory": None if self.trajectory is None else self.trajectory.to_dict(),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class RunnerCommand:
@@ -168,6 +196,10 @@ class RunnerCommand:
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     step_readers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "argv", tuple(self.argv))
+        object.__setattr__(self, "step_readers", tuple(self.step_readers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
+from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.output import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
 from pytest_golden.gateway.pattern_search import search_files, write_texts
 from pytest_golden.manifest.model import ExpectedKind
 from pytest_golden.trajectory import build_trajectory, read_all, read_golden_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -74,10 +74,20 @@ def build_outcome(
     readings = [read_golden_steps(prepared.steps_file), *read_all(readers, prepared.view, outcome)]
     return replace(
         outcome,
+        write_set=_redacted_write_set(outcome.write_set, redact),
         pattern_verdict=_search(prepared, executed, readings),
         trajectory=trace(outcome, readings, keeping.redactor),
         warnings=tuple(redact(warning) for reading in readings for warning in reading.warnings),
     )
+
+
+def _redacted_write_set(write_set: WriteSet, redact: Callable[[str], str]) -> WriteSet:
+    """Take secrets out of file names, once the readers have found their files by the real ones."""
+    created, changed, removed = (
+        tuple(map(redact, paths)) for paths in (write_set.created, write_set.changed, write_set.removed)
+    )
+    files = {shown: replace(file, path=shown) for path, file in write_set.files.items() for shown in (redact(path),)}
+    return WriteSet(created, changed, removed, files)
 
 
 def outcome_not_started(

@@ -68,7 +68,7 @@ class ExecutionGateway:
         environ: where `pass_env` and PATH are taken from; the process's own by default.
         find_command: asked for a runner's command before the built-in runners.
         step_readers: asked for steps beside the built-in readers.
-        redactors: callables text -> text, applied after the built-in redaction.
+        redactors: callables text -> text, applied before the built-in redaction.
         log_folder: where logs are kept; nowhere by default.
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
     """
@@ -126,6 +126,13 @@ class ExecutionGateway:
         steps_file, redactor = running
         step = read_present_step(steps_file)
         return None if step is None else redactor.text(step)
+
+    def redact(self, project: GoldenProjectConfig, text: str) -> str:
+        """Take out of a text what is taken out of this project's output: for those who add to its result."""
+        try:
+            return self._project_redactor(project, self._resolve(project)).text(text)
+        except (ProjectUnusableError, OSError):
+            return self._redactor(project.set_env, ()).text(text)
 
     def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
         """Resolve all paths now, so that nothing that happens later leads them elsewhere.
@@ -212,8 +219,11 @@ class ExecutionGateway:
         if command is None:
             file = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
             command = find_runner_command(file)
+        return _Order(resolved, command, self._project_redactor(project, resolved))
+
+    def _project_redactor(self, project: GoldenProjectConfig, resolved: ResolvedProject) -> Redactor:
         variables = {**passed_variables(resolved, self._environ), **project.set_env}
-        return _Order(resolved, command, self._redactor(variables, resolved.pass_files))
+        return self._redactor(variables, resolved.pass_files)
 
     def _redactor(self, variables: Mapping[str, str], files: Iterable[Path]) -> Redactor:
         literals = [*secret_literals(variables)]
@@ -295,7 +305,8 @@ class ExecutionGateway:
         )
         if not changed:
             return outcome
-        return replace(outcome, changed_underneath=changed, problem=outcome.problem or Problem.PROJECT_CHANGED)
+        shown = tuple(map(order.redactor.text, changed))
+        return replace(outcome, changed_underneath=shown, problem=outcome.problem or Problem.PROJECT_CHANGED)
 
     def _choose_readers(self, order: _Order) -> tuple[tuple[StepReader, ...], tuple[str, ...]]:
         """Give the readers of a run, and a warning for each that is asked for and unknown."""

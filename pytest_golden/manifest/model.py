@@ -169,6 +169,18 @@ class Manifest:
         """Find a project by its name."""
         return next((project for project in self.projects if project.name == name), None)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON-safe values under the manifest's own keys, with `path` and `lines` beside them."""
+        return {
+            "workspace_root": str(self.workspace_root),
+            "require_golden_projects": self.require_golden_projects,
+            "setup": None if self.setup is None else list(self.setup),
+            "golden_projects": [project.to_dict() for project in self.projects],
+            "retired": [{"name": project.name, "reason": project.reason} for project in self.retired],
+            "path": None if self.path is None else str(self.path),
+            "lines": dict(self.lines),
+        }
+
 
 def is_absolute_path(text: str) -> bool:
     """Tell whether a declared path is absolute; one with a drive letter is, also where there are no drives."""

@@ -80,7 +80,8 @@ class GoldenProjectResult:
 
     `exit_code` is None when nothing ran. `attempts` counts executions. `is_flaky` tells a pass after a failed attempt.
     `regression_kind` is `new` or `known` where a base was compared. `quarantined` holds the quarantine's reason while
-    it lasts: the result is reported and does not fail the gate. `steps` are the trajectory's steps as plain values.
+    it lasts: the result is reported and does not fail the gate. `steps` are the trajectory's steps as plain values;
+    `known` is what earlier runs have taught about this failure.
     """
 
     name: str
@@ -104,6 +105,12 @@ class GoldenProjectResult:
     quarantined: str | None = None
     command: tuple[str, ...] = ()
     trajectory_id: str | None = None
+    known: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", ResultStatus(self.status))
+        for name in ("reasons", "steps", "warnings", "command", "known"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def is_regression(self) -> bool:
@@ -138,6 +145,7 @@ class GoldenProjectResult:
             "log_path": self.log_path,
             "kept_view": self.kept_view,
             "trajectory_id": self.trajectory_id,
+            "known": [dict(memory) for memory in self.known],
         }
 
     @classmethod
@@ -152,6 +160,7 @@ class GoldenProjectResult:
             write_set=WriteSet.from_dict(mapping.get("write_set", {})),
             warnings=tuple(mapping.get("warnings", ())),
             command=tuple(mapping.get("command", ())),
+            known=tuple(mapping.get("known", ())),
         )
 
 
@@ -182,6 +191,9 @@ class RegressionCheckResult:
     """
 
     results: tuple[GoldenProjectResult, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "results", tuple(self.results))
 
     @property
     def total_count(self) -> int:

@@ -93,7 +93,9 @@ def _find_problems(outcome: PipelineOutcome) -> Iterator[Finding]:
         message = outcome.message or "a program that it needs is missing"
         yield Finding(ResultStatus.SKIPPED, Reason(ReasonKind.SKIP_IF_MISSING, message))
     elif problem is not None and problem is not Problem.PROJECT_CHANGED:
-        yield _error(ReasonKind(str(problem)), outcome.message or problem.replace("_", " "))
+        message = outcome.message or problem.replace("_", " ")
+        ran = problem in {Problem.BEFORE_FAILED, Problem.AFTER_FAILED}
+        yield _error(ReasonKind(str(problem)), _with_advice(message, outcome) if ran else message)
     if outcome.changed_underneath or problem is Problem.PROJECT_CHANGED:
         yield _error(ReasonKind.PROJECT_CHANGED, _describe_change(outcome))
 
@@ -110,8 +112,7 @@ def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Fin
     """Judge what ended in any other way than by an exit code: always ERROR."""
     match outcome.ending:
         case Ending.TIMEOUT:
-            took, limit = format_duration(round(outcome.duration_seconds, 1)), format_duration(project.timeout)
-            return _error(ReasonKind.TIMEOUT, f"timed out after {took} (timeout: {limit})")
+            return _error(ReasonKind.TIMEOUT, _describe_timeout(project.timeout, outcome.duration_seconds))
         case Ending.MEMORY_LIMIT:
             limit = format_size(project.memory_limit or 0)
             used = format_size(outcome.peak_memory_bytes)
@@ -128,6 +129,12 @@ def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Fin
             return _error(
                 ReasonKind.HARNESS, outcome.message or "it could not be started, and the gateway did not say why"
             )
+
+
+def _describe_timeout(limit: float, took: float) -> str:
+    message = f"timed out after {format_duration(limit)}"
+    late = round(took - limit, 1)
+    return message if late < 0.5 else f"{message}, and took {format_duration(late)} more to end when it was interrupted"
 
 
 def _judge_exit(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator[Finding]:
@@ -190,7 +197,8 @@ def _with_cause(message: str, outcome: PipelineOutcome) -> str:
 
 def _with_advice(message: str, outcome: PipelineOutcome) -> str:
     """Add what to do when the pipeline ran into the seal."""
-    hit = outcome.sealed and any(sign in text for sign in _READ_ONLY_SIGNS for text in (outcome.stderr, outcome.stdout))
+    texts = (outcome.stderr, outcome.stdout, outcome.message)
+    hit = outcome.sealed and any(sign in text for sign in _READ_ONLY_SIGNS for text in texts)
     return f"{message}. {_READ_ONLY_ADVICE}" if hit else message
 
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_golden.errors import GatewayError
 from pytest_golden.gate import RegressionGuard
 from pytest_golden.gate.order import find_independent
-from pytest_golden.gateway import AgentRole, Ending, ExecutionGateway, Permissions, PipelineOutcome
+from pytest_golden.gateway import AgentRole, Ending, ExecutionGateway, Permissions, PipelineOutcome, Problem
 from pytest_golden.manifest import GoldenProjectConfig
 from pytest_golden.manifest.model import Quarantine
 from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, ResultStatus
@@ -144,3 +144,34 @@ def test_only_projects_tied_to_no_other_are_independent() -> None:
         GoldenProjectConfig("needing", "d.sh", needs=("needed",)),
     ]
     assert find_independent(projects) == {"free"}
+
+
+def test_plain_words_of_a_plugged_in_gateway_are_understood() -> None:
+    outcome = PipelineOutcome(ending="exited", exit_code=0)  # type: ignore[arg-type]
+    assert check_one(GoldenProjectConfig("one", "one.sh"), outcome).status is ResultStatus.PASSED
+
+
+def test_gateway_that_gives_no_outcome_is_named() -> None:
+    result = check_one(GoldenProjectConfig("one", "one.sh"), None)  # type: ignore[arg-type]
+    assert result.status is ResultStatus.ERROR
+    assert result.error_message == "the gateway gave None; its `run_pipeline` must give a PipelineOutcome"
+
+
+def test_another_attempt_does_not_hide_that_the_project_was_changed() -> None:
+    changed = PipelineOutcome(Ending.EXITED, 0, problem=Problem.PROJECT_CHANGED, changed_underneath=("data.csv",))
+    result = check_one(GoldenProjectConfig("one", "one.sh", retries=3), changed, PASS)
+    assert (result.status, result.attempts) == (ResultStatus.ERROR, 1)
+    assert "data.csv" in str(result.error_message)
+
+
+def test_secret_in_a_further_reason_is_redacted_with_what_the_gateway_knows(tmp_path: Path) -> None:
+    (tmp_path / "one.sh").write_text("true\n")
+    project = GoldenProjectConfig("one", "one.sh", set_env={"API_TOKEN": "zebra-stripes-77"})
+
+    def judge_further(*_: object) -> tuple[Reason, ...]:
+        return (Reason("mine", "it said zebra-stripes-77", "out/zebra-stripes-77.txt"),)
+
+    with ExecutionGateway(tmp_path, view="copy") as gateway:
+        result = RegressionGuard(gateway, further_judge=judge_further).check_one(project, {})
+    assert result.status is ResultStatus.FAILED
+    assert "zebra" not in str(result.to_dict())

@@ -121,3 +121,10 @@ def test_sandbox_that_breaks_down_is_told_apart_from_the_pipeline(
 @pytest.mark.parametrize(("number", "problem"), [(errno.ENOSPC, Problem.SCRATCH_FULL), (errno.E2BIG, Problem.HARNESS)])
 def test_errors_of_the_system_are_told_apart(number: int, problem: Problem) -> None:
     assert _find_problem(number, os.strerror(number)) is problem
+
+
+@in_every_view
+def test_missing_program_in_before_is_explained(view: str, run_in_view: RunInView) -> None:
+    done = run_in_view(view, "true", before=[["nonexistent-program"]])
+    assert done.executed.problem is Problem.BEFORE_FAILED
+    assert "`nonexistent-program` was not found inside the view" in done.executed.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -338,18 +339,35 @@ def test_interrupt_stops_the_pipeline_and_is_a_fact(
             print("stopped by hand")
     """)
 
+    started = time.monotonic()
+    outcome = run_and_interrupt(gateway, project)
+    assert outcome.ending is Ending.INTERRUPTED
+    assert outcome.stdout == "running\nstopped by hand\n"
+    assert time.monotonic() - started < 10
+
+
+@in_both_views
+def test_interrupt_while_after_runs_ends_the_gate_too(
+    view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    waiting = ["sh", "-c", """echo '{"name": "waiting"}' > $GOLDEN_STEPS; exec sleep 30"""]
+    outcome = run_and_interrupt(open_gateway(view=view), make_project("echo done", after=[waiting]))
+    assert (outcome.ending, outcome.problem) == (Ending.INTERRUPTED, Problem.AFTER_FAILED)
+    assert outcome.stdout == "done\n"
+
+
+def run_and_interrupt(gateway: ExecutionGateway, project: GoldenProjectConfig) -> PipelineOutcome:
+    """Run a project and send this process a Ctrl-C once it says that it waits."""
+
     def interrupt() -> None:
         assert wait_until(lambda: gateway.present_step() == "waiting")
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    started = time.monotonic()
     outcome = run_guarded(gateway, project)
     thread.join()
-    assert outcome.ending is Ending.INTERRUPTED
-    assert outcome.stdout == "running\nstopped by hand\n"
-    assert time.monotonic() - started < 10
+    return outcome
 
 
 def test_interrupt_while_a_run_is_prepared_is_a_fact(
@@ -395,3 +413,9 @@ except ChildProcessError:
     command = [sys.executable, "-W", "error", "-c", code, str(workspace)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("clean\n", "")
+
+
+def test_secret_in_a_file_name_is_redacted(run: Callable[..., PipelineOutcome]) -> None:
+    outcome = run("import os; open('f-' + os.environ['MY_TOKEN'], 'w').close()", set_env={"MY_TOKEN": "lion-mane-99"})
+    assert len(outcome.write_set.created) == 1
+    assert "lion" not in json.dumps(outcome.to_dict())

@@ -109,7 +109,7 @@ def test_a_search_is_wanted_only_where_it_decides() -> None:
 @pytest.mark.parametrize(
     ("ending", "facts", "message"),
     [
-        (Ending.TIMEOUT, {"duration_seconds": 600.02}, "timed out after 10m (timeout: 10m)"),
+        (Ending.TIMEOUT, {"duration_seconds": 600.02}, "timed out after 10m"),
         (Ending.MEMORY_LIMIT, {"peak_memory_bytes": 3 << 29}, "used 1.5GiB of memory (memory_limit: 1GiB)"),
         (Ending.CPU_LIMIT, {"cpu_seconds": 301.26}, "used 301.3s of CPU time (cpu_limit: 5m)"),
         (Ending.INTERRUPTED, {}, "interrupted before it ended"),
