@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 _ONLY_IN_PYTEST = "a conftest may bring a runner of its own, which only `pytest --golden` can ask"
 
 
+_PYTHON = re.compile(r"python[\d.]*")
+_CHILD_END = "_child.py"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What would be run for one project.
@@ -43,8 +48,9 @@ class Plan:
     def shown_command(self) -> str:
         """Write the command for people: programs and scripts by their names, the pipeline relative to its folder."""
         inside = self.file.relative_to(self.folder) if self.file and self.folder else self.project.path
-        words = (word.replace("{path}", str(inside)) for word in self.command)
-        return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in words)
+        words = [word.replace("{path}", str(inside)) for word in self.command]
+        names = [Path(word).name if Path(word).is_absolute() else word for word in words]
+        return shlex.join(_as_typed(names))
 
     def to_dict(self) -> dict[str, Any]:
         """Give JSON-safe values."""
@@ -64,6 +70,15 @@ class Plan:
             "problem": self.problem,
             "notes": list(self.notes),
         }
+
+
+def _as_typed(words: list[str]) -> list[str]:
+    """Write a tool's name for our script that stands before it, and `python` for whatever an interpreter is called."""
+    if _PYTHON.fullmatch(words[0]):
+        words = ["python", *words[1:]]
+    if len(words) > 1 and words[1].endswith(_CHILD_END):
+        return [words[1].removesuffix(_CHILD_END), *words[2:]]
+    return words
 
 
 def make_plan(project: GoldenProjectConfig, workspace_root: Path) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK_BYTES = 1 << 20
+# A file of holes costs nothing to make and, to read, as much as one of data.
+_MOST_HOLES_BYTES = 4 << 30
 _SAFE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -48,14 +51,35 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     try:
         descriptor = os.open(path, _SAFE_FLAGS)
     except PermissionError:
-        mode = os.lstat(path).st_mode
-        os.chmod(path, stat.S_IRUSR, **({"follow_symlinks": False} if os.chmod in os.supports_follow_symlinks else {}))
-        try:
-            descriptor = os.open(path, _SAFE_FLAGS)
-        finally:
-            os.chmod(path, stat.S_IMODE(mode))
+        descriptor = _open_up(path)
     with os.fdopen(descriptor, "rb") as file:
+        _refuse_holes(os.fstat(descriptor), path)
         yield file
+
+
+def _open_up(path: str) -> int:
+    """Open a file that its owner may not read at the moment, and put its mode back; never another file by a link."""
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode) or not hasattr(os, "O_PATH"):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    handle = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        if (os.fstat(handle).st_ino, os.fstat(handle).st_dev) != (found.st_ino, found.st_dev):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        same = f"/proc/self/fd/{handle}"
+        os.chmod(same, stat.S_IRUSR)
+        try:
+            return os.open(same, os.O_RDONLY | os.O_NONBLOCK)
+        finally:
+            os.chmod(same, stat.S_IMODE(found.st_mode))
+    finally:
+        os.close(handle)
+
+
+def _refuse_holes(found: os.stat_result, path: str) -> None:
+    holes = found.st_size - getattr(found, "st_blocks", 0) * 512
+    if holes > _MOST_HOLES_BYTES:
+        raise OSError(errno.EFBIG, f"a file with {holes:,} bytes of holes is not read", path)
 
 
 def describe_file(path: str, relative: str, found: os.stat_result, *, mode_only: bool = False) -> WrittenFile:

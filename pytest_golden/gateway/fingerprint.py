@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 #: Folders whose content comes and goes by itself; never fingerprinted, copied or part of a write set.
 CACHE_FOLDERS = frozenset(
@@ -47,11 +47,16 @@ class Fingerprint:
     withheld: tuple[str, ...] = ()
 
 
-def take_fingerprint(root: str, *, is_ours: bool = False) -> Fingerprint:
+def is_environment(names: Collection[str]) -> bool:
+    """Tell whether a folder with these names in it is a virtual environment; the mark alone makes none."""
+    return VENV_MARK in names and not {"bin", "Scripts"}.isdisjoint(names)
+
+
+def take_fingerprint(root: str, *, is_ours: bool = False, known: Collection[str] = ()) -> Fingerprint:
     """Look at every file below a folder, without following symlinks.
 
     A folder that cannot be listed is marked as such, so that a change of that is seen too; one that is ours (a copy) is
-    opened up.
+    opened up. `known` folders are looked into whatever they have become.
     """
     marks: dict[str, Mark] = {}
     withheld: list[str] = []
@@ -66,8 +71,8 @@ def take_fingerprint(root: str, *, is_ours: bool = False) -> Fingerprint:
         except OSError as error:
             marks[f"{prefix}(unreadable)"] = (error.errno or 0,)
             continue
-        if prefix and any(entry.name == VENV_MARK for entry in entries):
-            withheld.append(prefix.rstrip("/"))
+        if prefix and prefix[:-1] not in known and is_environment({entry.name for entry in entries}):
+            withheld.append(prefix[:-1])
             continue
         for entry in entries:
             name = entry.name

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory import StepReader, StepReading, Trajectory
     from pytest_golden.trajectory.readers.model import StepDraft
 
+# No pattern means this, so none is found across two errors.
+_BETWEEN_ERRORS = "\n\0\n"
 _TRACED_AS = {
     Ending.TIMEOUT: "timeout",
     Ending.SIGNALLED: "error",
@@ -127,6 +129,8 @@ def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
         content=redactor.value(step.content),
         metadata=redactor.value(dict(step.metadata)),
         context=redactor.value(step.context),
+        id=None if step.id is None else redactor.text(step.id),
+        parent_step_id=None if step.parent_step_id is None else redactor.text(step.parent_step_id),
     )
 
 
@@ -140,7 +144,8 @@ def _search(prepared: Prepared, executed: Executed, readings: Sequence[StepReadi
     folder = prepared.folder / "step-errors"
     folder.mkdir()
     steps = (step for reading in readings for step in reading.steps)
-    errors = write_texts(folder, (str(step.metadata["error"]) for step in steps if step.metadata.get("error")))
+    told = _BETWEEN_ERRORS.join(str(step.metadata["error"]) for step in steps if step.metadata.get("error"))
+    errors = write_texts(folder, [told])
     return search_files(expected.pattern, [executed.stderr, executed.stdout, *errors])
 
 

@@ -12,7 +12,7 @@ from pytest_golden.gateway.environment import build_environment
 from pytest_golden.gateway.fingerprint import take_fingerprint
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
-from pytest_golden.gateway.seal import Mounted, PrivateFolders, find_mounts_below
+from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below
 from pytest_golden.gateway.view import CopyView, OverlayView, copy_file, copy_tree
 from pytest_golden.gateway.visibility import find_environment_folders, is_below, select_hidden
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.seal import Seal
     from pytest_golden.gateway.view import View
 
+_MASK_BYTES = 1 << 20
 _STEPS_NAME = "golden-steps.jsonl"
 _MOUNT_TABLE = Path("/proc/self/mountinfo")
 
@@ -98,7 +99,12 @@ def prepare(
             *passed,
         ]
         prefix = seal.arguments(
-            private, view.mount_arguments(), inner, network=project.config.network, working_folder=view.seen_at
+            private,
+            view.mount_arguments(),
+            inner,
+            network=project.config.network,
+            working_folder=view.seen_at,
+            shared_memory_bytes=project.config.memory_limit or SHARED_MEMORY_BYTES,
         )
     environment = build_environment(
         project,
@@ -154,7 +160,7 @@ def _masks(roots: Iterable[Path]) -> Iterator[Mounted]:
     """Hide our own store, logs and lock from pipelines."""
     for path in dict.fromkeys(str(root / ".golden") for root in roots):
         if Path(path).is_dir():
-            yield Mounted(path, ("--tmpfs", path))
+            yield Mounted(path, ("--size", str(_MASK_BYTES), "--tmpfs", path))
 
 
 def _withheld(project: ResolvedProject, fingerprint: Fingerprint) -> Iterator[Mounted]:

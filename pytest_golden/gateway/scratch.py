@@ -7,6 +7,7 @@ what is put inside.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -79,7 +80,11 @@ def remove_tree(folder: Path) -> None:
     Folders are moved to the top before they are emptied, so that no path is too long and nothing recurses.
     """
     top = str(folder)
+    if os.path.islink(top):
+        os.unlink(top)
+        return
     pending = [top]
+    prefix = f".removing-{secrets.token_hex(8)}"
     count = 0
     while pending:
         path = pending.pop()
@@ -90,7 +95,7 @@ def remove_tree(folder: Path) -> None:
                     continue
                 os.chmod(entry.path, stat.S_IRWXU)
                 count += 1
-                moved = os.path.join(top, f".removing-{count}")
+                moved = os.path.join(top, f"{prefix}-{count}")
                 os.rename(entry.path, moved)
                 pending.append(moved)
         if path != top:

@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 
 # As root, bubblewrap skips the user namespace and keeps capabilities unless told otherwise: a remount, or the root of
 # the process outside seen through /proc, would then get past the seal.
-_NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL", "--die-with-parent")
+# Nested user namespaces would give them back: with a delegated cgroup, enough to kill or freeze what is outside.
+_NAMESPACES = (
+    *("--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc"),
+    *("--cap-drop", "ALL", "--die-with-parent"),
+)
 _PRIVATE = ("/tmp", "/var/tmp")
+# The kernel's switches belong to the host's root, whose id a gate that runs as root keeps inside.
+_KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/fs")
+# What lies in memory counts in no process, so it is bounded where it lies.
+_RUN_BYTES = 64 << 20
+SHARED_MEMORY_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,7 @@ class Seal:
         *,
         network: bool,
         working_folder: str,
+        shared_memory_bytes: int = SHARED_MEMORY_BYTES,
     ) -> tuple[str, ...]:
         """Give the whole command line up to the pipeline's own.
 
@@ -65,11 +75,14 @@ class Seal:
         """
         mounts = [
             Mounted("/", ("--ro-bind", "/", "/")),
-            Mounted("/dev", ("--dev", "/dev")),
+            Mounted("/dev", ("--dev", "/dev", "--remount-ro", "/dev")),
+            Mounted("/dev/shm", ("--perms", "1777", "--size", str(shared_memory_bytes), "--tmpfs", "/dev/shm")),
             Mounted("/proc", ("--proc", "/proc")),
         ]
+        mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if os.path.exists(path)]
         mounts += [Mounted(path, ("--bind", str(private.temporary), path)) for path in self.masked if path in _PRIVATE]
-        mounts += [Mounted(path, ("--tmpfs", path)) for path in self.masked if path not in {*_PRIVATE, self.home}]
+        in_memory = [path for path in self.masked if path not in {*_PRIVATE, self.home}]
+        mounts += [Mounted(path, ("--size", str(_RUN_BYTES), "--tmpfs", path)) for path in in_memory]
         if self.home in self.masked:
             mounts.append(Mounted(self.home, ("--bind", str(private.home), self.home)))
         # What lies inside the project is seen as the view has it.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +28,9 @@ from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, resolve_project
 from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner_command
 from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.terminal import run_in_terminal
 from pytest_golden.redaction import Redactor, literals_in_file, secret_literals
+from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.trajectory import DEFAULT_READERS, GoldenStepsReader
 
 if TYPE_CHECKING:
@@ -195,10 +196,8 @@ class ExecutionGateway:
             argv = tuple(argument.replace("{path}", path) for argument in order.command.argv)
             announce(argv, prepared.view.seen_at)
             environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
-            shell = prepared.wrap(
-                (sys.executable, "-I", "-S", str(_TERMINAL_SCRIPT), self._environ.get("SHELL", "/bin/sh"))
-            )
-            return subprocess.run(shell, cwd=prepared.host_folder, env=environment, check=False).returncode
+            shell = (sys.executable, "-I", "-S", str(_TERMINAL_SCRIPT), self._environ.get("SHELL", "/bin/sh"))
+            return run_in_terminal(prepared.wrap(shell), prepared.host_folder, environment)
 
     def _resolve(self, project: GoldenProjectConfig) -> ResolvedProject:
         config, known = self._frozen.get(project.name, (None, None))
@@ -230,7 +229,8 @@ class ExecutionGateway:
         for file in files:
             with file.open("rb") as stream:
                 literals += literals_in_file(stream.read(_CREDENTIALS_BYTES).decode("utf-8", "replace"))
-        return Redactor(literals=tuple(literals), extra=self._redactors)
+        # A colour in the middle of a secret would hide it here and be taken out where it is shown.
+        return Redactor(literals=tuple(literals), extra=(strip_escapes, *self._redactors))
 
     def _run(self, order: _Order) -> PipelineOutcome:
         place = self._machine.choose_place(order.project.project_dir)
@@ -336,7 +336,8 @@ class ExecutionGateway:
         folder = self.workspace_root / _OWN_FOLDER / "kept" / config.name
         try:
             remove_tree(folder)
-            folder.mkdir(parents=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
             prepared.view.write_kept(folder)
         except OSError as error:
             return replace(outcome, warnings=(*outcome.warnings, f"its view could not be kept in {folder}: {error}"))

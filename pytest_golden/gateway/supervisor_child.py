@@ -22,6 +22,8 @@ import time
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
+KEYCTL_JOIN_SESSION_KEYRING = 1
+KEYCTL_NUMBERS = {"x86_64": 250, "aarch64": 219}
 POLL_SECONDS = 0.05
 SETTLE_SECONDS = 10.0
 SEAL_SETTLE_SECONDS = 0.02
@@ -35,7 +37,12 @@ def become_subreaper() -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        keyctl = KEYCTL_NUMBERS.get(os.uname().machine)
+        if keyctl is not None:
+            # A session keyring of its own: the user's may hold keys to elsewhere.
+            libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
 
 
 def parents() -> dict[int, int]:

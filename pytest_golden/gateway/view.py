@@ -117,7 +117,7 @@ class CopyView:
 
     def take_write_set(self) -> WriteSet:
         """Compare the copy's files with what they were when it was made."""
-        after = take_fingerprint(str(self.copy), is_ours=True)
+        after = take_fingerprint(str(self.copy), is_ours=True, known=self._before.marks.keys())
         differing = tuple(find_differences(self._before, after))
         written = [path for path in differing if path in after.marks]
         removed = [path for path in differing if path not in after.marks]
@@ -172,3 +172,5 @@ def _copy_written(write_set: WriteSet, source: Path, folder: Path) -> None:
             copy.symlink_to(os.readlink(origin))
         else:
             copy_file(str(origin), str(copy))
+            # A kept file is for looking at: it must not run with its owner's rights.
+            copy.chmod(stat.S_IMODE(copy.stat().st_mode) & 0o777)

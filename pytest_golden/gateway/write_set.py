@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.content import describe_file, has_equal_content, is_content, lstat_below, lstat_or_none
-from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS, open_up
+from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment, open_up
 from pytest_golden.gateway.model import WriteSet, WrittenFile
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class UpperLayer:
             names = os.listdir(os.path.join(self.upper, prefix))
         except OSError:
             return  # So deep that no path can name it.
-        if prefix and VENV_MARK in names:
+        if is_environment(names) and prefix and not self._was_folder(prefix[:-1]):
             return
         for name in names:
             if name not in _LEFT_OUT:

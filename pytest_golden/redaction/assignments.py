@@ -253,9 +253,11 @@ def _part_of(name: str, text: str, span: Span) -> Span | None:
 
 
 def _without_closers(value: str) -> str:
-    while value and (value[-1] in ".:" or ((opener := _CLOSERS.get(value[-1])) and opener not in value)):
-        value = value[:-1]
-    return value
+    openers = set(value)  # once: looking again for each closer would cost the square of their number
+    end = len(value)
+    while end and (value[end - 1] in ".:" or ((opener := _CLOSERS.get(value[end - 1])) and opener not in openers)):
+        end -= 1
+    return value[:end]
 
 
 def _is_path(value: str) -> bool:

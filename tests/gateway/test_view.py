@@ -66,6 +66,7 @@ def test_copy_has_content_modes_times_and_links_and_nothing_special(tmp_path: Pa
     for left_out in ("__pycache__", ".git", "env"):
         (source / left_out).mkdir()
         (source / left_out / "pyvenv.cfg").touch()
+        (source / left_out / "bin").mkdir()
     target = tmp_path / "target"
     copy_tree(source, target, take_fingerprint(str(source)))
     (source / "closed").chmod(0o700)

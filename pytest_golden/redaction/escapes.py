@@ -1,0 +1,15 @@
+r"""Escape sequences of terminals: colours and cursor movements that would hide a secret from a search, or forge a line.
+
+Source: ECMA-48, sections 5.4 (control sequences) and 8.3.89 (operating system commands, as terminals read them).
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
+
+def strip_escapes(text: str) -> str:
+    """Give the text without its escape sequences."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
