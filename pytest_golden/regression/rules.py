@@ -15,6 +15,7 @@ from pytest_golden.regression.wording import (
     find_sealed_signal,
     format_duration,
     format_size,
+    show_path,
     summarize_output,
 )
 
@@ -104,7 +105,7 @@ def _describe_change(outcome: PipelineOutcome) -> str:
     if not outcome.changed_underneath:
         return outcome.message or "the project's files changed while it ran"
     more = len(outcome.changed_underneath) - 10
-    named = ", ".join(outcome.changed_underneath[:10]) + (f" and {more} more" if more > 0 else "")
+    named = ", ".join(map(show_path, outcome.changed_underneath[:10])) + (f" and {more} more" if more > 0 else "")
     return f"the project's files changed while it ran, by this run or by someone else: {named}"
 
 
@@ -172,7 +173,7 @@ def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcom
         return
     paths = _unexpected_paths(project, outcome)
     for path in paths[:_MOST_FILES_NAMED]:
-        message = f"wrote {path}, which no pattern of `writes:` names"
+        message = f"wrote {show_path(path)}, which no pattern of `writes:` names"
         yield Finding(ResultStatus.FAILED, Reason(ReasonKind.UNEXPECTED_FILE, message, path))
     if len(paths) > _MOST_FILES_NAMED:
         message = f"wrote {len(paths) - _MOST_FILES_NAMED} more files that no pattern of `writes:` names"
@@ -182,7 +183,7 @@ def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcom
 def _unexpected_warnings(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[str]:
     if project.unexpected_files == "warn" and (paths := _unexpected_paths(project, outcome)):
         more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
-        yield f"wrote files that no pattern of `writes:` names: {', '.join(paths[:10])}{more}"
+        yield f"wrote files that no pattern of `writes:` names: {', '.join(map(show_path, paths[:10]))}{more}"
 
 
 def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[str, ...]:

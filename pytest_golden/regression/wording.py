@@ -38,6 +38,13 @@ def format_size(size_bytes: int) -> str:
     return f"{amount:.1f}".removesuffix(".0") + "TiB"
 
 
+def show_path(path: str) -> str:
+    """Write a path in one line: a name may hold line ends, escapes or marks that reorder what is read."""
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode() for sign in path
+    )
+
+
 def describe_signal(number: int) -> str:
     """Give `signal 9 (SIGKILL)`."""
     try:

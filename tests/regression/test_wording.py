@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.regression.wording import format_duration, format_size, summarize_output
+from pytest_golden.regression.wording import format_duration, format_size, show_path, summarize_output
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,8 @@ def test_long_outputs_keep_head_and_tail_and_tell_what_is_left_out() -> None:
 @settings(max_examples=60, deadline=None)
 def test_summaries_stay_small_whatever_was_printed(stdout: str, stderr: str) -> None:
     assert len(summarize_output(stdout * 2, stderr * 2).encode("utf-8", "backslashreplace")) < 4096 + 200
+
+
+def test_path_is_shown_in_one_line() -> None:
+    assert show_path("data/ä 1.csv") == "data/ä 1.csv"
+    assert show_path("a\n::error::\x1b[0m\u202eb\udcff") == "a\\n::error::\\x1b[0m\\u202eb\\udcff"
