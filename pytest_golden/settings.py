@@ -1,7 +1,8 @@
 """Every option once: its flag, ini key, environment variable, default and help. What they do is elsewhere.
 
-The flag wins over the environment variable, that over the ini key, that over the default. Only the standard library
-is imported, since a plain pytest loads this module too.
+The flag wins over the environment variable, that over the ini key, that over the default; only a `--golden-base` in
+addopts yields to the environment variable. Only the standard library is imported, since a plain pytest loads this
+module too.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ SETTINGS: Sequence[Setting] = (
     Setting(
         "golden-keep",
         "choice",
-        "Which views to keep for a look after the run.",
+        "Whose written files to keep for a look after the run, below .golden/kept.",
         default="none",
         choices=("none", "failed", "all"),
     ),
@@ -194,6 +195,16 @@ def read_settings(sources: Sources) -> GoldenSettings:
     return GoldenSettings({name.removeprefix("golden-"): _read(setting, sources) for name, setting in _BY_NAME.items()})
 
 
+def find_manifest_above(folder: Path) -> Path | None:
+    """Find the nearest manifest of the default name, upwards as far as the repository that the folder is in."""
+    for place in (folder, *folder.parents):
+        if (place / MANIFEST_NAME).is_file():
+            return place / MANIFEST_NAME
+        if (place / ".git").exists():
+            return None
+    return None
+
+
 def find_typed_flag(arguments: Sequence[str]) -> str | None:
     """Give the first flag of ours among the typed arguments; those in addopts are not there."""
     typed = (argument.partition("=")[0] for argument in arguments)
@@ -209,13 +220,33 @@ def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment
     setting = _BY_NAME["golden-floor"]
     if floor != "accept" or environment.get(setting.environment):
         return
-    typed = (*arguments, *environment.get("PYTEST_ADDOPTS", "").split())
-    if not any(argument.partition("=")[0] == setting.flag for argument in typed):
+    if not _is_typed(setting, arguments, environment):
         message = (
             f"{setting.flag}=accept in addopts is not taken, since a change could accept its own weakened floor: "
             f"give it on the command line or as {setting.environment}=accept."
         )
         raise ValueError(message)
+
+
+def prefer_given_base(
+    flag: Callable[[str], Any], arguments: Sequence[str], environment: Mapping[str, str]
+) -> Callable[[str], Any]:
+    """Give the look-up of flags where a base in addopts yields to the environment's: a change must not choose its own.
+
+    `arguments` are those that were typed.
+    """
+    setting = _BY_NAME["golden-base"]
+    yields = bool(environment.get(setting.environment)) and not _is_typed(setting, arguments, environment)
+
+    def find_flag(key: str) -> Any:
+        return None if yields and key == setting.key else flag(key)
+
+    return find_flag
+
+
+def _is_typed(setting: Setting, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    typed = (*arguments, *environment.get("PYTEST_ADDOPTS", "").split())
+    return any(argument.partition("=")[0] == setting.flag for argument in typed)
 
 
 def _read(setting: Setting, sources: Sources) -> Any:

@@ -10,6 +10,7 @@ from pytest_golden.settings import (
     GoldenSettings,
     Sources,
     find_typed_flag,
+    prefer_given_base,
     read_settings,
     refuse_self_accepted_floor,
 )
@@ -105,6 +106,16 @@ def test_floor_accepted_by_a_person_is_taken() -> None:
     refuse_self_accepted_floor("accept", [], {"GOLDEN_FLOOR": "accept"})
     refuse_self_accepted_floor("accept", [], {"PYTEST_ADDOPTS": "-q --golden-floor=accept"})
     refuse_self_accepted_floor("check", [], {})
+
+
+def test_environment_wins_over_a_base_that_nobody_typed() -> None:
+    parsed = {"golden_base": "HEAD", "golden_keep": "all"}.get
+    given = {"GOLDEN_BASE": "main", "GOLDEN_KEEP": "none"}
+    assert prefer_given_base(parsed, ["--golden"], given)("golden_base") is None
+    assert prefer_given_base(parsed, ["--golden"], given)("golden_keep") == "all"
+    assert prefer_given_base(parsed, ["--golden", "--golden-base=HEAD"], given)("golden_base") == "HEAD"
+    assert prefer_given_base(parsed, [], {**given, "PYTEST_ADDOPTS": "--golden-base HEAD"})("golden_base") == "HEAD"
+    assert prefer_given_base(parsed, ["--golden"], {"GOLDEN_BASE": ""})("golden_base") == "HEAD"
 
 
 def test_floor_accepted_in_a_file_is_refused() -> None:

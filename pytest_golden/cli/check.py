@@ -16,9 +16,9 @@ from pytest_golden.cli.manifest_option import (
     read_command_settings,
 )
 from pytest_golden.cli.plan import make_plan
-from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, styled
+from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, print_table, styled
 from pytest_golden.errors import ManifestError
-from pytest_golden.manifest import load_manifest
+from pytest_golden.manifest import describe_unused, load_manifest
 from pytest_golden.regression.wording import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.cli.plan import Plan
+    from pytest_golden.errors import ManifestProblem
     from pytest_golden.manifest.model import Manifest
 
 _INVALID = 2
@@ -62,10 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:
     if as_json:
-        print_json({"errors": [problem._asdict() for problem in error.problems]})
+        print_json({"errors": [_place(problem)._asdict() for problem in error.problems]})
     for problem in error.problems:
         print(make_visible(str(problem)), file=sys.stderr)
     return _INVALID
+
+
+def _place(problem: ManifestProblem) -> ManifestProblem:
+    """Put a problem of the whole file at its beginning: programs count on a place."""
+    return problem._replace(line=problem.line or 1, column=problem.column or 1)
 
 
 def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[tuple[str | None, int, str]]:
@@ -89,6 +95,7 @@ def _as_json(
         "projects": [{**plan.to_dict(), "line": manifest.lines.get(plan.project.name)} for plan in plans],
         "retired": [{"name": retired.name, "reason": retired.reason} for retired in manifest.retired],
         "problems": [{"project": name, "line": line, "message": message} for name, line, message in problems],
+        "notes": _notes(manifest),
         "errors": [],
     }
 
@@ -102,12 +109,20 @@ def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[st
     if plans and console.width < _NARROW:
         _show_one_by_one(console, plans, manifest.workspace_root)
     elif plans:
-        console.print(_make_table(plans, manifest.workspace_root))
+        print_table(console, _make_table(plans, manifest.workspace_root))
+    for note in _notes(manifest):
+        console.print(styled(f"note: {note}"))
     for name, line, message in problems:
         told = f"{shown_path}:{line}: {name}: {message}" if name else f"{shown_path}:{line}: {message}"
         console.print(styled(told, "red"))
     if not plans:
         console.print(styled("declare a pipeline that must always work under `golden_projects:`"))
+
+
+def _notes(manifest: Manifest) -> list[str]:
+    """Give what is to be known of the manifest and is no obstacle."""
+    unused = describe_unused(manifest)
+    return [] if unused is None else [unused]
 
 
 def _make_table(plans: Sequence[Plan], root: Path) -> Table:
@@ -144,6 +159,9 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
         yield f"must end as {project.expected_outcome}"
     if project.needs:
         yield f"needs {', '.join(project.needs)}"
+    really_written = [mount.path for mount in project.mounts if mount.mode == "write"]
+    if really_written:
+        yield f"really writes {', '.join(really_written)}"
     yield from (f"note: {note}" for note in plan.notes)
 
 

@@ -88,9 +88,7 @@ def _refuse(result: GoldenProjectResult, *, as_json: bool) -> int:
     else:
         console = open_console()
         console.print(styled("the command did not pass, so nothing was written", "bold red"))
-        # Its last line names a golden project that does not exist.
-        lines = explain_failure(result).splitlines()
-        console.print(styled("\n".join(line for line in lines if not line.startswith("try next: "))))
+        console.print(styled(explain_failure(result, shell_command=None)))
     return 1
 
 
@@ -105,13 +103,14 @@ def _show(path: Path, drafted: Sequence[DraftedProject]) -> None:
     if not drafted:
         console.print(styled("no pipeline was recognised for certain: declare one as the comments in the file show"))
     first = drafted[0].name if drafted else "NAME"
-    option = "" if shown == Path(MANIFEST_NAME) else f" --golden-manifest {shown}"
+    is_default = shown == Path(MANIFEST_NAME)
+    ours, pytests = ("", "") if is_default else (f" --manifest {shown}", f" --golden-manifest {shown}")
     console.print(styled("next:"))
     print_list(
         console,
         [
-            ("golden check", "see what would be run, and what is missing here"),
-            (f"golden run {first}", "run one"),
-            (f"pytest --golden{option}", "run the gate"),
+            (f"golden check{ours}", "see what would be run, and what is missing here"),
+            (f"golden run {first}{ours}", "run one"),
+            (f"pytest --golden{pytests}", "run the gate"),
         ],
     )

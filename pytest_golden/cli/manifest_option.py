@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.settings import MANIFEST_NAME, Sources, read_settings
+from pytest_golden.settings import MANIFEST_NAME, Sources, find_manifest_above, read_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -52,7 +52,7 @@ def read_command_settings(arguments: argparse.Namespace) -> GoldenSettings:
 
 def locate_manifest(settings: GoldenSettings) -> Path:
     """Give the manifest that is meant; it need not exist."""
-    return settings.manifest or _find_above(Path.cwd()) or Path.cwd() / MANIFEST_NAME
+    return settings.manifest or find_manifest_above(Path.cwd()) or Path.cwd() / MANIFEST_NAME
 
 
 def get_project(manifest: Manifest, name: str) -> GoldenProjectConfig:
@@ -74,13 +74,3 @@ def get_project(manifest: Manifest, name: str) -> GoldenProjectConfig:
     else:
         hint = "none is declared"
     raise SettingsError(f"no golden project is called {name!r} in {manifest.path}; {hint}")
-
-
-def _find_above(folder: Path) -> Path | None:
-    """Look upwards, as far as the repository that the folder is in."""
-    for place in (folder, *folder.parents):
-        if (place / MANIFEST_NAME).is_file():
-            return place / MANIFEST_NAME
-        if (place / ".git").exists():
-            return None
-    return None

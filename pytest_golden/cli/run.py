@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -21,6 +23,7 @@ from pytest_golden.cli.shell import open_shell
 from pytest_golden.clock import new_id
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate import RegressionGuard
+from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
 from pytest_golden.gateway import ExecutionGateway
@@ -29,14 +32,14 @@ from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, Re
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report import gate_report
 from pytest_golden.report.failure_text import LAST_LINES, explain_failure, summarize_reasons
+from pytest_golden.report.shell_command import shell_command
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
-    from pytest_golden.gateway.model import PipelineOutcome
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.settings import GoldenSettings
@@ -77,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(
             "--shell goes neither with --json nor with --keep: a shell gives no result, and keeps nothing"
         )
-    manifest = load_manifest(locate_manifest(settings))
+    path = locate_manifest(settings)
+    manifest = load_manifest(path)
     project = get_project(manifest, arguments.name)
     if arguments.shell:
         return open_shell(project, manifest.workspace_root, settings.sandbox)
@@ -90,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     if console is None:
         print_json(gate_report(RegressionCheckResult((result,)), gate={"command": f"golden run {project.name}"}))
     else:
-        _show(console, result)
+        _show(console, result, shell_command(result.name, path, Path.cwd(), os.environ))
     if any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons):
         return _INTERRUPTED
     return 1 if result.is_regression else 0
@@ -98,14 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSettings) -> GoldenProjectResult:
     root = manifest.workspace_root
-
-    def is_kept(_: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
-        return settings.keep == "all" or (settings.keep == "failed" and outcome.exit_code != 0)
-
     logs = choose_log_folder(prepare_state_folder(root), new_id("gate"))
     with (
         hold_gate_lock(root, lambda text: print(f"golden: {text}", file=sys.stderr)),
-        ExecutionGateway(root, view=settings.sandbox, log_folder=logs, keep_if=is_kept) as gateway,
+        ExecutionGateway(
+            root, view=settings.sandbox, log_folder=logs, keep_if=choose_keeping(settings.keep)
+        ) as gateway,
         show_status(project.name, gateway.present_step),
     ):
         return RegressionGuard(gateway).check_one(project, {})
@@ -119,7 +121,7 @@ def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest
     console.file.flush()
 
 
-def _show(console: Console, result: GoldenProjectResult) -> None:
+def _show(console: Console, result: GoldenProjectResult, command: str) -> None:
     took = format_elapsed(result.execution_time_seconds)
     console.print(Text.assemble((str(result.status), _STYLES[result.status]), " ", (result.name, "bold"), f"  {took}"))
     if result.quarantined is not None:
@@ -129,7 +131,7 @@ def _show(console: Console, result: GoldenProjectResult) -> None:
     elif result.status is ResultStatus.SKIPPED:
         lines = iter([summarize_reasons(result)])
     else:
-        lines = iter([explain_failure(result).removeprefix(f"{result.status}: ")])
+        lines = iter([explain_failure(result, shell_command=command).removeprefix(f"{result.status}: ")])
     for line in lines:
         console.print(styled(line))
 
@@ -138,7 +140,7 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
     if result.is_flaky:
         yield f"flaky: passed on attempt {result.attempts}"
     writes = result.write_set
-    steps = [str(step.get("content", "?")) for step in result.steps]
+    steps = [str(step.get("content", "?")) for step in result.steps if not _repeats_the_reason(step)]
     lists = (("steps", steps), ("created", writes.created), ("changed", writes.changed), ("removed", writes.removed))
     for told, items in lists:
         if items:
@@ -153,3 +155,9 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
         yield f"full log: {result.log_path}"
     if result.kept_view:
         yield f"kept view: {result.kept_view}"
+
+
+def _repeats_the_reason(step: Mapping[str, Any]) -> bool:
+    """Tell whether a step is the harness's own observation of how a run without steps failed, as it was to."""
+    error = (step.get("metadata") or {}).get("error")
+    return step.get("type") == "observation" and error is not None and error == step.get("content")

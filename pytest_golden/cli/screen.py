@@ -15,6 +15,8 @@ from pytest_golden.report.failure_text import make_visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rich.table import Table
+
 __all__ = [
     "make_visible",
     "open_console",
@@ -22,6 +24,7 @@ __all__ = [
     "print_indented",
     "print_json",
     "print_list",
+    "print_table",
     "styled",
 ]
 
@@ -74,6 +77,17 @@ def print_beside(console: Console, first: Text, told: str) -> None:
         return
     for number, part in enumerate(_fold(told, console, console.width - indent)):
         console.print(Text.assemble(first if number == 0 else " " * len(first), "  ", part))
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table, without the blanks at the ends of its lines where no terminal shows them."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.file.write(f"{line.rstrip()}\n")
 
 
 def print_indented(console: Console, told: str, indent: int) -> None:

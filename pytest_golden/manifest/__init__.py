@@ -17,6 +17,7 @@ from pytest_golden.manifest.model import (
 )
 from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
 from pytest_golden.manifest.schema import manifest_schema
+from pytest_golden.manifest.unused import describe_unused
 
 __all__ = [
     "MANIFEST_NAME",
@@ -27,6 +28,7 @@ __all__ = [
     "Mount",
     "Quarantine",
     "RetiredProject",
+    "describe_unused",
     "is_absolute_path",
     "load_manifest",
     "manifest_schema",

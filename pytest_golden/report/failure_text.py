@@ -22,7 +22,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u20
 def make_visible(text: str) -> str:
     """Take colours and cursor movements out, and write other unseen signs as escapes; newlines and tabs stay."""
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    return _UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
+    return _UNSEEN.sub(_escape, plain)
 
 
 def summarize_reasons(result: GoldenProjectResult) -> str:
@@ -31,12 +31,15 @@ def summarize_reasons(result: GoldenProjectResult) -> str:
     return " ".join(make_visible(told).split())
 
 
-def explain_failure(result: GoldenProjectResult) -> str:
-    """Give the whole text; its first line is the first reason."""
-    return "\n".join(_explain(result))
+def explain_failure(result: GoldenProjectResult, *, shell_command: str | None) -> str:
+    """Give the whole text; its first line is the first reason.
+
+    `shell_command` is what opens a shell in its view; None where nothing does.
+    """
+    return "\n".join(_explain(result, shell_command))
 
 
-def _explain(result: GoldenProjectResult) -> Iterator[str]:
+def _explain(result: GoldenProjectResult, shell_command: str | None) -> Iterator[str]:
     reasons = [reason.message for reason in result.reasons] or [result.error_message or "no reason was given"]
     first, *rest = (make_visible(reason) for reason in reasons)
     yield f"{result.status}: {first}"
@@ -47,13 +50,18 @@ def _explain(result: GoldenProjectResult) -> Iterator[str]:
         yield f"failing step: {make_visible(_describe_step(step))}"
     yield from _last_output(result)
     yield from (f"note: {make_visible(warning)}" for warning in result.warnings)
-    yield from _next_moves(result)
+    yield from _next_moves(result, shell_command)
 
 
 def find_failing_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Give the last step that says it failed, or None. Observations of the harness repeat the reason."""
     failed = [step for step in steps if step.get("type") != "observation" and _says_it_failed(step)]
     return failed[-1] if failed else None
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _says_it_failed(step: Mapping[str, Any]) -> bool:
@@ -83,11 +91,11 @@ def _last_output(result: GoldenProjectResult) -> Iterator[str]:
     yield from (f"  {line}" for line in lines[-LAST_LINES:])
 
 
-def _next_moves(result: GoldenProjectResult) -> Iterator[str]:
+def _next_moves(result: GoldenProjectResult, shell_command: str | None) -> Iterator[str]:
     if any(reason.kind in _NEVER_RAN for reason in result.reasons):
         return
-    if result.exit_code is not None:
-        yield f"try next: golden run {result.name} --shell   (a shell in its view, nothing real is touched)"
+    if result.exit_code is not None and shell_command is not None:
+        yield f"try next: {shell_command}   (a shell in its view, nothing real is touched)"
     if result.log_path:
         yield f"full log: {result.log_path}"
     if result.kept_view:

@@ -38,10 +38,14 @@ class InlineGoldenProjects(pytest.Collector):
 
 
 class GoldenCollection:
-    """The hooks that collect and order golden items, in every process that collects."""
+    """The hooks that collect and order golden items, in every process that collects.
 
-    def __init__(self, declared: Declared) -> None:
+    `named` are the inline projects that were asked for by node id; None means all.
+    """
+
+    def __init__(self, declared: Declared, named: frozenset[str] | None = None) -> None:
         self._declared = declared
+        self._named = named
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenManifestFile | None:
         """Collect the manifest of this session and no other file."""
@@ -62,7 +66,8 @@ class GoldenCollection:
                 session, name=self._declared.node_prefix, path=session.path, nodeid=self._declared.node_prefix
             )
             collector.declared = self._declared
-            items.extend(session.genitems(collector))
+            inline = session.genitems(collector)
+            items.extend(item for item in inline if self._named is None or item.name in self._named)
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
@@ -71,22 +76,27 @@ class GoldenCollection:
         session.items[:] = _golden_last(session.items, list(self._declared.projects))
 
 
-def select_manifest(config: pytest.Config, declared: Declared) -> None:
+def select_manifest(config: pytest.Config, declared: Declared) -> frozenset[str] | None:
     """Make pytest collect the manifest: alone when no path was given, else after the given ones.
 
+    Gives the inline projects that were asked for by node id, which no file stands for; None means all.
+
     Raises:
-        SettingsError: the manifest's path holds signs that mean something else to pytest.
+        SettingsError: the manifest's path holds signs that mean something else to pytest, or an inline project is
+            asked for that is not declared.
     """
     source = pytest.Config.ArgsSource
     given = list(config.args) if config.args_source is source.ARGS else []
     config.args_source = source.ARGS
     if declared.manifest_path is None:
-        config.args[:] = given
-        return
+        named = [argument for argument in given if argument.partition("::")[0] == declared.node_prefix]
+        config.args[:] = [argument for argument in given if argument not in named]
+        return _take_named(named, declared)
     folder = config.invocation_params.dir
     if not any(_names(argument, declared.manifest_path, folder) for argument in given):
         given.append(_as_argument(declared.manifest_path, folder))
     config.args[:] = given
+    return None
 
 
 def register_markers(config: pytest.Config, declared: Declared) -> None:
@@ -112,6 +122,17 @@ def _golden_last(items: Iterable[pytest.Item], names: list[str]) -> list[pytest.
         else:
             others.append(item)
     return [*others, *(golden[name] for name in names if name in golden)]
+
+
+def _take_named(arguments: Iterable[str], declared: Declared) -> frozenset[str] | None:
+    named = frozenset(argument.partition("::")[2] for argument in arguments)
+    if not named or "" in named:
+        return None
+    unknown = sorted(named - declared.projects.keys())
+    if unknown:
+        known = ", ".join(declared.projects)
+        raise SettingsError(f"--golden-projects declares no {', '.join(unknown)}; it declares {known}.")
+    return named
 
 
 def _names(argument: str, manifest: Path, folder: Path) -> bool:

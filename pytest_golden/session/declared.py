@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.manifest import load_manifest, parse_inline_manifest
+from pytest_golden.report.shell_command import shell_command
 from pytest_golden.settings import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.settings import GoldenSettings
@@ -39,6 +40,12 @@ class Declared:
         """Give the project whose item has this node id, or None when the item is none of ours."""
         prefix, separator, name = node_id.rpartition("::")
         return self.projects.get(name) if separator and prefix == self.node_prefix else None
+
+    def shell_command(self, name: str) -> str | None:
+        """Give the command that opens a shell in a project's view; None for the inline form, which no command knows."""
+        if self.manifest_path is None:
+            return None
+        return shell_command(name, self.manifest_path, Path.cwd(), os.environ)
 
 
 def read_declared(settings: GoldenSettings, rootdir: Path) -> Declared:

@@ -59,7 +59,8 @@ class GoldenExecution:
         if isinstance(item, GoldenItem) and call.when == "call" and item.result is not None:
             report.golden = json.dumps(item.result.to_dict())  # type: ignore[attr-defined]
             fails = fails_the_gate(item.result, skips_fail=self._skips_fail)
-            dress_report(report, item.result, fails=fails)
+            command = self._declared.shell_command(item.name)
+            dress_report(report, item.result, fails=fails, shell_command=command)
         return report
 
     def _run(self, project: GoldenProjectConfig) -> GoldenProjectResult:

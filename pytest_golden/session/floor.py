@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 class FloorCheck:
     """Compares with the base at the end of the session; without `--golden-base` it does nothing.
 
-    `notes` says what could not be compared. `weakenings` are known once the session has finished.
+    A base without a manifest at the present path is asked for the one at `default_manifest`, so that moving the
+    manifest is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
     """
 
-    def __init__(self, settings: GoldenSettings, declared: Declared, recorder: GoldenRecorder) -> None:
+    def __init__(
+        self, settings: GoldenSettings, declared: Declared, recorder: GoldenRecorder, *, default_manifest: Path
+    ) -> None:
         self.is_accepted = settings.floor == "accept"
         self.notes: list[str] = []
         self.weakenings: tuple[Weakening, ...] = ()
         self._declared = declared
         self._recorder = recorder
+        self._default_manifest = default_manifest
         self._base = None if settings.base is None else self._read_base(settings.base)
 
     @property
@@ -56,10 +60,17 @@ class FloorCheck:
             message = "--golden-base compares manifests, and --golden-projects has none: give one or the other."
             raise SettingsError(message)
         base = read_base_manifest(path, ref)
+        if base.text is not None:
+            return self._parse_base(base.text, path, ref)
+        told = f"the base {ref} ({base.commit[:12]}) has no {path.name}"
+        default = self._default_manifest
+        if path != default:
+            base = read_base_manifest(default, ref)
         if base.text is None:
-            self.notes.append(f"the base {ref} ({base.commit[:12]}) has no {path.name}: there is no floor to compare.")
+            self.notes.append(f"{told}: there is no floor to compare.")
             return None
-        return self._parse_base(base.text, path, ref)
+        self.notes.append(f"{told}: its {default.name} is the floor to compare.")
+        return self._parse_base(base.text, default, ref)
 
     def _parse_base(self, text: str, path: Path, ref: str) -> Manifest | None:
         try:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GatewayError
+from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
 from pytest_golden.gateway import ExecutionGateway
-from pytest_golden.regression import judge
-from pytest_golden.regression.model import ResultStatus
 from pytest_golden.session.gate_id import name_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from pytest_golden.gateway.model import Gateway, PipelineOutcome, RunnerCommand
+    from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.declared import Declared
     from pytest_golden.settings import GoldenSettings
@@ -80,7 +79,7 @@ class OwnGateway:
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=choose_log_folder(prepare_state_folder(self._workspace_root), name_session(config)),
-            keep_if=_KEEP[self._keep],
+            keep_if=choose_keeping(self._keep),
         )
 
 
@@ -90,18 +89,3 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
             yield from answer
         elif answer is not None:
             yield answer
-
-
-def _failed(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
-    return judge(project, outcome).status in {ResultStatus.FAILED, ResultStatus.ERROR}
-
-
-def _always(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:  # noqa: ARG001 - the gateway gives both
-    return True
-
-
-_KEEP: dict[str, Callable[[GoldenProjectConfig, PipelineOutcome], bool] | None] = {
-    "none": None,
-    "failed": _failed,
-    "all": _always,
-}

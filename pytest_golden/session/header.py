@@ -6,6 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.manifest import describe_unused
+from pytest_golden.report.failure_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,12 +17,32 @@ if TYPE_CHECKING:
     from pytest_golden.session.gateway import SessionGateway
 
 _FOREIGN = "pytest-golden"
+_MOST_NAMED = 10
 
 
 def describe_declared(declared: Declared) -> Iterator[str]:
     """Say what is declared and where."""
     count = len(declared.projects)
     yield f"golden: {declared.label}, {count} project{'' if count == 1 else 's'}"
+
+
+def describe_real_writes(declared: Declared) -> Iterator[str]:
+    """Name what pipelines really write to outside their views."""
+    written = {
+        name: [mount.path for mount in project.mounts if mount.mode == "write"]
+        for name, project in declared.projects.items()
+    }
+    told = [f"golden: {name} really writes: {', '.join(paths)}" for name, paths in written.items() if paths]
+    yield from map(make_visible, told[:_MOST_NAMED])
+    if len(told) > _MOST_NAMED:
+        yield f"golden: {len(told) - _MOST_NAMED} more really write outside their views: `golden check` names them"
+
+
+def note_unused(declared: Declared) -> Iterator[str]:
+    """Name the declared keys that nothing uses yet."""
+    unused = describe_unused(declared.manifest)
+    if unused is not None:
+        yield f"golden: note: {unused}"
 
 
 def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]:

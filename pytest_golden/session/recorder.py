@@ -8,7 +8,7 @@ import pytest
 
 from pytest_golden.gate.service import error_result
 from pytest_golden.regression.model import ReasonKind, RegressionCheckResult
-from pytest_golden.session.reports import category_of, dress_report, fails_the_gate, read_result
+from pytest_golden.session.reports import category_of, dress_report, fails_the_gate, place_crash, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -75,10 +75,11 @@ class GoldenRecorder:
         """Record the result that a report brings, before anyone else reads the report."""
         project = self._declared.find_project(report.nodeid)
         result = read_result(report, project) if project is not None else None
-        if result is None:
+        if project is None or result is None:
             return (yield)
         fails = self.fails(result)
-        dress_report(report, result, fails=fails)
+        place_crash(report, project, self._declared.manifest.lines.get(project.name))
+        dress_report(report, result, fails=fails, shell_command=self._declared.shell_command(project.name))
         report.golden_category = category_of(result, fails=fails)  # type: ignore[attr-defined]
         self._record(result)
         self._is_reporting = True

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 
+_PHASES = frozenset({"setup", "call", "teardown"})
+
+
 class Crash(NamedTuple):
     """What pytest shows of a failure in one line."""
 
@@ -54,7 +57,7 @@ def read_result(report: pytest.TestReport, project: GoldenProjectConfig) -> Gold
     text = getattr(report, "golden", None)
     if text is not None:
         return GoldenProjectResult.from_dict(json.loads(text))
-    if report.when not in {"setup", "call", "teardown"}:
+    if report.when not in _PHASES:
         return error_result(project, ReasonKind.WORKER_CRASHED, str(report.longrepr))
     if report.skipped:
         return _skipped_by_pytest(report, project)
@@ -63,13 +66,23 @@ def read_result(report: pytest.TestReport, project: GoldenProjectConfig) -> Gold
     return None
 
 
-def dress_report(report: pytest.TestReport, result: GoldenProjectResult, *, fails: bool) -> None:
+def place_crash(report: pytest.TestReport, project: GoldenProjectConfig, line: int | None) -> None:
+    """Make the report of a crashed worker name the project and its line, as any other report of it does."""
+    if report.when not in _PHASES:
+        report.when = "call"
+        report.location = (report.location[0], None if line is None else line - 1, project.name)
+
+
+def dress_report(
+    report: pytest.TestReport, result: GoldenProjectResult, *, fails: bool, shell_command: str | None
+) -> None:
     """Make the report say what the result says: to the summary, JUnit XML, `--lf` and every other reader."""
     path, line = report.location[0], (report.location[1] or 0) + 1
     report.__dict__.pop("wasxfail", None)
     if fails:
         report.outcome = "failed"
-        report.longrepr = FailureRepr(Crash(path, line, summarize_reasons(result)), explain_failure(result))  # type: ignore[assignment]
+        text = explain_failure(result, shell_command=shell_command)
+        report.longrepr = FailureRepr(Crash(path, line, summarize_reasons(result)), text)  # type: ignore[assignment]
     elif result.quarantined is not None:
         report.outcome = "skipped"
         report.wasxfail = f"quarantined, {result.quarantined}: {summarize_reasons(result)}"

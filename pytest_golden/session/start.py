@@ -20,9 +20,18 @@ from pytest_golden.session.locking import GoldenLock
 from pytest_golden.session.recorder import GoldenRecorder
 from pytest_golden.session.terminal import GoldenTerminal
 from pytest_golden.session.writing import GoldenReports
-from pytest_golden.settings import GoldenSettings, Sources, read_settings, refuse_self_accepted_floor
+from pytest_golden.settings import (
+    MANIFEST_NAME,
+    GoldenSettings,
+    Sources,
+    prefer_given_base,
+    read_settings,
+    refuse_self_accepted_floor,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_golden.session.declared import Declared
 
 
@@ -43,8 +52,8 @@ def _start(config: pytest.Config) -> None:
     declared = read_declared(settings, config.rootpath)
     distributed = is_distributed(config)
     register_markers(config, declared)
-    select_manifest(config, declared)
-    register = config.pluginmanager.register
+    named = select_manifest(config, declared)
+    register = _registering(config)
     distribution = GoldenDistribution(declared) if distributed else None
     if distribution is not None:
         register(distribution, "golden_distribution")
@@ -52,7 +61,7 @@ def _start(config: pytest.Config) -> None:
     gateway = SessionGateway(config)
     register(gateway, "golden_session_gateway")
     register(OwnGateway(settings, declared), "golden_own_gateway")
-    register(GoldenCollection(declared), "golden_collection")
+    register(GoldenCollection(declared, named), "golden_collection")
     if not distributed:
         register(GoldenExecution(config, declared, gateway, board, skips_fail=settings.require), "golden_execution")
     if not is_worker(config):
@@ -63,10 +72,10 @@ def _start_owner(
     config: pytest.Config, settings: GoldenSettings, declared: Declared, board: RunBoard, gateway: SessionGateway
 ) -> None:
     """Register what belongs into the one process that shows and writes results."""
-    register = config.pluginmanager.register
+    register = _registering(config)
     recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require)
     register(recorder, "golden_recorder")
-    floor = FloorCheck(settings, declared, recorder)
+    floor = FloorCheck(settings, declared, recorder, default_manifest=config.rootpath / MANIFEST_NAME)
     register(floor, "golden_floor")
     reports = GoldenReports(settings, declared, recorder, floor)
     register(reports, "golden_reports")
@@ -82,15 +91,26 @@ def _start_owner(
     register(GoldenLock(root, recorder, say, is_distributed=is_distributed(config)), "golden_lock")
 
 
+def _registering(config: pytest.Config) -> Callable[[object, str], None]:
+    """Give what registers a part of ours, which `-p no:` in addopts must not take away: the floor would be among them."""
+
+    def register(part: object, name: str) -> None:
+        if config.pluginmanager.register(part, name) is None:
+            message = f"-p no:{name} takes away a part of the gate: leave it out, wherever it is given."
+            raise SettingsError(message)
+
+    return register
+
+
 def _read_settings(config: pytest.Config) -> GoldenSettings:
+    arguments = [str(argument) for argument in config.invocation_params.args]
     sources = Sources(
-        flag=config.getoption,
+        flag=prefer_given_base(config.getoption, arguments, os.environ),
         ini=config.getini,
         environment=os.environ,
         invocation_dir=config.invocation_params.dir,
         rootdir=config.rootpath,
     )
-    arguments = [str(argument) for argument in config.invocation_params.args]
     try:
         settings = read_settings(sources)
         refuse_self_accepted_floor(settings.floor, arguments, os.environ)

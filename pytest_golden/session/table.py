@@ -9,7 +9,7 @@ from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.failure_text import make_visible, summarize_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_golden.regression.model import GoldenProjectResult
 
@@ -35,6 +35,13 @@ def result_row(result: GoldenProjectResult, width: int) -> str:
     """Give what stands after the status: name, time and a reason, in columns."""
     took = "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)
     return f"{result.name:<{width}}  {took:>7}  {short_reason(result)}".rstrip()
+
+
+def notes(result: GoldenProjectResult) -> Iterator[str]:
+    """Give what is to be known below the row: the warnings, and where its files are kept."""
+    told = [f"note: {warning}" for warning in result.warnings]
+    told += [f"kept view: {result.kept_view}"] if result.kept_view else []
+    yield from (f"{' ' * (_STATUS_WIDTH + 1)}{' '.join(make_visible(line).split())}" for line in told)
 
 
 def padded_status(result: GoldenProjectResult) -> str:

@@ -78,8 +78,10 @@ class GoldenTerminal:
     def pytest_report_header(self) -> list[str]:
         """Say what is declared, how it is sealed, and what is wrong with it."""
         lines = [*header.describe_declared(self._declared), *header.warn_of_foreign_distribution()]
+        lines += header.note_unused(self._declared)
         if self._declared.projects and not self._config.option.collectonly:
             lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
+            lines += header.describe_real_writes(self._declared)
         return lines + [f"golden: WARNING: {warning}" for warning in self.warnings]
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -122,14 +124,21 @@ class GoldenTerminal:
         self._write_row(result)
 
     def _write_table(self) -> None:
-        results = self._recorder.results
-        if len(results) > _LONGEST_TABLE and self._verbosity < 1:
-            results = tuple(result for result in results if result.status is not ResultStatus.PASSED)
-        if not results:
+        everyone = self._recorder.results
+        is_cut = len(everyone) > _LONGEST_TABLE and self._verbosity < 1
+        left_out = [result for result in everyone if is_cut and result.status is ResultStatus.PASSED]
+        results = [result for result in everyone if not is_cut or result.status is not ResultStatus.PASSED]
+        noted = sum(any(table.notes(result)) for result in left_out)
+        if not results and not noted:
             return
         self._reporter.write_sep("=", "golden projects")
         for result in results:
             self._write_row(result)
+            # The text of a failure has them already.
+            for note in () if self._recorder.fails(result) else table.notes(result):
+                self.say(table.fit(note, self._fitting_width()))
+        if noted:
+            self.say(f"{noted} that passed have notes: -v shows them")
 
     def _write_floor(self) -> None:
         for note in self._floor.notes:

@@ -37,6 +37,28 @@ def test_valid_manifest_is_shown_in_order_with_what_would_be_run(golden_process:
         assert told in ran.out.replace("python3", "python")
 
 
+def test_real_writes_and_keys_that_nothing_uses_are_shown(golden_process: GoldenProcess, folder: Path) -> None:
+    (folder / "lake").mkdir()
+    (folder / "run.sh").touch()
+    (folder / "golden_projects.yaml").write_text(
+        "setup: make env\n"
+        "golden_projects:\n"
+        "  - {path: run.sh, project_dir: ., depends_on: [lib], mounts: [{path: lake, mode: write}, {path: lib}]}\n"
+    )
+    (folder / "lib").mkdir()
+    ran = golden_process("check")
+    assert "really writes lake\n" in ran.out
+    note = "`depends_on`, `setup` are declared, and nothing in this version uses them"
+    assert f"\nnote: {note}\n" in ran.out
+    assert golden_process("check", "--json").json["notes"] == [note]
+
+
+def test_piped_lines_end_without_blanks(golden_process: GoldenProcess, three_projects: Path) -> None:
+    lines = golden_process("check").out.splitlines()
+    assert len(lines) > 4
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_nothing_is_run_by_checking(golden: Golden, folder: Path, three_projects: Path) -> None:
     golden("check")
     assert sorted(path.name for path in folder.iterdir()) == [".git", "bad.py", "golden_projects.yaml", "good.py"]
@@ -71,6 +93,8 @@ def test_no_manifest_is_exit_code_2_and_names_init(golden: Golden) -> None:
     ran = golden("check")
     assert (ran.code, ran.out) == (2, "")
     assert "golden init" in ran.err
+    (error,) = golden("check", "--json").json["errors"]
+    assert (error["file"], error["line"], error["column"]) == ("golden_projects.yaml", 1, 1)
 
 
 def test_empty_manifest_is_valid_and_says_what_to_do(golden: Golden, folder: Path) -> None:

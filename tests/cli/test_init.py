@@ -80,6 +80,8 @@ def test_manifest_may_have_another_name_and_place(golden: Golden, folder: Path) 
     ran = golden("init", "--manifest", "gate/floor.yaml")
     assert ran.code == 0
     assert "pytest --golden --golden-manifest gate/floor.yaml" in ran.out
+    assert "golden check --manifest gate/floor.yaml" in ran.out
+    assert "golden run NAME --manifest gate/floor.yaml" in ran.out
     assert (folder / "gate" / "floor.yaml").exists()
     ran = golden("init", "--manifest", "nowhere/floor.yaml")
     assert ran.code == 2

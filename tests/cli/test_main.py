@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,7 +110,12 @@ def test_closed_pipe_is_quiet(folder: Path) -> None:
 
 
 def test_interrupt_ends_with_130_and_no_traceback(three_projects: Path, folder: Path) -> None:
-    (folder / "good.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
+    (folder / "marks").mkdir()
+    (folder / "marked").mkdir()
+    (folder / "marked" / "good.py").write_text(
+        "import pathlib, time\npathlib.Path('../marks/begun').touch()\ntime.sleep(60)\n"
+    )
+    three_projects.write_text("golden_projects: [{path: marked/good.py, mounts: [{path: marks, mode: write}]}]\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest_golden", "run", "good"],
         cwd=folder,
@@ -120,12 +126,16 @@ def test_interrupt_ends_with_130_and_no_traceback(three_projects: Path, folder: 
     with process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("running good: ")
+        while not (folder / "marks" / "begun").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "pytest_golden" not in err
     assert "Traceback" not in err
-    assert "ERROR good" in out or out == ""
+    assert out.startswith("ERROR good  ")
+    assert "interrupted" in out
 
 
 def test_output_in_another_encoding_does_not_fail(golden_process: GoldenProcess, folder: Path) -> None:

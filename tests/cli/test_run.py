@@ -73,6 +73,39 @@ def test_what_it_wrote_is_kept_on_demand(
     assert (kept / "out.txt").read_text() == "1"
 
 
+def test_failed_is_what_is_judged_so_when_it_comes_to_keeping(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDEN_KEEP", "failed")
+    for name, code in (("as_expected", 3), ("surprise", 0)):
+        (folder / f"{name}.py").write_text(f"import sys\nopen('out.txt', 'w').close()\nsys.exit({code})\n")
+    (folder / "golden_projects.yaml").write_text(
+        "defaults: {expected_outcome: 'exit_code:3'}\ngolden_projects: [path: as_expected.py, path: surprise.py]\n"
+    )
+    golden("run", "as_expected")
+    golden("run", "surprise")
+    assert [path.name for path in (folder / ".golden" / "kept").iterdir()] == ["surprise"]
+
+
+def test_expected_failure_that_took_no_steps_shows_none(golden: Golden, folder: Path) -> None:
+    (folder / "etl.py").write_text("raise SystemExit('no rows')")
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects: [{path: etl.py, expected_outcome: 'specific_error:no rows'}]\n"
+    )
+    ran = golden("run", "etl")
+    assert ran.code == 0
+    assert "steps:" not in ran.out
+
+
+def test_next_move_names_a_manifest_that_would_not_be_found(
+    golden: Golden, three_projects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = three_projects.rename(three_projects.with_name("other.yaml"))
+    assert "golden run bad --shell --manifest other.yaml  " in golden("run", "bad", "--manifest", "other.yaml").out
+    monkeypatch.setenv("GOLDEN_MANIFEST", str(other))
+    assert "golden run bad --shell --manifest other.yaml  " in golden("run", "bad").out
+
+
 def test_steps_and_notes_are_shown(golden: Golden, folder: Path) -> None:
     (folder / "etl.py").write_text(
         "import pathlib\nfrom pytest_golden.steps import step\n"

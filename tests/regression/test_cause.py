@@ -5,9 +5,14 @@ from pytest_golden.regression.cause import find_cause
 from pytest_golden.trajectory import Trajectory
 
 
-def _outcome(stderr: str = "", trajectory: Trajectory | None = None) -> PipelineOutcome:
+def _outcome(stderr: str = "", trajectory: Trajectory | None = None, stdout: str = "") -> PipelineOutcome:
     return PipelineOutcome(
-        Ending.EXITED, 1, started_at=datetime(2026, 1, 1, tzinfo=UTC), stderr=stderr, trajectory=trajectory
+        Ending.EXITED,
+        1,
+        started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        stdout=stdout,
+        stderr=stderr,
+        trajectory=trajectory,
     )
 
 
@@ -25,6 +30,17 @@ def test_failed_step_says_more_than_standard_error() -> None:
 def test_observation_of_the_harness_is_no_cause() -> None:
     trajectory = Trajectory.new().add_step("observation", "it failed", metadata={"error": "it failed"})
     assert find_cause(_outcome("", trajectory)) is None
+
+
+def test_silent_standard_error_leaves_it_to_what_sounds_like_an_error() -> None:
+    told = "load\nERROR: no rows\n  Permission Denied: out\nDone. PASS=3\n\n"
+    assert find_cause(_outcome(stdout=told)) == "Permission Denied: out"
+    assert find_cause(_outcome(" \n", stdout=told)) == "Permission Denied: out"
+    assert find_cause(_outcome("a warning", stdout=told)) == "a warning"
+
+
+def test_last_line_of_standard_output_is_better_than_nothing() -> None:
+    assert find_cause(_outcome(stdout="load\n  3 rows, 4 wanted\n\n")) == "3 rows, 4 wanted"
 
 
 def test_silent_failure_has_no_cause() -> None:

@@ -20,6 +20,10 @@ def failed(**facts: Any) -> GoldenProjectResult:
     return GoldenProjectResult("sales", "sales.py", facts.pop("status", ResultStatus.FAILED), reasons=reasons, **facts)
 
 
+def explain(result: GoldenProjectResult, shell_command: str | None = "golden run sales --shell") -> str:
+    return explain_failure(result, shell_command=shell_command)
+
+
 def test_reasons_come_first_and_what_to_try_next_last() -> None:
     result = failed(
         reasons=(Reason(ReasonKind.EXIT_CODE, "exit code 1"), Reason("mine", "too slow")),
@@ -29,7 +33,7 @@ def test_reasons_come_first_and_what_to_try_next_last() -> None:
         log_path="/logs/sales.log",
         kept_view="/kept/sales",
     )
-    assert explain_failure(result).splitlines() == [
+    assert explain(result).splitlines() == [
         "FAILED: exit code 1",
         "also: too slow",
         "tried 3 times, each time without a pass",
@@ -50,15 +54,15 @@ def test_last_failing_step_is_named_with_its_error_and_time() -> None:
         {"type": "action", "content": "never", "metadata": {}},
         {"type": "observation", "content": "exit code 1", "metadata": {"error": "exit code 1"}},
     )
-    assert "failing step: join (1.2s): no column id" in explain_failure(failed(steps=steps))
-    assert "failing step: check\n" in explain_failure(
+    assert "failing step: join (1.2s): no column id" in explain(failed(steps=steps))
+    assert "failing step: check\n" in explain(
         failed(steps=({"type": "action", "content": "check", "metadata": {"failed": True}},))
     )
-    assert "failing step" not in explain_failure(failed(steps=({"type": "action", "content": "check"},)))
+    assert "failing step" not in explain(failed(steps=({"type": "action", "content": "check"},)))
 
 
 def test_long_output_is_cut_at_its_beginning() -> None:
-    text = explain_failure(failed(output_summary="\n".join(f"line {number}" for number in range(20))))
+    text = explain(failed(output_summary="\n".join(f"line {number}" for number in range(20))))
     assert f"last output ({20 - LAST_LINES} more lines before it):\n  line 5\n" in text
 
 
@@ -66,11 +70,16 @@ def test_project_that_never_ran_has_no_next_move() -> None:
     result = failed(
         status=ResultStatus.SKIPPED, exit_code=None, reasons=(Reason(ReasonKind.NEED_NOT_PASSED, "needs a"),)
     )
-    assert explain_failure(result) == "SKIPPED: needs a"
+    assert explain(result) == "SKIPPED: needs a"
+
+
+def test_no_command_is_told_where_none_knows_the_project() -> None:
+    assert "try next" in explain(failed())
+    assert "try next" not in explain(failed(), None)
 
 
 def test_result_without_reasons_says_what_it_has() -> None:
-    assert explain_failure(failed(reasons=(), exit_code=None)) == "FAILED: no reason was given"
+    assert explain(failed(reasons=(), exit_code=None)) == "FAILED: no reason was given"
     assert summarize_reasons(failed(reasons=(), error_message="broken\n  pipe")) == "broken pipe"
     assert summarize_reasons(failed(reasons=())) == "FAILED"
 
@@ -80,7 +89,7 @@ def test_result_without_reasons_says_what_it_has() -> None:
     [
         ("\x1b[1;31mred\x1b[0m\ttab\r\nline", "red\ttab\nline"),
         ("bell\x07 del\x7f", "bell\\x07 del\\x7f"),
-        ("\x1b]0;title\x07x\u202ey", "x\\x202ey"),
+        ("\x1b]0;title\x07x\u202ey", "x\\u202ey"),
     ],
 )
 def test_unseen_signs_become_visible(text: str, shown: str) -> None:

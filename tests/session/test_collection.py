@@ -144,6 +144,28 @@ def test_inline_form_is_selected_like_any_test(workspace: Workspace) -> None:
     workspace.run(inline, "test_other.py", "-m", "not golden").assert_outcomes(passed=1, deselected=3)
 
 
+def test_inline_projects_are_named_by_their_node_ids(workspace: Workspace) -> None:
+    for name in ("one", "two", "three"):
+        workspace.write_pipeline(name, PASSES)
+    inline = "--golden-projects=one:one/run.sh, two:two/run.sh, three:three/run.sh"
+    result = workspace.run(inline, "golden_projects.yaml::three", "golden_projects.yaml::one")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["deselected: two", "golden: 2 passed, 1 deselected"])
+    workspace.pytester.makepyfile(test_other="def test_other(): pass")
+    assert collected(workspace.run(inline, "--collect-only", "-q", "test_other.py", "golden_projects.yaml::two")) == [
+        "test_other.py::test_other",
+        "golden_projects.yaml::two",
+    ]
+    assert len(collected(workspace.run(inline, "--collect-only", "-q", "golden_projects.yaml"))) == 3
+
+
+def test_unknown_inline_project_is_a_usage_error(workspace: Workspace) -> None:
+    workspace.write_pipeline("one", PASSES)
+    result = workspace.run("--golden-projects=one:one/run.sh", "golden_projects.yaml::nobody")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: --golden-projects declares no nobody; it declares one."])
+
+
 def test_gate_runs_from_a_folder_below_the_rootdir(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace.declare({"name": "one"})
     below = workspace.pytester.mkdir("below")

@@ -117,7 +117,7 @@ def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Worksp
     result = workspace.run_apart("-n1", "--golden-json=out.json")
     assert result.ret == 1
     result.assert_outcomes(passed=2, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["ERROR: worker 'gw0' crashed while running *"])
+    result.stdout.fnmatch_lines(["*_ ERROR at call of crashes _*", "ERROR: worker 'gw0' crashed while running *"])
     result.stdout.fnmatch_lines(["golden: 2 passed, 2 failed"])
     assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
 

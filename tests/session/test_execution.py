@@ -67,6 +67,16 @@ def test_failure_text_starts_with_the_reason_and_ends_with_what_to_try(workspace
     )
 
 
+def test_next_move_names_another_manifest_and_is_left_out_for_the_inline_form(workspace: Workspace) -> None:
+    workspace.declare({"name": "broken", "script": FAILS}, file="deep/gate.yaml", workspace_root="..")
+    workspace.run("--golden-manifest=deep/gate.yaml").stdout.fnmatch_lines(
+        ["try next: golden run broken --shell --manifest deep/gate.yaml   (*"]
+    )
+    result = workspace.run("--golden-projects=broken/run.sh")
+    result.stdout.fnmatch_lines(["FAILED: exit code 3*"])
+    result.stdout.no_fnmatch_line("try next:*")
+
+
 @pytest.mark.parametrize("style", ["short", "long", "line", "native", "no"])
 def test_every_traceback_style_works(workspace: Workspace, style: str) -> None:
     workspace.declare({"name": "broken", "script": FAILS})

@@ -68,6 +68,13 @@ def test_deselecting_in_the_configuration_weakens(based: Workspace) -> None:
     assert based.run("--golden-base=main").ret == 1
 
 
+def test_comparison_cannot_be_taken_away_by_the_configuration(based: Workspace) -> None:
+    based.pytester.makeini("[pytest]\naddopts = -p no:golden_floor\n")
+    result = based.run("--golden-base=main")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: -p no:golden_floor takes away a part of the gate*"])
+
+
 def test_skipping_weakens(based: Workspace) -> None:
     based.pytester.makeconftest(
         "import pytest\ndef pytest_collection_modifyitems(items): items[0].add_marker(pytest.mark.skip('no'))\n"
@@ -77,11 +84,53 @@ def test_skipping_weakens(based: Workspace) -> None:
     result.stdout.fnmatch_lines(["one: was not run: skipped by pytest: no"])
 
 
-def test_base_without_a_manifest_is_said(based: Workspace) -> None:
-    based.declare({"name": "three"}, file="other.yaml")
-    result = based.run("--golden-base=main", "--golden-manifest=other.yaml")
+def test_base_without_any_manifest_is_said(workspace: Workspace) -> None:
+    git(workspace.path, "init", "-q", "-b", "main")
+    git(workspace.path, "add", "-A")
+    git(workspace.path, "commit", "-q", "-m", "no floor")
+    workspace.declare({"name": "three"}, file="other.yaml")
+    for name, more in (("other.yaml", ["--golden-manifest=other.yaml"]), ("golden_projects.yaml", [])):
+        workspace.declare({"name": "three"}, file=name)
+        result = workspace.run("--golden-base=main", *more)
+        assert result.ret == 0
+        result.stdout.fnmatch_lines([f"golden: the base main (*) has no {name}: there is no floor to compare."])
+
+
+def test_manifest_that_a_change_moves_is_compared_with_the_default_one_of_the_base(based: Workspace) -> None:
+    based.declare({"name": "one"}, file="other.yaml")
+    based.pytester.makeini("[pytest]\ngolden_manifest = other.yaml\n")
+    result = based.run("--golden-base=main")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "golden: the base main (*) has no other.yaml: its golden_projects.yaml is the floor to compare.",
+            "*= weakened floor =*",
+            "two: is gone*",
+        ]
+    )
+
+
+def test_moved_manifest_that_asks_the_same_passes(based: Workspace) -> None:
+    based.declare({"name": "one"}, {"name": "two"}, file="gate/floor.yaml", workspace_root="..")
+    (based.path / "golden_projects.yaml").unlink()
+    based.pytester.makeini("[pytest]\ngolden_manifest = gate/floor.yaml\n")
+    result = based.run("--golden-base=main")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["golden: the base main (*) has no other.yaml: there is no floor to compare."])
+    result.stdout.fnmatch_lines(["golden: *its golden_projects.yaml is the floor to compare."])
+
+
+def test_base_of_the_environment_wins_over_one_that_a_change_puts_into_addopts(
+    based: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    based.declare({"name": "one"})
+    based.pytester.makeini("[pytest]\naddopts = --golden-base=HEAD\n")
+    git(based.path, "commit", "-aqm", "sink", "--allow-empty")
+    git(based.path, "branch", "sunk")
+    git(based.path, "branch", "-f", "floor", "main~1")
+    assert based.run().ret == 0
+    monkeypatch.setenv("GOLDEN_BASE", "floor")
+    assert based.run().ret == 1
+    assert based.run("--golden-base", "sunk").ret == 0
 
 
 def test_unknown_base_is_a_usage_error_and_nothing_runs(based: Workspace) -> None:

@@ -100,6 +100,58 @@ def test_report_that_cannot_be_written_is_said_and_no_success(workspace: Workspa
     result.stdout.fnmatch_lines(["WARNING: *--golden-json*"])
 
 
+def test_notes_of_what_passed_stand_below_its_row(workspace: Workspace) -> None:
+    workspace.declare(
+        {"name": "fine", "unexpected_files": "warn", "steps": ["nobody"]},
+        {"name": "broken", "script": FAILS, "steps": ["nobody"]},
+    )
+    result = workspace.run("--golden-keep=all")
+    table = result.outlines[result.outlines.index(next(line for line in result.outlines if "= golden proj" in line)) :]
+    assert table[1].startswith("PASSED  fine ")
+    assert table[2].startswith("        note: no step reader is called 'nobody'; known are ")
+    assert table[3] == "        note: wrote files that no pattern of `writes:` names: out.txt"
+    assert table[4] == f"        kept view: {workspace.path}/.golden/kept/fine"
+    assert table[5].startswith("FAILED  broken ")
+    assert table[6] == "golden: 1 passed, 1 failed"
+    quiet = workspace.run("-q", "--golden-keep=all", "-k", "fine").stdout.str()
+    assert "note:" not in quiet
+    assert "kept view:" not in quiet
+
+
+def test_long_table_counts_the_notes_that_it_leaves_out(workspace: Workspace) -> None:
+    path = workspace.write_pipeline("fine", "true")
+    workspace.declare(
+        *({"name": f"fine{n}", "path": path, "steps": ["nobody"] if n < 2 else "auto"} for n in range(41))
+    )
+    result = workspace.run()
+    result.stdout.fnmatch_lines(["2 that passed have notes: -v shows them"])
+    result.stdout.no_fnmatch_line("*note: *")
+    assert sum("note: no step reader" in line for line in workspace.run("-v").outlines) == 2
+
+
+def test_header_names_what_is_really_written_to(workspace: Workspace) -> None:
+    (workspace.path / "lake").mkdir()
+    mounts = [{"path": "lake", "mode": "write"}]
+    path = workspace.write_pipeline("fine", "true")
+    workspace.declare({"name": "reads", "path": path, "mounts": [{"path": "lake"}]})
+    workspace.run("-k", "nobody").stdout.no_fnmatch_line("*really writes*")
+    workspace.declare(*({"name": f"p{n}", "path": path, "mounts": mounts} for n in range(12)))
+    workspace.run("-k", "nobody").stdout.fnmatch_lines(
+        [
+            "golden: p0 really writes: lake",
+            "golden: p9 really writes: lake",
+            "golden: 2 more really write outside their views: `golden check` names them",
+        ]
+    )
+
+
+def test_header_names_keys_that_nothing_uses(workspace: Workspace) -> None:
+    workspace.declare({"name": "one", "depends_on": ["lib/**"]}, setup="make env")
+    workspace.run("--collect-only").stdout.fnmatch_lines(
+        ["golden: note: `depends_on`, `setup` are declared, and nothing in this version uses them"]
+    )
+
+
 # What would decide about colours before the terminal does.
 _DECIDING = frozenset({"NO_COLOR", "FORCE_COLOR", "PY_COLORS", "CI", "GITHUB_ACTIONS"})
 
