@@ -33,7 +33,8 @@ def test_shell_is_in_the_view_and_keeps_nothing(folder: Path, three_projects: Pa
 @needs_bash
 def test_interrupt_is_for_what_runs_in_the_shell(folder: Path, three_projects: Path) -> None:
     typed = [
-        ("to leave", "echo sleep''ing; sleep 50\n"),
+        # In one process: a Ctrl-C between two commands would be the shell's own.
+        ("to leave", "(echo sleep''ing; exec sleep 50)\n"),
         ("sleeping", "\x03"),
         ("^C", "echo still he''re; exit 0\n"),
     ]
