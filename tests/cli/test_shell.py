@@ -34,7 +34,7 @@ def test_shell_is_in_the_view_and_keeps_nothing(folder: Path, three_projects: Pa
 def test_interrupt_is_for_what_runs_in_the_shell(folder: Path, three_projects: Path) -> None:
     typed = [
         # In one process: a Ctrl-C between two commands would be the shell's own.
-        ("to leave", "(echo sleep''ing; exec sleep 50)\n"),
+        ("to leave", "(echo sleep''ing; exec sleep 6)\n"),
         ("sleeping", "\x03"),
         ("^C", "echo still he''re; exit 0\n"),
     ]

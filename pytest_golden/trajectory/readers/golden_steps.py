@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
 
-MAX_LINE_BYTES = 4 * 1024 * 1024
+MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 # The first lines tell how it began and the last ones how it ended; what lies between is left out when there is too much.
 _FIRST_LINES, _FIRST_BYTES = 90_000, 12 * 1024 * 1024
-_LAST_LINES, _LAST_BYTES = 10_000, 4 * 1024 * 1024
+_LAST_LINES, _LAST_BYTES = 10_000, 8 * 1024 * 1024
 _MAX_WARNINGS = 20
 
 
