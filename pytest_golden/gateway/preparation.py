@@ -80,32 +80,15 @@ def prepare(
     """
     if seal is None:
         _require_nothing_sealed(project)
-    view: View
-    if overlay:
-        view = OverlayView(project.project_dir, folder)
-    else:
-        view = CopyView(project.project_dir, folder, fingerprint, sealed=seal is not None)
+    view = _make_view(project, folder, fingerprint, overlay=overlay, sealed=seal is not None)
     private = PrivateFolders.make(folder)
     home, temporary, mounts = _private_inside(private, seal)
-    prefix: tuple[str, ...] = ()
     passed = list(_pass_files(project, private, home, sealed=seal is not None))
+    prefix: tuple[str, ...] = ()
     if seal is not None:
-        inner = [
-            *mounts,
-            *_own_environment(project, seal),
-            *_masks(masked_roots),
-            *_withheld(project, fingerprint),
-            *_declared_mounts(project.mounts, folder, overlay=overlay),
-            *passed,
-        ]
-        prefix = seal.arguments(
-            private,
-            view.mount_arguments(),
-            inner,
-            network=project.config.network,
-            working_folder=view.seen_at,
-            shared_memory_bytes=project.config.memory_limit or SHARED_MEMORY_BYTES,
-        )
+        mounts += [*_own_environment(project, seal), *_masks(masked_roots), *_withheld(project, fingerprint)]
+        mounts += [*_declared_mounts(project.mounts, folder, overlay=overlay), *passed]
+        prefix = _seal_prefix(seal, project, view, private, mounts)
     environment = build_environment(
         project,
         environ=environ,
@@ -115,6 +98,27 @@ def prepare(
         runner=command.environment,
     )
     return Prepared(project, folder, view, prefix, environment, private.temporary / _STEPS_NAME)
+
+
+def _make_view(
+    project: ResolvedProject, folder: Path, fingerprint: Fingerprint, *, overlay: bool, sealed: bool
+) -> View:
+    if overlay:
+        return OverlayView(project.project_dir, folder)
+    return CopyView(project.project_dir, folder, fingerprint, sealed=sealed)
+
+
+def _seal_prefix(
+    seal: Seal, project: ResolvedProject, view: View, private: PrivateFolders, inner: Iterable[Mounted]
+) -> tuple[str, ...]:
+    return seal.arguments(
+        private,
+        view.mount_arguments(),
+        inner,
+        network=project.config.network,
+        working_folder=view.seen_at,
+        shared_memory_bytes=project.config.memory_limit or SHARED_MEMORY_BYTES,
+    )
 
 
 def _require_nothing_sealed(project: ResolvedProject) -> None:

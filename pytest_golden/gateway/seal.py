@@ -73,18 +73,7 @@ class Seal:
         `view` mounts the project; `inner` are further mounts, outer folders first, placed before the view where they
         hold the project and after it otherwise.
         """
-        mounts = [
-            Mounted("/", ("--ro-bind", "/", "/")),
-            Mounted("/dev", ("--dev", "/dev", "--remount-ro", "/dev")),
-            Mounted("/dev/shm", ("--perms", "1777", "--size", str(shared_memory_bytes), "--tmpfs", "/dev/shm")),
-            Mounted("/proc", ("--proc", "/proc")),
-        ]
-        mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if os.path.exists(path)]
-        mounts += [Mounted(path, ("--bind", str(private.temporary), path)) for path in self.masked if path in _PRIVATE]
-        in_memory = [path for path in self.masked if path not in {*_PRIVATE, self.home}]
-        mounts += [Mounted(path, ("--size", str(_RUN_BYTES), "--tmpfs", path)) for path in in_memory]
-        if self.home in self.masked:
-            mounts.append(Mounted(self.home, ("--bind", str(private.home), self.home)))
+        mounts = self._machine_mounts(private, shared_memory_bytes)
         # What lies inside the project is seen as the view has it.
         shown = [path for path in self.visible if not is_below(path, working_folder)]
         mounts += [Mounted(path, ("--ro-bind", path, path)) for path in shown]
@@ -100,6 +89,22 @@ class Seal:
             working_folder,
             "--",
         )
+
+    def _machine_mounts(self, private: PrivateFolders, shared_memory_bytes: int) -> list[Mounted]:
+        """Mount what is the same for every project of a machine: the system read-only, and the private folders."""
+        mounts = [
+            Mounted("/", ("--ro-bind", "/", "/")),
+            Mounted("/dev", ("--dev", "/dev", "--remount-ro", "/dev")),
+            Mounted("/dev/shm", ("--perms", "1777", "--size", str(shared_memory_bytes), "--tmpfs", "/dev/shm")),
+            Mounted("/proc", ("--proc", "/proc")),
+        ]
+        mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if os.path.exists(path)]
+        mounts += [Mounted(path, ("--bind", str(private.temporary), path)) for path in self.masked if path in _PRIVATE]
+        in_memory = [path for path in self.masked if path not in {*_PRIVATE, self.home}]
+        mounts += [Mounted(path, ("--size", str(_RUN_BYTES), "--tmpfs", path)) for path in in_memory]
+        if self.home in self.masked:
+            mounts.append(Mounted(self.home, ("--bind", str(private.home), self.home)))
+        return mounts
 
 
 @dataclass(frozen=True, slots=True)
