@@ -208,7 +208,8 @@ class GoldenTerminal:
 
     def _fitting_width(self) -> int:
         # In a log file or a pipe, a cut line would lose what nobody can bring back by widening a window.
-        return self._width() if self._reporter.isatty() else sys.maxsize
+        isatty: Any = self._reporter.isatty  # a method since pytest 9, a property before
+        return self._width() if (isatty() if callable(isatty) else isatty) else sys.maxsize
 
     def _width(self) -> int:
         return shutil.get_terminal_size().columns
