@@ -98,7 +98,8 @@ class Seal:
             Mounted("/dev/shm", ("--perms", "1777", "--size", str(shared_memory_bytes), "--tmpfs", "/dev/shm")),
             Mounted("/proc", ("--proc", "/proc")),
         ]
-        mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if os.path.exists(path)]
+        if can_set_switches():
+            mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if os.path.exists(path)]
         mounts += [Mounted(path, ("--bind", str(private.temporary), path)) for path in self.masked if path in _PRIVATE]
         in_memory = [path for path in self.masked if path not in {*_PRIVATE, self.home}]
         mounts += [Mounted(path, ("--size", str(_RUN_BYTES), "--tmpfs", path)) for path in in_memory]
@@ -118,6 +119,15 @@ class Mounted:
     def depth(self) -> int:
         """Count the folders above; sorting by it is stable, so of two mounts on one path the later stays on top."""
         return 0 if self.path == "/" else self.path.rstrip("/").count("/")
+
+
+def can_set_switches() -> bool:
+    """Tell whether we could set the kernel's switches; whoever cannot is spared the mounts that keep pipelines off them.
+
+    The kernel asks for the host's root, whatever our own number says inside some container.
+    """
+    switch = "/proc/sys/kernel/core_pattern"
+    return not os.path.exists(switch) or os.access(switch, os.W_OK)
 
 
 def find_masked(home: str) -> tuple[str, ...]:
