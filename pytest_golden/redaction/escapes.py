@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+# Bounded, so that one that never ends takes nothing with it.
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
+)
 
 
 def strip_escapes(text: str) -> str:
     """Give the text without its escape sequences."""
-    return _ESCAPES.sub("", text) if "\x1b" in text else text
+    return _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
 
 LAST_LINES = 15
 _NEVER_RAN = frozenset({ReasonKind.NEED_NOT_PASSED, ReasonKind.SKIP_IF_MISSING, ReasonKind.NOTHING_TO_VERIFY})
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-# C0 and C1 controls, and the marks that reorder text on screen.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+# C0 and C1 controls, the marks that reorder text on screen, line ends of other alphabets, and signs without a width.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 
 
 def make_visible(text: str) -> str:
     """Take colours and cursor movements out, and write other unseen signs as escapes; newlines and tabs stay."""
-    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    plain = strip_escapes(text.replace("\r\n", "\n"))
     return _UNSEEN.sub(_escape, plain)
 
 

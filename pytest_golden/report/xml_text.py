@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-_ANSI = re.compile(
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
-)
+from pytest_golden.redaction.escapes import strip_escapes
+
 # What XML 1.0 forbids or discourages, and what junit-xml would drop without a word.
 _UNFIT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
@@ -17,7 +16,7 @@ _UNFIT = re.compile(
 
 def clean_xml_text(text: str) -> str:
     """Take colours out, and write what XML cannot carry as backslash escapes."""
-    return _UNFIT.sub(_escape, _ANSI.sub("", text).replace("\r\n", "\n"))
+    return _UNFIT.sub(_escape, strip_escapes(text).replace("\r\n", "\n"))
 
 
 def clean_xml_line(text: str) -> str:
