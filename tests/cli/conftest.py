@@ -19,6 +19,7 @@ class Ran(NamedTuple):
     code: int
     out: str
     err: str
+    terminal_device: int | None = None
 
     @property
     def json(self) -> Any:

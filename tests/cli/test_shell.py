@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -67,3 +68,14 @@ def test_failing_before_command_is_told(folder: Path) -> None:
     assert ran.code == 2
     assert "no seed" in ran.out
     assert "Traceback" not in ran.out
+
+
+@needs_bash
+def test_shell_has_a_terminal_of_its_own(folder: Path, three_projects: Path) -> None:
+    # On the user's own, a program inside could type into the shell outside (TIOCSTI).
+    ask = "python -c \"import os; print('device', os.fstat(0).st_rdev, os.isatty(0))\""
+    ran = run_watched(folder, ["run", "good", "--shell"], typed=[("to leave", f"{ask}; exit 0\n")], environment=BASH)
+    found = re.search(r"device (\d+) True", ran.out)
+    assert found is not None
+    assert ran.terminal_device is not None
+    assert int(found[1]) != ran.terminal_device

@@ -29,6 +29,7 @@ def run_watched(
 ) -> Ran:
     """Run `golden` on a terminal; each pair in `typed` is what to wait for on the screen and what to type then."""
     ours, theirs = pty.openpty()
+    device = os.fstat(theirs).st_rdev
     process = subprocess.Popen(
         [sys.executable, "-c", _TAKE_TERMINAL, *words],
         cwd=folder,
@@ -46,7 +47,7 @@ def run_watched(
             shown += part
             os.write(ours, answer.encode())
         shown += _read_until(ours, None)
-        return Ran(process.wait(_PATIENCE_SECONDS), shown, "")
+        return Ran(process.wait(_PATIENCE_SECONDS), shown, "", device)
     finally:
         process.kill()
         process.wait()
