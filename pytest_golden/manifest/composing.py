@@ -29,6 +29,7 @@ _MERGE = object()
 _HINTS = {
     "mapping values are not allowed": 'quote a text that holds ": "',
     "cannot start any token": "indent with blanks, not tabs, and quote a text that begins with %, @ or `",
+    "while parsing a flow": "close the bracket or brace that is open, and put commas between what stands in it",
     "did not find expected key": "check the indentation and the quotes above",
     "expected <block end>": "check the indentation and the quotes above",
     "while scanning an a": "quote a text that begins with * or &",
@@ -94,8 +95,8 @@ class Document:
         return _spot(_offset_of(place))
 
 
-def compose(text: str) -> Document:
-    """Read a YAML text of one document.
+def compose(text: str, *, parser: Any = _PARSER) -> Document:
+    """Read a YAML text of one document with one of PyYAML's safe loaders, by default the fast one where it was built.
 
     Raises:
         UnusableTextError: no YAML, a forbidden character, too deep, or too much repeated by aliases.
@@ -106,9 +107,9 @@ def compose(text: str) -> Document:
         raise UnusableTextError([Mistake(spot_of_offset(text, found.start()), message)])
     composer = _Composer()
     try:
-        composer.take(yaml.parse(text, Loader=_PARSER))
+        composer.take(yaml.parse(text, Loader=parser))
     except yaml.YAMLError as error:
-        composer.refuse(_place_broken(error), _say_broken(error))
+        composer.refuse(_place_broken(error, text), _say_broken(error))
         raise UnusableTextError(composer.mistakes) from None
     return Document(composer.value, tuple(composer.mistakes), composer.root)
 
@@ -130,12 +131,13 @@ def _offset_of(place: _Branch | int) -> int:
     return place.offset if isinstance(place, _Branch) else place
 
 
-def _place_broken(error: yaml.YAMLError) -> int:
+def _place_broken(error: yaml.YAMLError, text: str) -> int:
     marks = [getattr(error, "problem_mark", None), getattr(error, "context_mark", None)]
-    if "end of stream" in str(getattr(error, "problem", "")):
+    offsets = [_pack(mark) for mark in marks if mark is not None]
+    if offsets and _spot(offsets[0]) >= spot_of_offset(text, len(text.rstrip())):
         # What was never closed is found where it begins.
-        marks.reverse()
-    return next((_pack(mark) for mark in marks if mark is not None), 0)
+        offsets.reverse()
+    return offsets[0] if offsets else 0
 
 
 def _say_broken(error: yaml.YAMLError) -> str:

@@ -97,14 +97,14 @@ def _check_flag(value: Any) -> bool:
 def _check_count(value: Any) -> int:
     plain = bare(value)
     if not isinstance(plain, int) or isinstance(plain, bool) or plain < 0:
-        raise wrong(f"{show(value)} is not a whole number from 0 up; write one in plain digits")
+        raise wrong(f"{show(value)} is not a whole number from 0 up; write one in plain digits, without quotes")
     return plain
 
 
 def _check_version(value: Any) -> int:
     plain = bare(value)
     if isinstance(plain, bool) or not isinstance(plain, int):
-        raise wrong(f"{show(value)} is not a version; write {VERSION_NUMBER}")
+        raise wrong(f"{show(value)} is not a version; write {VERSION_NUMBER}, without quotes")
     if plain != VERSION_NUMBER:
         raise wrong(
             f"version {plain} of the manifest is not known here; write {VERSION_NUMBER}, or upgrade pytest-golden-projects"
@@ -141,8 +141,9 @@ def _check_list(value: Any) -> tuple[Any, ...]:
 
 def _check_command(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
+        text = check_text(value)
         try:
-            value = shlex.split(check_text(value))
+            value = shlex.split(text)
         except ValueError as error:
             raise wrong(
                 f"cannot be split as a shell would: {error}; close the quote, or write the command as a list"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationInfo, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
+from pytest_golden.frozen import FrozenDict
 from pytest_golden.manifest.expected import ExpectedKind, ExpectedOutcome
 from pytest_golden.manifest.findings import WrongValueError
 from pytest_golden.manifest.keys import MOUNT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
@@ -103,7 +104,7 @@ class GoldenProjectConfig:
     memory_limit: int | None = None
     network: bool = True
     venv: str | None = None
-    set_env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    set_env: Mapping[str, str] = field(default_factory=FrozenDict, hash=False)
     pass_env: tuple[str, ...] = ()
     pass_files: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
@@ -125,6 +126,11 @@ class GoldenProjectConfig:
     @classmethod
     def _check(cls, value: Any, info: ValidationInfo) -> Any:
         return PROJECT_KEYS.keys[str(info.field_name)].check(value)
+
+    @field_validator("set_env", mode="after")
+    @classmethod
+    def _freeze(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        return FrozenDict(value)
 
     @model_validator(mode="after")
     def _check_together(self) -> GoldenProjectConfig:
@@ -163,7 +169,10 @@ class Manifest:
     retired: tuple[RetiredProject, ...] = ()
     setup: tuple[str, ...] | None = None
     path: Path | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=FrozenDict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", FrozenDict(self.lines))
 
     def find_project(self, name: str) -> GoldenProjectConfig | None:
         """Find a project by its name."""

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.trajectory.freezing import FrozenDict, FrozenList
+from pytest_golden.frozen import FrozenDict, FrozenList
 
 # json.dumps and json.loads descend on the interpreter's stack, whose limit is 1,000 by default.
 MAX_DEPTH = 200

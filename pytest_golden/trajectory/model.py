@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
+from pytest_golden.frozen import FrozenDict
 from pytest_golden.trajectory.filtering import describe_filter, follow_steps, keep_steps
-from pytest_golden.trajectory.freezing import FrozenDict, freeze_mapping
+from pytest_golden.trajectory.freezing import freeze_mapping
 from pytest_golden.trajectory.json_form import json_form
 from pytest_golden.trajectory.sequence import FrozenSequence
 from pytest_golden.trajectory.statistics import (

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.trajectory.freezing import FrozenDict, freeze, freeze_mapping
+from pytest_golden.frozen import FrozenDict
+from pytest_golden.trajectory.freezing import freeze, freeze_mapping
 from pytest_golden.trajectory.json_form import json_form
 from pytest_golden.trajectory.vocabulary import (
     Importance,

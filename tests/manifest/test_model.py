@@ -105,6 +105,33 @@ def test_a_project_is_frozen_hashable_and_can_travel() -> None:
     assert dataclasses.replace(project, name="c").name == "c"
 
 
+def test_the_environment_of_a_project_cannot_be_written() -> None:
+    made = GoldenProjectConfig("a", "b.yaml", **_RICH)
+    for project in (
+        made,
+        GoldenProjectConfig("a", "b.yaml"),
+        copy.deepcopy(made),
+        pickle.loads(pickle.dumps(made)),
+        dataclasses.replace(made, name="c"),
+    ):
+        before = dict(project.set_env)
+        with pytest.raises(TypeError, match="cannot be written"):
+            project.set_env["TZ"] = "CET"  # type: ignore[index]
+        assert project.set_env == before
+    assert json.loads(json.dumps(made.set_env)) == made.to_dict()["set_env"] == {"TZ": "UTC", "N": "3", "RATE": "0.5"}
+
+
+def test_a_manifest_is_frozen_and_hashable() -> None:
+    lines = {"a": 3}
+    manifest = Manifest((GoldenProjectConfig("a", "b.yaml"),), Path("/w"), lines=lines)
+    lines["a"] = 4
+    assert manifest.lines == {"a": 3}
+    with pytest.raises(TypeError, match="cannot be written"):
+        manifest.lines["a"] = 4  # type: ignore[index]
+    assert hash(manifest) == hash(dataclasses.replace(manifest))
+    assert pickle.loads(pickle.dumps(manifest)) == manifest
+
+
 def test_plain_values_are_json_and_make_the_same_project() -> None:
     project = GoldenProjectConfig("a", "b.yaml", **_RICH)
     assert GoldenProjectConfig(**json.loads(json.dumps(project.to_dict()))) == project

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.trajectory.freezing import FrozenDict, freeze
+from pytest_golden.frozen import FrozenDict
+from pytest_golden.trajectory.freezing import freeze
 
 
 @dataclass

@@ -43,15 +43,15 @@ class GoldenStepsReader:
         return read_golden_steps(self._path)
 
 
-def read_golden_steps(path: Path) -> StepReading:
+def read_golden_steps(path: Path, *, limit_bytes: int = MAX_FILE_BYTES) -> StepReading:
     """Read a steps file in one pass; it may be torn, huge or absent.
 
-    At most 100,000 lines are kept, the first 90,000 and the last 10,000. `lost_count` is the number of lines that gave
+    At most 100,000 lines are kept, the first 90,000 and the last 10,000, and nothing after `limit_bytes`. `lost_count` is the number of lines that gave
     nothing: those that are no step, and those left out.
     """
     try:
         with open_regular(path) as file:
-            kept = _keep_lines(file)
+            kept = _keep_lines(file, limit_bytes)
     except FileNotFoundError:
         return StepReading()
     except OSError as error:
@@ -68,6 +68,7 @@ def read_golden_steps(path: Path) -> StepReading:
 
 @dataclass(slots=True)
 class _KeptLines:
+    limit_bytes: int
     first: list[bytes] = field(default_factory=list)
     last: deque[bytes] = field(default_factory=deque)
     first_bytes: int = 0
@@ -97,20 +98,20 @@ class _KeptLines:
         if self.huge_lines:
             yield f"{self.huge_lines} lines of the steps file are longer than {MAX_LINE_BYTES} bytes"
         if self.is_cut_off:
-            yield f"the steps file is longer than {MAX_FILE_BYTES} bytes; the rest was not read"
+            yield f"the steps file is longer than {self.limit_bytes} bytes; the rest was not read"
 
 
-def _keep_lines(file: BinaryIO) -> _KeptLines:
-    kept = _KeptLines()
+def _keep_lines(file: BinaryIO, limit_bytes: int) -> _KeptLines:
+    kept = _KeptLines(limit_bytes)
     read_bytes = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         read_bytes += len(line)
         if len(line) > MAX_LINE_BYTES:
             kept.huge_lines += 1
-            read_bytes += _skip_line(file, line, MAX_FILE_BYTES - read_bytes)
+            read_bytes += _skip_line(file, line, limit_bytes - read_bytes)
         elif line := line.strip():
             kept.add(line)
-        if read_bytes >= MAX_FILE_BYTES:
+        if read_bytes >= limit_bytes:
             kept.is_cut_off = True
             break
     return kept

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_golden.frozen import FrozenDict
 from pytest_golden.trajectory.cutting import cut_content
-from pytest_golden.trajectory.freezing import FrozenDict
 from pytest_golden.trajectory.step import Step, settle_step_fields
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_text, check_time
 
