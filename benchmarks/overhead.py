@@ -1,26 +1,39 @@
 """What the gate adds to each project: `true` through the gate over an equal bare loop (own folder, logs to files).
 
-The bare loop starts `true` in a folder of its own with its output in files; the second floor starts it in the same sandbox
-that the gateway uses, made beforehand. Both alternate with the gateway, project by project. With `--whole` the whole gate
-(`pytest --golden`) is measured at two sizes.
+Everything is measured in one run, one round after another in an order that changes, and compared round by round, so that
+a busy machine is busy for all of it. The floors: `true` alone, the smallest launch of the sandbox program, and the launch
+of the very sandbox that the gateway would use, made beforehand. With `--whole` the whole gate (`pytest --golden`) is
+measured at two sizes; with `--peer` also against pytest-workflow, which is installed into an environment of its own.
 
-Run: python benchmarks/overhead.py [--whole]
+Run: python benchmarks/overhead.py [--rounds N] [--whole] [--peer]
 """
 
 from __future__ import annotations
 
+import argparse
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import venv
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
 from pytest_golden.gateway.seal import PrivateFolders
 from pytest_golden.manifest.model import GoldenProjectConfig
 
-ROUNDS = 200
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_golden.gateway.seal import Seal
+
+PEER = "pytest-workflow==2.1.0"
+PEER_SIZES = (20, 100, 300)
+BARE, SMALLEST = "true", "smallest bwrap launch"
 
 
 def make_projects(folder: Path, count: int) -> list[GoldenProjectConfig]:
@@ -35,90 +48,157 @@ def make_projects(folder: Path, count: int) -> list[GoldenProjectConfig]:
 
 def run_bare(folder: Path, prefix: list[str]) -> None:
     """Run `true` with its output in files."""
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         subprocess.run([*prefix, "true"], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=True)
 
 
-def seal_command(gateway: ExecutionGateway, folder: Path, view: str) -> list[str]:
+def launch_sealed(seal: Seal, folder: Path, view: str) -> Callable[[], None]:
     """Give the launch of the very sandbox that the gateway would use for a folder: what its own launch costs."""
-    place = gateway._machine.choose_place(folder)  # noqa: SLF001 - the floor must mount what the gateway mounts
-    if place.probe.seal is None:
-        return []
-    scratch = place.scratch.new_folder()
+    scratch = folder.parent / f"{folder.name}-{view}"
+    for made in (folder, scratch / "upper", scratch / "work"):
+        made.mkdir(parents=True, exist_ok=True)
     mount = ["--bind", str(folder), str(folder)]
     if view == "overlay":
-        (scratch / "upper").mkdir()
-        (scratch / "work").mkdir()
         mount = ["--overlay-src", str(folder), "--overlay", str(scratch / "upper"), str(scratch / "work"), str(folder)]
     private = PrivateFolders.make(scratch)
-    return list(place.probe.seal.arguments(private, mount, (), network=True, working_folder=str(folder)))
+    command = list(seal.arguments(private, mount, (), network=True, working_folder=str(folder)))
+    return lambda: run_bare(folder, command)
 
 
-def measure_gateway(view: str, *, sealed: bool = True) -> None:
-    """Alternate bare loop, sandbox alone and gateway, and print medians and differences."""
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        projects = make_projects(root / "golden", ROUNDS)
-        rows: list[tuple[float, float, float]] = []
-        with ExecutionGateway(root / "golden", view=view) as gateway:
-            if not sealed:
-                place = gateway._machine.choose_place(root)  # noqa: SLF001 - what the machine would be without a seal
-                object.__setattr__(place.probe, "seal", None)
-                object.__setattr__(place.probe, "overlay", False)
-            for project in projects:
-                folder = root / "bare" / project.name
-                folder.mkdir(parents=True)
-                sandbox = seal_command(gateway, folder, view)
-                marks = [time.perf_counter()]
-                run_bare(folder, [])
-                marks.append(time.perf_counter())
-                run_bare(folder, sandbox)
-                marks.append(time.perf_counter())
-                outcome = gateway.run_pipeline(project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions())
-                marks.append(time.perf_counter())
-                if outcome.exit_code != 0:
-                    raise SystemExit(outcome.message or outcome.stderr)
-                rows.append((marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]))
-    report(f"{view}{'' if sealed else ', no seal'}", rows, sealed=sealed)
+class Contest:
+    """The ways to run `true` that are compared, and what each took in each round."""
+
+    def __init__(self, root: Path, rounds: int, stack: ExitStack) -> None:
+        self.times: dict[str, list[float]] = {}
+        self._root, self._rounds = root, rounds
+        self._projects = make_projects(root / "golden", rounds)
+        self._gateways = {
+            name: stack.enter_context(ExecutionGateway(root / "golden", view=view))
+            for name, view in (
+                ("gate, overlay", "overlay"),
+                ("gate, copy", "copy"),
+                ("gate, copy without seal", "copy"),
+            )
+        }
+        place = self._gateways["gate, overlay"]._machine.choose_place(root)  # noqa: SLF001 - floors mount what it mounts
+        self.seal = place.probe.seal
+        bare = self._gateways["gate, copy without seal"]._machine.choose_place(root)  # noqa: SLF001 - as if there were none
+        object.__setattr__(bare.probe, "seal", None)
+        object.__setattr__(bare.probe, "overlay", False)
+        for gateway in self._gateways.values():
+            gateway.freeze(self._projects)
+
+    def run(self) -> None:
+        """Run all rounds; what comes first in one is another each time."""
+        for number, project in enumerate(self._projects):
+            ways = list(self._ways(number, project).items())
+            random.Random(number).shuffle(ways)
+            for name, way in ways:
+                started = time.perf_counter()
+                way()
+                self.times.setdefault(name, []).append(time.perf_counter() - started)
+
+    def _ways(self, number: int, project: GoldenProjectConfig) -> dict[str, Callable[[], None]]:
+        folder = self._root / "bare" / str(number)
+        ways: dict[str, Callable[[], None]] = {BARE: lambda: run_bare(folder / "bare", [])}
+        if self.seal is not None:
+            smallest = [self.seal.bwrap, "--ro-bind", "/", "/", "--unshare-pid"]
+            ways[SMALLEST] = lambda: run_bare(folder / "small", smallest)
+            ways["its sandbox, overlay"] = launch_sealed(self.seal, folder / "over", "overlay")
+            ways["its sandbox, copy"] = launch_sealed(self.seal, folder / "copy", "copy")
+        for name, gateway in self._gateways.items():
+            ways[name] = lambda gateway=gateway: run_gateway(gateway, project)  # type: ignore[misc]
+        return ways
+
+    def report(self) -> None:
+        """Print medians, and medians of the differences within a round; the first rounds warm up."""
+        floor = SMALLEST if SMALLEST in self.times else BARE
+        print(f"{'milliseconds, medians':28}{'each':>8}{'best':>8}{'over `true`':>13}{'over smallest bwrap':>21}")
+        for name in sorted(self.times, key=lambda name: statistics.median(self.times[name])):
+            took = self.times[name][5:]
+            over_bare, over_floor = (
+                statistics.median(own - other for own, other in zip(took, self.times[base][5:], strict=True))
+                for base in (BARE, floor)
+            )
+            figures = f"{statistics.median(took) * 1000:8.2f}{min(took) * 1000:8.2f}{over_bare * 1000:13.2f}"
+            print(f"{name:28}{figures}{over_floor * 1000:21.2f}")
 
 
-def report(kind: str, rows: list[tuple[float, float, float]], *, sealed: bool) -> None:
-    """Print what one kind of view costs."""
-    bare, floor, ours = (statistics.median(row[n] for row in rows) * 1000 for n in range(3))
-    over_bare = statistics.median(row[2] - row[0] for row in rows) * 1000
-    over_floor = statistics.median(row[2] - row[1] for row in rows) * 1000
-    told = f"{kind}: bare {bare:.1f} ms, gateway {ours:.1f} ms, over bare {over_bare:.1f} ms"
-    print(told + (f"; its sandbox alone {floor:.1f} ms, over that {over_floor:.1f} ms" if sealed else ""))
+def run_gateway(gateway: ExecutionGateway, project: GoldenProjectConfig) -> None:
+    outcome = gateway.run_pipeline(project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions())
+    if outcome.exit_code != 0:
+        raise SystemExit(outcome.message or outcome.stderr)
+
+
+def time_command(command: list[str], folder: Path) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def gate_command(folder: Path, count: int, view: str) -> list[str]:
+    """Write a manifest of projects that run `true` and give the command that runs the gate on it."""
+    projects = make_projects(folder, count)
+    entries = "".join(f"  - {{name: {p.name}, path: {p.path}, command: 'true'}}\n" for p in projects)
+    (folder / "golden_projects.yaml").write_text(f"golden_projects:\n{entries}")
+    quiet = ["-q", "-p", "no:cacheprovider"]
+    return [sys.executable, "-m", "pytest", *quiet, "--golden", "--golden-sandbox", view]
 
 
 def measure_gate(count: int, view: str) -> None:
     """Time `pytest --golden` for a number of projects, less the same for one, and print the cost of each."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        projects = make_projects(root, count)
-        entries = "".join(f"  - {{name: {p.name}, path: {p.path}, command: 'true'}}\n" for p in projects)
-        (root / "golden_projects.yaml").write_text(f"golden_projects:\n{entries}")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--golden"]
-        command += ["--golden-sandbox", view]
-
-        def run(*more: str) -> float:
-            started = time.perf_counter()
-            subprocess.run([*command, *more], cwd=root, stdout=subprocess.DEVNULL, check=True)
-            return time.perf_counter() - started
-
-        base = run("golden_projects.yaml::p0")
-        each = (run() - base) / (count - 1) * 1000
+        command = gate_command(root, count, view)
+        base = time_command([*command, "golden_projects.yaml::p0"], root)
+        each = (time_command(command, root) - base) / (count - 1) * 1000
         print(f"pytest --golden, {view}, {count:,} projects: {each:.1f} ms each")
 
 
+def peer_command(folder: Path, python: Path, count: int) -> list[str]:
+    """Write as many workflows that run `true` and give the command that runs them."""
+    folder.mkdir()
+    entries = "".join(f"- name: p{number}\n  command: 'true'\n" for number in range(count))
+    (folder / "test_peer.yml").write_text(entries)
+    return [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_peer.yml"]
+
+
+def measure_peer(sizes: tuple[int, ...]) -> None:
+    """Time whole sessions of the peer and of ours, one after the other at each size, and print the cost of a project."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        venv.create(root / "venv", with_pip=True)
+        python = root / "venv" / "bin" / "python"
+        subprocess.run([python, "-m", "pip", "install", "-q", PEER], check=True, stderr=subprocess.DEVNULL)
+        print(f"{'whole session, ms a project':28}" + "".join(f"{size:>10}" for size in sizes))
+        rows: dict[str, list[float]] = {}
+        for size in sizes:
+            commands = {PEER: (peer_command(root / f"peer-{size}", python, size), root / f"peer-{size}")}
+            for view in ("overlay", "copy"):
+                folder = root / f"{view}-{size}"
+                commands[f"pytest --golden, {view}"] = (gate_command(folder, size, view), folder)
+            for kind, (command, folder) in commands.items():
+                rows.setdefault(kind, []).append(time_command(command, folder) / size * 1000)
+        for kind, row in rows.items():
+            print(f"{kind:28}" + "".join(f"{each:10.1f}" for each in row))
+
+
 def main() -> None:
-    measure_gateway("overlay")
-    measure_gateway("copy")
-    measure_gateway("copy", sealed=False)
-    if "--whole" in sys.argv:
-        for view in ("overlay", "copy"):
-            for count in (100, 3_000):
-                measure_gate(count, view)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=150)
+    parser.add_argument("--whole", action="store_true", help="also time whole gates of 100 and 3,000 projects")
+    parser.add_argument("--peer", action="store_true", help=f"also time whole sessions of {PEER} and of ours")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        contest = Contest(Path(name), options.rounds, stack)
+        contest.run()
+        contest.report()
+    if options.peer:
+        measure_peer(PEER_SIZES)
+    for view in ("overlay", "copy") if options.whole else ():
+        for count in (100, 3_000):
+            measure_gate(count, view)
 
 
 if __name__ == "__main__":

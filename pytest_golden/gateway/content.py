@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK_BYTES = 1 << 20
-# A file of holes costs nothing to make and, to read, as much as one of data.
-_MOST_HOLES_BYTES = 4 << 30
+_ZEROS = memoryview(bytes(_CHUNK_BYTES))
 _SAFE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -53,7 +52,6 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     except PermissionError:
         descriptor = _open_up(path)
     with os.fdopen(descriptor, "rb") as file:
-        _refuse_holes(os.fstat(descriptor), path)
         yield file
 
 
@@ -76,10 +74,48 @@ def _open_up(path: str) -> int:
         os.close(handle)
 
 
-def _refuse_holes(found: os.stat_result, path: str) -> None:
-    holes = found.st_size - getattr(found, "st_blocks", 0) * 512
-    if holes > _MOST_HOLES_BYTES:
-        raise OSError(errno.EFBIG, f"a file with {holes:,} bytes of holes is not read", path)
+def may_have_holes(found: os.stat_result) -> bool:
+    """Tell whether a file takes less space than it has bytes: by holes, by compression, or since it is not on disk yet."""
+    return stat.S_ISREG(found.st_mode) and getattr(found, "st_blocks", found.st_size) * 512 < found.st_size
+
+
+def count_hole_bytes(path: str, found: os.stat_result) -> int:
+    """Give how much of a file of ours is holes, which cost nothing to make and, to read, as much as data."""
+    if not may_have_holes(found):
+        return 0
+    with opened(path) as file:
+        return found.st_size - sum(end - start for start, end in find_data(file.fileno(), found.st_size))
+
+
+def find_data(descriptor: int, size_bytes: int) -> Iterator[tuple[int, int]]:
+    """Give start and end of each part of a file that is no hole; the whole where the file system cannot tell."""
+    if not hasattr(os, "SEEK_DATA"):
+        yield 0, size_bytes
+        return
+    end = 0
+    while end < size_bytes:
+        try:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError:
+            return  # Holes are all that is left.
+        end = min(os.lseek(descriptor, start, os.SEEK_HOLE), size_bytes)
+        yield start, end
+
+
+def _hash(file: IO[bytes]) -> str:
+    """Hash a file's bytes; those of holes are not read."""
+    found = os.fstat(file.fileno())
+    if not may_have_holes(found):
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    digest, position = hashlib.sha256(), 0
+    for start, end in (*find_data(file.fileno(), found.st_size), (found.st_size, found.st_size)):
+        for left in range(start - position, 0, -_CHUNK_BYTES):
+            digest.update(_ZEROS[:left])
+        file.seek(start)
+        for left in range(end - start, 0, -_CHUNK_BYTES):
+            digest.update(file.read(min(left, _CHUNK_BYTES)))
+        position = end
+    return digest.hexdigest()
 
 
 def describe_file(path: str, relative: str, found: os.stat_result, *, mode_only: bool = False) -> WrittenFile:
@@ -88,7 +124,7 @@ def describe_file(path: str, relative: str, found: os.stat_result, *, mode_only:
         target = os.fsencode(os.readlink(path))
         return WrittenFile(relative, "symlink", len(target), hashlib.sha256(target).hexdigest())
     with opened(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        digest = _hash(file)
     return WrittenFile(relative, "mode" if mode_only else "file", found.st_size, digest)
 
 

@@ -11,6 +11,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.gateway.model import Ending, Problem
 from pytest_golden.gateway.output import OUTCOME_SHARE_BYTES, keep_output, last_lines
 from pytest_golden.gateway.process import Exit, Launch, Supervisor
+from pytest_golden.gateway.seal import without_idle_covers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,23 +62,35 @@ def execute(prepared: Prepared, argv: Sequence[str], supervisor: Supervisor, *, 
 
 
 def _run(prepared: Prepared, argv: Sequence[str], name: str, supervisor: Supervisor) -> Executed:
-    config = prepared.project.config
     stdout, stderr = prepared.folder / f"{name}.out", prepared.folder / f"{name}.err"
     started_at = utc_now()
-    ended = supervisor.run(
-        Launch(
-            argv=prepared.wrap(argv),
-            cwd=prepared.host_folder,
-            environment=prepared.environment,
-            stdout=str(stdout),
-            stderr=str(stderr),
-            sealed=prepared.is_sealed,
-            timeout_seconds=config.timeout,
-            memory_limit_bytes=config.memory_limit,
-            cpu_limit_seconds=config.cpu_limit,
-        )
-    )
+    while True:
+        ended = supervisor.run(_launch(prepared, argv, stdout, stderr))
+        if ended.ending is not Ending.NOT_STARTED or not prepared.is_sealed or not stderr.exists():
+            break
+        # A server that went away between our look and the launch must not cost the run.
+        prefix = without_idle_covers(prepared.prefix, stderr.read_bytes())
+        if prefix == prepared.prefix:
+            break
+        prepared = replace(prepared, prefix=prefix)
+        stdout.unlink()
+        stderr.unlink()
     return Executed(ended, stdout, stderr, started_at)
+
+
+def _launch(prepared: Prepared, argv: Sequence[str], stdout: Path, stderr: Path) -> Launch:
+    config = prepared.project.config
+    return Launch(
+        argv=prepared.wrap(argv),
+        cwd=prepared.host_folder,
+        environment=prepared.environment,
+        stdout=str(stdout),
+        stderr=str(stderr),
+        sealed=prepared.is_sealed,
+        timeout_seconds=config.timeout,
+        memory_limit_bytes=config.memory_limit,
+        cpu_limit_seconds=config.cpu_limit,
+    )
 
 
 def _is_good(ended: Exit) -> bool:

@@ -82,7 +82,7 @@ class WrittenFile:
     """One file or symlink that a pipeline created or changed.
 
     `kind` is `file`, `symlink` or `mode` (only the permission bits changed). `sha256` is the hex digest of the content,
-    of the target's text for a symlink.
+    of the target's text for a symlink; empty for a file that was not read, of which the outcome's problem tells.
     """
 
     path: str

@@ -10,6 +10,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.output import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
 from pytest_golden.gateway.pattern_search import search_files, write_texts
+from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD
 from pytest_golden.manifest.model import ExpectedKind
 from pytest_golden.trajectory import build_trajectory, read_all, read_golden_steps
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # No pattern means this, so none is found across two errors.
 _BETWEEN_ERRORS = "\n\0\n"
+_MOST_NAMED = 5
 _TRACED_AS = {
     Ending.TIMEOUT: "timeout",
     Ending.SIGNALLED: "error",
@@ -55,6 +57,10 @@ def build_outcome(
         "stderr": keep_output(executed.stderr, OUTCOME_SHARE_BYTES, redact),
     }
     ended = executed.exit
+    write_set = prepared.view.take_write_set()
+    problem, message = executed.problem, executed.message
+    if problem is None and (unread := _explain_unread(write_set)):
+        problem, message = Problem.HARNESS, unread
     outcome = PipelineOutcome(
         ending=ended.ending,
         exit_code=None if ended.ending is Ending.NOT_STARTED else ended.exit_code,
@@ -66,9 +72,9 @@ def build_outcome(
         stderr=streams["stderr"].text(),
         stdout_bytes=streams["stdout"].total_bytes,
         stderr_bytes=streams["stderr"].total_bytes,
-        write_set=prepared.view.take_write_set(),
-        message=redact(executed.message),
-        problem=executed.problem,
+        write_set=write_set,
+        message=redact(message),
+        problem=problem,
         sealed=prepared.is_sealed,
         command=tuple(redact(argument) for argument in command),
     )
@@ -80,6 +86,19 @@ def build_outcome(
         pattern_verdict=_search(prepared, executed, readings),
         trajectory=trace(outcome, readings, keeping.redactor),
         warnings=tuple(redact(warning) for reading in readings for warning in reading.warnings),
+    )
+
+
+def _explain_unread(write_set: WriteSet) -> str:
+    """Say which files were not read, and what to do about them; empty when all were."""
+    unread = [file for file in write_set.files.values() if file.sha256 == UNREAD]
+    if not unread:
+        return ""
+    named = ", ".join(f"{file.path!r} of {file.size_bytes:,} bytes" for file in unread[:_MOST_NAMED])
+    more = f" and {len(unread) - _MOST_NAMED} more" if len(unread) > _MOST_NAMED else ""
+    return (
+        f"it left files with more holes than are hashed ({MOST_HOLES_BYTES >> 30} GiB in a run): {named}{more};"
+        " write them smaller, remove them in `after:`, or put what is no output below $TMPDIR"
     )
 
 

@@ -13,6 +13,7 @@ from pytest_golden.gateway.fingerprint import take_fingerprint
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below
+from pytest_golden.gateway.sockets import find_sockets
 from pytest_golden.gateway.view import CopyView, OverlayView, copy_file, copy_tree
 from pytest_golden.gateway.visibility import find_environment_folders, is_below, select_hidden
 
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.gateway.resolution import ResolvedMount, ResolvedProject
     from pytest_golden.gateway.seal import Seal
-    from pytest_golden.gateway.view import View
+from pytest_golden.gateway.view import View
 
 _MASK_BYTES = 1 << 20
 _STEPS_NAME = "golden-steps.jsonl"
-_MOUNT_TABLE = Path("/proc/self/mountinfo")
+_MOUNT_TABLE = "/proc/self/mountinfo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def _seal_prefix(
         network=project.config.network,
         working_folder=view.seen_at,
         shared_memory_bytes=project.config.memory_limit or SHARED_MEMORY_BYTES,
+        sockets=find_sockets(),
     )
 
 
@@ -162,8 +164,8 @@ def _own_environment(project: ResolvedProject, seal: Seal) -> Iterator[Mounted]:
 
 def _masks(roots: Iterable[Path]) -> Iterator[Mounted]:
     """Hide our own store, logs and lock from pipelines."""
-    for path in dict.fromkeys(str(root / ".golden") for root in roots):
-        if Path(path).is_dir():
+    for path in dict.fromkeys(os.path.join(root, ".golden") for root in roots):
+        if os.path.isdir(path):
             yield Mounted(path, ("--size", str(_MASK_BYTES), "--tmpfs", path))
 
 
@@ -171,10 +173,11 @@ def _withheld(project: ResolvedProject, fingerprint: Fingerprint) -> Iterator[Mo
     """Put `.git`, virtual environments and nested mounts back, read-only."""
     inside = [str(project.project_dir / relative) for relative in fingerprint.withheld]
     declared = {str(mount.path) for mount in project.mounts}
-    table = _MOUNT_TABLE.read_text(encoding="utf-8", errors="replace")
+    with open(_MOUNT_TABLE, encoding="utf-8", errors="replace") as file:
+        table = file.read()
     inside += [path for path in find_mounts_below(str(project.project_dir), table) if path not in declared]
     for path in dict.fromkeys(inside):
-        if Path(path).exists():
+        if os.path.exists(path):
             yield Mounted(path, ("--ro-bind", path, path))
 
 
@@ -182,9 +185,9 @@ def _declared_mounts(mounts: Iterable[ResolvedMount], folder: Path, *, overlay: 
     for number, mount in enumerate(mounts):
         path = str(mount.path)
         if mount.mode == "read":
-            yield Mounted(path, ("--ro-bind", path, path))
+            yield Mounted(path, ("--ro-bind", path, path), is_granted=True)
         elif mount.mode == "write":
-            yield Mounted(path, ("--bind", path, path))
+            yield Mounted(path, ("--bind", path, path), is_granted=True)
         else:
             yield Mounted(path, _copy_on_write(mount.path, folder / f"mount-{number}", overlay=overlay))
 
@@ -211,7 +214,8 @@ def _pass_files(project: ResolvedProject, private: PrivateFolders, home: str, *,
     for declared, file in zip(project.config.pass_files, project.pass_files, strict=True):
         relative = _place_in_home(declared)
         if sealed:
-            yield Mounted(f"{home}/{relative}", ("--ro-bind", str(file), f"{home}/{relative}"))
+            inside = f"{home}/{relative}"
+            yield Mounted(inside, ("--ro-bind", str(file), inside), is_granted=True)
             continue
         copy = private.home / relative
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -64,7 +64,9 @@ class Scratch:
 
 def list_places() -> tuple[Path, ...]:
     """List where scratch may lie, best first: disk before memory, since a pipeline may write much."""
-    places = [Path(tempfile.gettempdir())]
+    places = []
+    with suppress(FileNotFoundError):  # It is tried out, and none may be writable; who makes scratch there says so.
+        places.append(Path(tempfile.gettempdir()))
     if sys.platform != "win32":
         places.append(Path("/var/tmp"))
     with suppress(RuntimeError):
@@ -93,6 +95,8 @@ def remove_tree(folder: Path) -> None:
                 if not entry.is_dir(follow_symlinks=False):
                     os.unlink(entry.path)
                     continue
+                if _is_removed_at_once(entry.path):
+                    continue
                 os.chmod(entry.path, stat.S_IRWXU)
                 count += 1
                 moved = os.path.join(top, f"{prefix}-{count}")
@@ -103,6 +107,14 @@ def remove_tree(folder: Path) -> None:
                 os.rmdir(path)
     with suppress(OSError):
         os.rmdir(top)
+
+
+def _is_removed_at_once(folder: str) -> bool:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
 
 
 def _list_opened_up(folder: str) -> list[os.DirEntry[str]]:

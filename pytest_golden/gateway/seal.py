@@ -27,9 +27,13 @@ _NAMESPACES = (
 )
 _PRIVATE = ("/tmp", "/var/tmp")
 # The kernel's switches belong to the host's root, whose id a gate that runs as root keeps inside.
-_KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/fs")
+# The sandbox itself covers /proc/irq, /proc/bus and /proc/sysrq-trigger for root.
+_KERNEL = ("/proc/sys", "/proc/acpi", "/proc/fs")
 # What lies in memory counts in no process, so it is bounded where it lies.
 _RUN_BYTES = 64 << 20
+_COVER = ("--ro-bind", "/dev/null")
+# The sandbox takes 9,000 arguments, and its time grows with the square of the mounts.
+_MOST_COVERS = 250
 SHARED_MEMORY_BYTES = 2 << 30
 
 
@@ -67,11 +71,12 @@ class Seal:
         network: bool,
         working_folder: str,
         shared_memory_bytes: int = SHARED_MEMORY_BYTES,
+        sockets: Iterable[str] = (),
     ) -> tuple[str, ...]:
         """Give the whole command line up to the pipeline's own.
 
         `view` mounts the project; `inner` are further mounts, outer folders first, placed before the view where they
-        hold the project and after it otherwise.
+        hold the project and after it otherwise. `sockets` of the machine are covered where they would be in sight.
         """
         mounts = self._machine_mounts(private, shared_memory_bytes)
         # What lies inside the project is seen as the view has it.
@@ -80,6 +85,7 @@ class Seal:
         mounts.append(Mounted(working_folder, tuple(view)))
         mounts += inner
         ordered = sorted(mounts, key=lambda mount: mount.depth)
+        ordered += [cover(path) for path in _find_in_sight(ordered, sockets)]
         return (
             self.bwrap,
             *_NAMESPACES,
@@ -99,7 +105,7 @@ class Seal:
             Mounted("/proc", ("--proc", "/proc")),
         ]
         if can_set_switches():
-            mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if os.path.exists(path)]
+            mounts += [Mounted(path, ("--ro-bind", path, path)) for path in _KERNEL if _holds_anything(path)]
         mounts += [Mounted(path, ("--bind", str(private.temporary), path)) for path in self.masked if path in _PRIVATE]
         in_memory = [path for path in self.masked if path not in {*_PRIVATE, self.home}]
         mounts += [Mounted(path, ("--size", str(_RUN_BYTES), "--tmpfs", path)) for path in in_memory]
@@ -110,15 +116,57 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """One mount: the path it covers inside, and the arguments that make it."""
+    """One mount: the path it covers inside, and the arguments that make it.
+
+    `is_granted` tells that the manifest asks for it, and so for whatever servers can be reached by it.
+    """
 
     path: str
     arguments: tuple[str, ...]
+    is_granted: bool = False
 
     @property
     def depth(self) -> int:
         """Count the folders above; sorting by it is stable, so of two mounts on one path the later stays on top."""
         return 0 if self.path == "/" else self.path.rstrip("/").count("/")
+
+    @property
+    def shows_servers(self) -> bool:
+        """Tell whether sockets below it lead out: those of the machine's own folder, but not through an overlay of it."""
+        kind, source = self.arguments[:2]
+        return kind in {"--ro-bind", "--bind"} and source == self.path and not self.is_granted
+
+
+def cover(socket: str) -> Mounted:
+    """Put a device in a socket's place, which nothing can connect to."""
+    return Mounted(socket, (*_COVER, socket))
+
+
+def without_idle_covers(prefix: Sequence[str], complaint: bytes) -> tuple[str, ...]:
+    """Give a command line without the covers that could not be made, by what the sandbox said.
+
+    A socket that is there can always be covered. One that is gone, or that nobody in the seal can reach, needs no cover.
+    """
+    kept: list[str] = []
+    for word in prefix:
+        kept.append(word)
+        if tuple(kept[-3:-1]) == _COVER and _is_idle(word, complaint):
+            del kept[-3:]
+    return tuple(kept)
+
+
+def _is_idle(socket: str, complaint: bytes) -> bool:
+    return not os.path.lexists(socket) or b"Can't create file at %b: " % os.fsencode(socket) in complaint
+
+
+def _find_in_sight(mounts: Sequence[Mounted], sockets: Iterable[str]) -> list[str]:
+    """List the sockets that mounts, in the order in which they are made, leave in sight."""
+    shown = []
+    for path in sockets:
+        last = next((mount for mount in reversed(mounts) if is_below(path, mount.path)), None)
+        if last is not None and last.shows_servers:
+            shown.append(path)
+    return shown[:_MOST_COVERS]
 
 
 def can_set_switches() -> bool:
@@ -128,6 +176,13 @@ def can_set_switches() -> bool:
     """
     switch = "/proc/sys/kernel/core_pattern"
     return not os.path.exists(switch) or os.access(switch, os.W_OK)
+
+
+def _holds_anything(folder: str) -> bool:
+    try:
+        return bool(os.listdir(folder))
+    except OSError:
+        return os.path.exists(folder)
 
 
 def find_masked(home: str) -> tuple[str, ...]:
@@ -144,6 +199,11 @@ def find_mounts_below(folder: str, mount_table: str) -> tuple[str, ...]:
         mount_table: the text of /proc/self/mountinfo (see `man 5 proc`), where spaces are written as `\040`.
     """
     prefix = folder.rstrip("/") + "/"
-    points = (line.split(" ", 5)[4] for line in mount_table.splitlines() if line)
-    plain = {point.encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace") for point in points}
-    return tuple(sorted(point for point in plain if point.startswith(prefix)))
+    points = {_plain(line.split(" ", 5)[4]) for line in mount_table.splitlines() if line}
+    return tuple(sorted(point for point in points if point.startswith(prefix)))
+
+
+def _plain(point: str) -> str:
+    if "\\" not in point:
+        return point
+    return point.encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace")

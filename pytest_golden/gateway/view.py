@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Protocol
 if sys.platform == "linux":
     from fcntl import ioctl
 
-from pytest_golden.gateway.content import find_regular_file, lstat_or_none
+from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
 from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
-from pytest_golden.gateway.write_set import UpperLayer, is_opaque, is_whiteout, take_write_set
+from pytest_golden.gateway.write_set import UNREAD, UpperLayer, is_opaque, is_whiteout, take_write_set
 
 if TYPE_CHECKING:
     from pytest_golden.gateway.model import WriteSet
 
 _FICLONE = 0x40049409
+_CHUNK_BYTES = 1 << 20
 
 
 class View(Protocol):
@@ -150,7 +151,11 @@ def copy_tree(source: Path, target: Path, fingerprint: Fingerprint) -> None:
 def copy_file(origin: str, copy: str) -> None:
     """Copy one file with mode and times, sharing its blocks where the file system can."""
     if not _clone(origin, copy):
-        shutil.copyfile(origin, copy, follow_symlinks=False)
+        found = os.lstat(origin)
+        if may_have_holes(found):
+            _copy_data(origin, copy, found.st_size)
+        else:
+            shutil.copyfile(origin, copy, follow_symlinks=False)
     shutil.copystat(origin, copy, follow_symlinks=False)
 
 
@@ -163,8 +168,20 @@ def _clone(origin: str, copy: str) -> bool:
     return False
 
 
+def _copy_data(origin: str, copy: str, size_bytes: int) -> None:
+    """Copy a file with holes as one: filled with zeros it could be larger than the disk."""
+    with open(origin, "rb") as source, open(copy, "wb") as target:
+        target.truncate(size_bytes)
+        for start, end in find_data(source.fileno(), size_bytes):
+            source.seek(start)
+            target.seek(start)
+            target.writelines(source.read(min(left, _CHUNK_BYTES)) for left in range(end - start, 0, -_CHUNK_BYTES))
+
+
 def _copy_written(write_set: WriteSet, source: Path, folder: Path) -> None:
-    for relative in write_set.files:
+    for relative, file in write_set.files.items():
+        if file.sha256 == UNREAD:
+            continue
         copy = folder / relative
         copy.parent.mkdir(parents=True, exist_ok=True)
         origin = source / relative

@@ -10,13 +10,24 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.content import describe_file, has_equal_content, is_content, lstat_below, lstat_or_none
+from pytest_golden.gateway.content import (
+    count_hole_bytes,
+    describe_file,
+    has_equal_content,
+    is_content,
+    lstat_below,
+    lstat_or_none,
+)
 from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment, open_up
 from pytest_golden.gateway.model import WriteSet, WrittenFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+#: How much of holes in a write set is hashed, which takes a second for two GiB; files beyond are named and not read.
+MOST_HOLES_BYTES = 16 << 30
+#: The content hash of a file that was not read.
+UNREAD = ""
 _LEFT_OUT = CACHE_FOLDERS | WITHHELD_FOLDERS
 
 
@@ -29,6 +40,7 @@ def take_write_set(before_root: str, after_root: str, written: Iterable[str], re
     changed: list[str] = []
     gone = {path for path in removed if is_content(lstat_below(before_root, path))}
     files: dict[str, WrittenFile] = {}
+    holes_left = MOST_HOLES_BYTES
     for relative in written:
         path, original = os.path.join(after_root, relative), os.path.join(before_root, relative)
         found, before = lstat_or_none(path), lstat_below(before_root, relative)
@@ -36,16 +48,26 @@ def take_write_set(before_root: str, after_root: str, written: Iterable[str], re
             if is_content(before):
                 gone.add(relative)
             continue
-        if before is None or not is_content(before):
-            created.append(relative)
-            files[relative] = describe_file(path, relative, found)
+        holes = count_hole_bytes(path, found)
+        is_readable = holes <= holes_left
+        holes_left -= holes if is_readable else 0
+        kind = _compare(path, found, original, before) if is_readable else "file"
+        if kind is None:
             continue
-        equal = has_equal_content(path, found, original, before)
-        if equal and found.st_mode == before.st_mode:
-            continue
-        changed.append(relative)
-        files[relative] = describe_file(path, relative, found, mode_only=equal)
+        (changed if is_content(before) else created).append(relative)
+        files[relative] = (
+            describe_file(path, relative, found, mode_only=kind == "mode")
+            if is_readable
+            else WrittenFile(relative, kind, found.st_size, UNREAD)
+        )
     return WriteSet(tuple(sorted(created)), tuple(sorted(changed)), tuple(sorted(gone)), dict(sorted(files.items())))
+
+
+def _compare(path: str, found: os.stat_result, original: str, before: os.stat_result | None) -> str | None:
+    """Tell what is different in a file that was written: all of it, its mode, or (None) nothing."""
+    if before is None or not is_content(before) or not has_equal_content(path, found, original, before):
+        return "file"
+    return None if found.st_mode == before.st_mode else "mode"
 
 
 def list_content(root: str, prefix: str = "") -> Iterator[str]:

@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
-from pytest_golden.gateway.content import describe_file, find_regular_file, has_equal_content, is_content
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from pytest_golden.gateway.content import (
+    describe_file,
+    find_regular_file,
+    has_equal_content,
+    is_content,
+)
+from pytest_golden.gateway.view import copy_file
 
 
 def equal(left: Path, right: Path) -> bool:
@@ -20,6 +27,24 @@ def test_file_is_described_by_its_bytes(tmp_path: Path) -> None:
     found = describe_file(str(file), "sub/a", file.lstat())
     assert (found.path, found.kind, found.size_bytes) == ("sub/a", "file", 3_000_000)
     assert found.sha256 == sha256(b"x" * 3_000_000).hexdigest()
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 40)), max_size=6), st.integers(0, 350))
+@settings(deadline=None, max_examples=30)
+def test_holes_count_as_the_zeros_that_they_read_as(parts: list[tuple[int, int]], pages: int) -> None:
+    with NamedTemporaryFile(dir="/var/tmp") as file:
+        file.truncate(pages << 12)
+        for start, count in parts:
+            file.seek(start << 12)
+            file.write(b"x" * ((count << 12) - 7))
+        file.flush()
+        found = os.lstat(file.name)
+        whole = Path(file.name).read_bytes()
+        assert describe_file(file.name, "a", found).sha256 == sha256(whole).hexdigest()
+        copy_file(file.name, f"{file.name}.copy")
+        copy = Path(f"{file.name}.copy")
+        assert copy.read_bytes() == whole
+        copy.unlink()
 
 
 def test_symlink_is_described_by_its_target_and_not_followed(tmp_path: Path) -> None:

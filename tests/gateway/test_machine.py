@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.errors import GatewayError, SettingsError
+from pytest_golden.errors import SettingsError
 from pytest_golden.gateway.machine import Machine
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
-from tests.gateway.conftest import NO_NAMESPACES
+from tests.gateway.conftest import NO_NAMESPACES, READ_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,23 +98,29 @@ def test_project_that_holds_every_place_is_refused(machine: Callable[..., Machin
     assert caught.value.problem is Problem.PATH_NOT_ALLOWED
 
 
-def test_nowhere_to_put_scratch_is_an_error(
-    machine: Callable[..., Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project_dir: Path
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setattr("pytest_golden.gateway.machine.list_places", lambda: (tmp_path / "file",))
-    with pytest.raises(GatewayError, match=r"no scratch folder can be made in .*file"):
-        machine().choose_place(project_dir)
+def test_nowhere_to_put_scratch_is_an_error(run_elsewhere: RunElsewhere) -> None:
+    facts = run_elsewhere(
+        READ_ONLY,
+        """
+        from pytest_golden.errors import GatewayError
+        from pytest_golden.gateway.machine import Machine
+        try:
+            Machine("auto", [workspace]).choose_place(workspace / "project")
+        except GatewayError as error:
+            print(json.dumps({"message": str(error)}))
+        """,
+    )
+    assert facts["message"].startswith("no scratch folder can be made in ")
+    assert "Read-only file system" in facts["message"]
 
 
 def test_place_that_cannot_be_used_is_passed_over(
     machine: Callable[..., Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project_dir: Path
 ) -> None:
     (tmp_path / "file").touch()
-    (tmp_path / "good").mkdir()
-    places = (tmp_path / "file", tmp_path / "good")
-    monkeypatch.setattr("pytest_golden.gateway.machine.list_places", lambda: places)
-    assert machine().choose_place(project_dir).scratch.root.parent == tmp_path / "good"
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    place = machine().choose_place(project_dir).scratch.root.parent
+    assert place == Path(os.path.realpath("/var/tmp"))
 
 
 DESCRIBE = """

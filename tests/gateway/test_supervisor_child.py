@@ -143,3 +143,43 @@ def test_sandbox_that_is_killed_is_a_death_by_signal(
     thread.join()
     assert (outcome.ending, outcome.exit_code) == (Ending.SIGNALLED, -9)
     assert wait_until(lambda: not processes_with(mark))
+
+
+KEYRINGS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+def ask(operation, *arguments):
+    return libc.syscall(KEYCTL, operation, *arguments)
+def find_key():
+    return ask(10, -3, b"user", b"golden-secret", 0)
+"""
+GATE_WITH_A_KEY = """
+if ask(1, None) <= 0:
+    sys.exit(77)  # forbidden here, as in many containers
+assert libc.syscall(ADD_KEY, b"user", b"golden-secret", b"hidden", ctypes.c_size_t(6), -3) > 0
+assert find_key() > 0
+from pytest_golden.gateway import *
+from pytest_golden.manifest.model import GoldenProjectConfig
+with ExecutionGateway(sys.argv[1], view=sys.argv[2]) as gateway:
+    project = GoldenProjectConfig("a", "project/pipeline.py")
+    outcome = gateway.run_pipeline(project, role="regression_guard", permissions=Permissions())
+print(ask(0, -3, 0), outcome.stdout, outcome.stderr)
+assert find_key() > 0
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="keyrings are Linux's")
+@pytest.mark.parametrize("view", ["auto", "copy"])
+def test_pipeline_has_a_keyring_of_its_own(view: str, workspace: Path, make_project: MakeProject) -> None:
+    keyctl, add_key = {"x86_64": (250, 248), "aarch64": (219, 217)}[os.uname().machine]
+    code = KEYRINGS.replace("KEYCTL", str(keyctl)).lstrip()
+    make_project(code + "print(ask(0, -3, 0), find_key())")
+    gate = [sys.executable, "-c", code + GATE_WITH_A_KEY.replace("ADD_KEY", str(add_key)), str(workspace), view]
+    done = subprocess.run(gate, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode == 77:
+        pytest.skip("this machine forbids keyrings")
+    assert done.returncode == 0, done.stderr
+    own, seen, key = map(int, done.stdout.split())
+    assert seen > 0
+    assert seen != own
+    assert key == -1
