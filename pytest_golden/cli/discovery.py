@@ -28,10 +28,13 @@ class FoundPipeline(NamedTuple):
     runner: str
 
 
-def find_pipelines(folder: Path) -> tuple[FoundPipeline, ...]:
-    """Find pipelines below a folder, sorted by path; at most `MOST_FOUND`. Hidden folders and links are left out."""
+def find_pipelines(folder: Path, *, most_looked_at: int = _MOST_LOOKED_AT) -> tuple[FoundPipeline, ...]:
+    """Find pipelines below a folder, sorted by path; at most `MOST_FOUND`, among about that many files.
+
+    Hidden folders and links are left out.
+    """
     found = []
-    for path in _list_candidates(folder):
+    for path in _list_candidates(folder, most_looked_at):
         runner = _recognise(path, folder)
         if runner is not None:
             found.append(FoundPipeline(path.relative_to(folder).as_posix(), runner))
@@ -40,7 +43,7 @@ def find_pipelines(folder: Path) -> tuple[FoundPipeline, ...]:
     return tuple(sorted(found))
 
 
-def _list_candidates(folder: Path) -> Iterator[Path]:
+def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
     looked_at = 0
     for place, folders, files in os.walk(folder):
         if "pyvenv.cfg" in files:
@@ -48,7 +51,7 @@ def _list_candidates(folder: Path) -> Iterator[Path]:
             continue
         folders[:] = sorted(name for name in folders if _is_worth_a_look(name))
         looked_at += len(files)
-        if looked_at > _MOST_LOOKED_AT:
+        if looked_at > most_looked_at:
             return
         yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in _SUFFIXES)
 

@@ -31,7 +31,8 @@ from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report import gate_report
-from pytest_golden.report.failure_text import LAST_LINES, explain_failure, summarize_reasons
+from pytest_golden.report.failure_text import LAST_LINES, explain_failure
+from pytest_golden.report.one_line import summarize_reasons
 from pytest_golden.report.shell_command import shell_command
 
 if TYPE_CHECKING:

@@ -13,29 +13,34 @@ if TYPE_CHECKING:
 _LONGEST_SECONDS = 60
 
 
-def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder and give what came back, whatever its exit code.
+def run_git(
+    folder: Path, *arguments: str, longest_seconds: float = _LONGEST_SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder and give what came back as text, whatever its exit code.
 
     Raises:
         GoldenError: there is no git, or it does not answer.
     """
+    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds)
+    out, err = (raw.decode("utf-8", "replace").replace("\r\n", "\n") for raw in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def run_git_raw(
+    folder: Path, *arguments: str, longest_seconds: float = _LONGEST_SECONDS
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder and give the bytes that came back: names of files need not be text. Raises as `run_git`."""
     # Without optional locks, a question does not rewrite the index below a pipeline's eyes.
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         return subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_LONGEST_SECONDS,
-            check=False,
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=longest_seconds, check=False
         )
     except FileNotFoundError:
         message = "there is no git on PATH: install it"
         raise GoldenError(message) from None
     except subprocess.TimeoutExpired:
-        message = f"git did not answer within {_LONGEST_SECONDS} s: {' '.join(command)}"
+        message = f"git did not answer within {longest_seconds} s: {' '.join(command)}"
         raise GoldenError(message) from None
 
 

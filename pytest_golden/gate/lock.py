@@ -47,11 +47,23 @@ def prepare_state_folder(workspace_root: Path) -> Path:
     try:
         _make_folder(folder)
     except OSError:
-        digest = hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
-        user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-        folder = Path(tempfile.gettempdir()) / f"pytest-golden-{user}-{digest}"
+        folder = _name_substitute(workspace_root)
         _make_folder(folder)
     return folder
+
+
+def find_state_folder(workspace_root: Path) -> Path:
+    """Give the folder that `prepare_state_folder` gives, to read in it: nothing is made, and it may not be there."""
+    folder = workspace_root / STATE_FOLDER
+    is_writable = os.access(folder if folder.exists() else workspace_root, os.W_OK)
+    substitute = _name_substitute(workspace_root)
+    return substitute if not is_writable and substitute.is_dir() else folder
+
+
+def _name_substitute(workspace_root: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
+    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"pytest-golden-{user}-{digest}"
 
 
 def _make_folder(folder: Path) -> None:

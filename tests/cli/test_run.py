@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from jsonschema import Draft202012Validator
@@ -12,6 +13,7 @@ from pytest_golden.report import report_schema
 from tests.cli.watched import run_watched
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import pytest
@@ -174,24 +176,29 @@ def test_live_line_is_left_out_on_a_dumb_terminal(folder: Path, three_projects: 
     assert "\x1b" not in ran.out
 
 
-def start_waiting_run(folder: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
+@contextmanager
+def start_waiting_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [sys.executable, "-m", "pytest_golden", "run", "good"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-    )
-    assert process.stderr is not None
-    assert "another gate" in process.stderr.readline()
-    return process
+    ) as process:
+        assert process.stderr is not None
+        assert "another gate" in process.stderr.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_run_waits_for_a_gate_in_the_same_workspace_and_says_so(folder: Path, three_projects: Path) -> None:
-    with hold_gate_lock(folder, print):
-        process = start_waiting_run(folder)
-    with process:
-        assert process.wait(60) == 0
+    with ExitStack() as gate:
+        gate.enter_context(hold_gate_lock(folder, print))
+        with start_waiting_run(folder) as process:
+            gate.close()
+            assert process.wait(60) == 0
 
 
 def test_waiting_run_can_be_interrupted(folder: Path, three_projects: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
+from pytest_golden.gate.lock import find_state_folder, hold_gate_lock, prepare_state_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +96,18 @@ def test_read_only_workspace_uses_the_temporary_folder(tmp_path: Path, monkeypat
     (workspace / ".golden" / ".gitignore").touch()
     (workspace / ".golden").chmod(0o500)
     assert prepare_state_folder(workspace).parent == tmp_path
+
+
+def test_state_folder_is_found_without_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_state_folder(tmp_path) == tmp_path / ".golden"
+    assert list(tmp_path.iterdir()) == []
+    assert prepare_state_folder(tmp_path) == find_state_folder(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    with monkeypatch.context() as unwritable:
+        unwritable.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        unwritable.setattr(os, "access", lambda path, mode: tmp_path not in (path, path.parent))
+        # What an earlier run left in the workspace can be read, until there is something of a later one.
+        assert find_state_folder(tmp_path) == tmp_path / ".golden"
+        elsewhere = prepare_state_folder(tmp_path)
+        assert elsewhere != tmp_path / ".golden"
+        assert find_state_folder(tmp_path) == elsewhere

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from pytest_golden.redaction import redact
@@ -141,3 +144,18 @@ def test_passwords_of_digits_are_hidden_where_they_are_assigned() -> None:
 
 def test_a_name_far_into_a_line_is_read() -> None:
     assert redact("x" * 300 + " password=hunter2") == "x" * 300 + " password=[REDACTED]"
+
+
+@pytest.mark.parametrize("signs", [")", "])}>", "}.:"])
+def test_two_million_closers_after_a_value_take_linear_time(signs: str) -> None:
+    # The square of their number would be hours; a process of its own can be killed.
+    code = (
+        "import sys; from pytest_golden.redaction import redact; closers = sys.argv[1] * (2_000_000 // len(sys.argv[1]));"
+        "assert redact('f(password=hunter2' + closers) == 'f(password=[REDACTED]' + closers"
+    )
+    subprocess.run([sys.executable, "-c", code, signs], timeout=60, check=True)
+
+
+def test_closers_stay_in_a_value_that_holds_their_opener() -> None:
+    assert redact("f(password=hun(ter2)") == "f(password=[REDACTED]"
+    assert redact("f(password=hunter2])") == "f(password=[REDACTED]])"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_golden.frozen import FrozenDict, FrozenList
 from pytest_golden.redaction import Redactor, redact
 from pytest_golden.redaction.literals import is_worth_hiding
-from pytest_golden.trajectory.freezing import FrozenDict, FrozenList
 
 MARK = "[REDACTED]"
 PIECES = st.sampled_from(
