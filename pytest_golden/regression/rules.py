@@ -15,6 +15,7 @@ from pytest_golden.regression.wording import (
     find_sealed_signal,
     format_duration,
     format_size,
+    quote_pattern,
     show_path,
     summarize_output,
 )
@@ -44,7 +45,8 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
     """Judge one execution. ERROR wins over FAILED, and the first reason is the one to read first."""
     findings = tuple(_find_all(project, outcome))
     reasons = tuple(finding.reason for finding in findings)
-    steps = outcome.trajectory.steps if outcome.trajectory is not None else ()
+    trajectory = {} if outcome.trajectory is None else outcome.trajectory.to_dict()
+    steps = trajectory.pop("steps", ())
     return GoldenProjectResult(
         name=project.name,
         path=str(project.path),
@@ -58,13 +60,13 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
         reasons=reasons,
         attempts=0 if _never_tried(outcome) else 1,
         steps_total=len(steps),
-        steps=tuple(step.to_dict() for step in steps),
+        steps=tuple(steps),
         write_set=outcome.write_set,
         log_path=outcome.log_path,
         kept_view=outcome.kept_view,
         warnings=(*outcome.warnings, *_unexpected_warnings(project, outcome)),
         command=outcome.command,
-        trajectory_id=outcome.trajectory.id if outcome.trajectory is not None else None,
+        trajectory=trajectory or None,
     )
 
 
@@ -155,15 +157,17 @@ def _judge_exit(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator
 
 
 def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: PipelineOutcome) -> Iterator[Finding]:
-    wanted = f"`specific_error:{expected.pattern}`"
+    wanted = quote_pattern(str(expected.pattern))
     if exit_code == 0:
         yield _failed(ReasonKind.UNEXPECTED_SUCCESS, f"the pipeline passed, but {wanted} was expected")
     elif outcome.pattern_verdict is PatternVerdict.TIMED_OUT:
         message = f"the search for {wanted} took too long: the pattern backtracks without end, make it simpler"
         yield _error(ReasonKind.PATTERN_TIMED_OUT, message)
     elif outcome.pattern_verdict is PatternVerdict.ABSENT:
-        message = f"{describe_exit(exit_code)}, but {wanted} was expected and is not in the output"
-        yield _failed(ReasonKind.PATTERN_ABSENT, _with_advice(_with_cause(message, outcome), outcome))
+        # What happened first: a line that is cut at its end must not lose it.
+        happened = _with_cause(describe_exit(exit_code), outcome)
+        message = f"{happened}, but {wanted} was expected and is not in the output"
+        yield _failed(ReasonKind.PATTERN_ABSENT, _with_advice(message, outcome))
     elif outcome.pattern_verdict is None:
         yield _error(ReasonKind.HARNESS, f"the output was not searched for {wanted}")
 

@@ -1,11 +1,14 @@
-"""Amounts and exit codes as a person reads them in a reason. Pure text."""
+"""Amounts, exit codes and patterns as a person reads them in a reason. Pure text."""
 
 from __future__ import annotations
 
+import re
 import signal
 
 _KEPT_BYTES = 4096
 _SEALED_SIGNALS = range(129, 160)
+_MOST_OF_PATTERN = 40
+_QUOTED_PATTERN = re.compile(r"(?<=`specific_error:).*?(?=`(?:\W|$))", re.DOTALL)
 
 
 def format_duration(seconds: float) -> str:
@@ -59,6 +62,16 @@ def describe_exit(exit_code: int) -> str:
     return f"exit code {exit_code}{meaning}"
 
 
+def quote_pattern(pattern: str) -> str:
+    """Give the expectation of an error as a reason quotes it."""
+    return f"`specific_error:{pattern}`"
+
+
+def shorten_patterns(text: str) -> str:
+    """Cut the middle out of each long pattern that `quote_pattern` quoted."""
+    return _QUOTED_PATTERN.sub(lambda found: _cut_middle(found[0]), text)
+
+
 def find_sealed_signal(exit_code: int) -> int | None:
     """Give the signal that an exit code of a sealed pipeline may stand for (128 + n), or None."""
     return exit_code - 128 if exit_code in _SEALED_SIGNALS else None
@@ -80,6 +93,11 @@ def summarize_output(stdout: str, stderr: str, *, stdout_bytes: int = 0, stderr_
     shown = _cut(stderr, stderr_bytes, _KEPT_BYTES // 2)
     room = _KEPT_BYTES - len(_encode(shown))
     return f"[stdout]\n{_cut(stdout, stdout_bytes, room).rstrip()}\n[stderr]\n{shown}"
+
+
+def _cut_middle(text: str) -> str:
+    kept = (_MOST_OF_PATTERN - 3) // 2
+    return text if len(text) <= _MOST_OF_PATTERN else f"{text[: kept + 1]}...{text[-kept:]}"
 
 
 def _cut(text: str, total_bytes: int, room: int) -> str:

@@ -1,7 +1,17 @@
-"""Results as files and lines for others: JUnit XML, the gate report in JSON, GitHub's annotations. Decides nothing."""
+"""Results as files and lines for others: JUnit XML, the gate report in JSON, what GitHub shows. Decides nothing."""
 
+from pytest_golden.report.files import append_report
 from pytest_golden.report.gate_report import gate_report, report_schema, write_gate_report
 from pytest_golden.report.github import annotation
+from pytest_golden.report.job_summary import job_summary
 from pytest_golden.report.junit import write_junit
 
-__all__ = ["annotation", "gate_report", "report_schema", "write_gate_report", "write_junit"]
+__all__ = [
+    "annotation",
+    "append_report",
+    "gate_report",
+    "job_summary",
+    "report_schema",
+    "write_gate_report",
+    "write_junit",
+]

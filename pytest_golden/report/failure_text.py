@@ -27,12 +27,6 @@ def make_visible(text: str) -> str:
     return _UNSEEN.sub(_escape, plain)
 
 
-def summarize_reasons(result: GoldenProjectResult) -> str:
-    """Give the reasons in one line."""
-    told = "; ".join(reason.message for reason in result.reasons) or result.error_message or str(result.status)
-    return " ".join(make_visible(told).split())
-
-
 def explain_failure(result: GoldenProjectResult, *, shell_command: str | None) -> str:
     """Give the whole text; its first line is the first reason.
 
@@ -49,8 +43,9 @@ def _explain(result: GoldenProjectResult, shell_command: str | None) -> Iterator
     yield from _attempts(result)
     step = find_failing_step(result.steps)
     if step is not None:
-        yield f"failing step: {make_visible(_describe_step(step))}"
+        yield f"failing step: {_describe_step(step, told=(first, *rest))}"
     yield from _last_output(result)
+    yield from (make_visible(str(line)) for known in result.known for line in known.get("lines", ()))
     yield from (f"note: {make_visible(warning)}" for warning in result.warnings)
     yield from _next_moves(result, shell_command)
 
@@ -71,12 +66,15 @@ def _says_it_failed(step: Mapping[str, Any]) -> bool:
     return bool(metadata.get("error") or metadata.get("failed"))
 
 
-def _describe_step(step: Mapping[str, Any]) -> str:
+def _describe_step(step: Mapping[str, Any], told: Sequence[str]) -> str:
+    """Give its name, how long it took and its error, unless the reasons have told that."""
     error = (step.get("metadata") or {}).get("error")
-    name = str(step.get("content", "?"))
+    shown = "" if error in {None, True} else make_visible(str(error)).strip()
+    name = make_visible(str(step.get("content", "?")))
     took = step.get("duration_ms")
-    told = name if took is None else f"{name} ({took / 1000:.1f}s)"
-    return told if error in {None, True, ""} else f"{told}: {error}"
+    timed = name if took is None else f"{name} ({took / 1000:.1f}s)"
+    is_told = not shown or any(f"{name}: {shown}" in reason for reason in told)
+    return timed if is_told else f"{timed}: {shown}"
 
 
 def _attempts(result: GoldenProjectResult) -> Iterator[str]:

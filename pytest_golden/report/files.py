@@ -1,12 +1,16 @@
-"""Writing a report where the user asked for it: whole or not at all, with one sentence when it cannot be written."""
+"""Writing reports: whole or not at all, with one sentence when it cannot be done."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def write_report(path: Path, text: str, *, option: str) -> None:
@@ -30,11 +34,34 @@ def write_report(path: Path, text: str, *, option: str) -> None:
         else:
             _replace(path.resolve(), data)
     except (OSError, ValueError) as error:
-        told = (error.strerror if isinstance(error, OSError) else None) or str(error)
         message = (
-            f"{option} {path}: the report cannot be written ({told}); name a file in a folder that you may write to."
+            f"{option} {path}: the report cannot be written ({_say_why(error)}); "
+            "name a file in a folder that you may write to."
         )
         raise GoldenError(message) from error
+
+
+def append_report(path: Path, make_text: Callable[[int], str], *, named: str) -> None:
+    """Append to a file that others write to as well.
+
+    Args:
+        path: where to.
+        make_text: gives the text for the number of bytes that the file has.
+        named: what named the file, for the message.
+
+    Raises:
+        GoldenError: the file cannot be written.
+    """
+    try:
+        with path.open("ab") as stream:
+            stream.write(make_text(stream.tell()).encode("utf-8", "backslashreplace"))
+    except (OSError, ValueError) as error:
+        message = f"{named} {path}: nothing can be appended ({_say_why(error)}), so the summary is missing there."
+        raise GoldenError(message) from error
+
+
+def _say_why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -43,7 +43,7 @@ RESULTS = st.builds(
     warnings=TUPLES,
     quarantined=MAYBE_TEXT,
     command=TUPLES,
-    trajectory_id=MAYBE_TEXT,
+    trajectory=st.none() | st.fixed_dictionaries({"id": st.text(), "outcome": MAYBE_TEXT}),
 )
 
 

@@ -87,6 +87,10 @@ def test_an_expected_error_passes_only_when_it_is_found_in_a_failed_run() -> Non
     absent = assess(1, expected, pattern_verdict=PatternVerdict.ABSENT)
     assert (absent.status, only_kind(absent)) == (FAILED, "pattern_absent")
     assert "exit code 1, but `specific_error:Negative amounts` was expected" in str(absent.error_message)
+    caused = assess(1, expected, pattern_verdict=PatternVerdict.ABSENT, stderr="no such column\n")
+    assert str(caused.error_message).startswith(
+        "exit code 1: no such column, but `specific_error:Negative amounts` was"
+    )
     passed = assess(0, expected, pattern_verdict=PatternVerdict.FOUND)
     assert (passed.status, only_kind(passed)) == (FAILED, "unexpected_success")
     assert passed.error_message == "the pipeline passed, but `specific_error:Negative amounts` was expected"

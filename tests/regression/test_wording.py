@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.regression.wording import format_duration, format_size, show_path, summarize_output
+from pytest_golden.regression.wording import (
+    format_duration,
+    format_size,
+    quote_pattern,
+    shorten_patterns,
+    show_path,
+    summarize_output,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +66,24 @@ def test_summaries_stay_small_whatever_was_printed(stdout: str, stderr: str) -> 
 def test_path_is_shown_in_one_line() -> None:
     assert show_path("data/ä 1.csv") == "data/ä 1.csv"
     assert show_path("a\n::error::\x1b[0m\u202eb\udcff") == "a\\n::error::\\x1b[0m\\u202eb\\udcff"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [
+        ("boom", "boom"),
+        ("x" * 40, "x" * 40),
+        ("a" * 30 + "b" * 30, "a" * 19 + "..." + "b" * 18),
+        ("no `id`, but \n" + "y" * 40, "no `id`, but \n" + "y" * 40),
+    ],
+)
+def test_long_patterns_are_cut_in_their_middle_and_nothing_else_is(pattern: str, shown: str) -> None:
+    text = f"exit 1, but {quote_pattern(pattern)} was expected; wrote `{'z' * 50}` too"
+    assert shorten_patterns(text) == text.replace(pattern, shown)
+
+
+@given(st.text(alphabet="ab`. \n", max_size=120))
+@settings(max_examples=60, deadline=None)
+def test_text_without_a_long_pattern_stays(text: str) -> None:
+    assert shorten_patterns(text) == text
+    assert len(shorten_patterns(quote_pattern(text))) <= len(quote_pattern(text))

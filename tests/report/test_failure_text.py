@@ -10,7 +10,6 @@ from pytest_golden.report.failure_text import (
     explain_failure,
     find_failing_step,
     make_visible,
-    summarize_reasons,
 )
 
 
@@ -80,8 +79,17 @@ def test_no_command_is_told_where_none_knows_the_project() -> None:
 
 def test_result_without_reasons_says_what_it_has() -> None:
     assert explain(failed(reasons=(), exit_code=None)) == "FAILED: no reason was given"
-    assert summarize_reasons(failed(reasons=(), error_message="broken\n  pipe")) == "broken pipe"
-    assert summarize_reasons(failed(reasons=())) == "FAILED"
+
+
+def test_step_does_not_repeat_the_error_that_the_reason_has_told() -> None:
+    reasons = (Reason(ReasonKind.EXIT_CODE, "exit code 1, expected 0: join: no column id"),)
+    steps = ({"type": "action", "content": "join", "metadata": {"error": "no column id"}},)
+    assert explain(failed(reasons=reasons, steps=steps)).splitlines()[:2] == [
+        "FAILED: exit code 1, expected 0: join: no column id",
+        "failing step: join",
+    ]
+    longer = ({"type": "action", "content": "join", "metadata": {"error": "no column id\n  in orders.csv"}},)
+    assert "failing step: join: no column id\n  in orders.csv\n" in explain(failed(reasons=reasons, steps=longer))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_golden.gate.changes import ChangedSincePass
+from pytest_golden.gate.checkout_changes import CheckoutChanges
+from pytest_golden.report.history_text import (
+    describe_changes,
+    describe_streak,
+    explain_signs,
+    show_moment,
+    sparkline,
+    strip,
+)
+from tests.gate.past_results import NOON, results_of
+
+NOTHING = ChangedSincePass(NOON, "entry_1", "1a2b3c4d" * 5, CheckoutChanges())
+FIRST = "last passed 2026-11-20 12:00 UTC at 1a2b3c4 (run entry_1)"
+
+
+def test_all_that_changed_is_told_in_short_lines() -> None:
+    changed = ChangedSincePass(
+        NOON,
+        "entry_1",
+        "1a2b3c4d" * 5,
+        CheckoutChanges(
+            "1a2b3c4..9f8e7d6",
+            4,
+            0,
+            ("Load faster", "x" * 80, "third", "fourth"),
+            tuple(f"sales/{number}.sql" for number in range(10)),
+            11,
+            5,
+        ),
+        ("timeout 600 -> 60", "retries 1 -> 0"),
+        ("pandas 2.2.3 -> 2.3.0", *(f"p{number} 1 -> 2" for number in range(5))),
+        "step 3, 'load': metadata.rows 100 -> 90",
+    )
+    assert describe_changes(changed) == (
+        FIRST,
+        f"since then: 4 commits 1a2b3c4..9f8e7d6: 'Load faster', '{'x' * 57}...', 'third'",
+        "files: sales/0.sql, sales/1.sql, sales/2.sql, sales/3.sql, +12 more",
+        "manifest: timeout 600 -> 60, retries 1 -> 0",
+        "versions: pandas 2.2.3 -> 2.3.0, p0 1 -> 2, p1 1 -> 2, p2 1 -> 2, +2 more",
+        "parted from the last good run at step 3, 'load': metadata.rows 100 -> 90",
+    )
+
+
+def test_nothing_that_changed_is_told_too() -> None:
+    nothing = "since then: nothing changed in git, the manifest or the installed versions"
+    assert describe_changes(NOTHING) == (FIRST, nothing)
+    assert describe_changes(replace(NOTHING, commit=None))[0] == "last passed 2026-11-20 12:00 UTC (run entry_1)"
+
+
+@pytest.mark.parametrize(
+    ("checkout", "lines"),
+    [
+        (CheckoutChanges(files=("a.py",), inside_count=1), ["since then: no commit, but files changed", "files: a.py"]),
+        (CheckoutChanges("1..2", 1, 0), ["since then: 1 commit 1..2"]),
+        (CheckoutChanges("1..2", 0, 2), ["since then: 0 commits 1..2, and 2 commits gone"]),
+        (CheckoutChanges("1..2", note="not here"), ["since then: 1..2", "git: not here"]),
+        (CheckoutChanges(note="not known"), ["git: not known"]),
+        (
+            CheckoutChanges(files=("a\n\x1b[31mb", "\udcff\u202e"), inside_count=2),
+            ["since then: no commit, but files changed", "files: a b, \\udcff\\u202e"],
+        ),
+    ],
+)
+def test_state_of_git_is_told(checkout: CheckoutChanges, lines: list[str]) -> None:
+    assert describe_changes(replace(NOTHING, checkout=checkout)) == (FIRST, *lines)
+
+
+@pytest.mark.parametrize(
+    ("word", "earlier", "told"),
+    [
+        ("", 0, ""),
+        ("P-", 0, ""),
+        ("P", 0, "first run"),
+        ("F", 0, "first run"),
+        ("-P", 0, "first run"),
+        ("PP", 0, "2nd pass in a row"),
+        ("P", 11, "12th pass in a row"),
+        ("PPPPPPPPPP", 0, "10th pass in a row"),
+        ("PP", 21, "23rd pass in a row"),
+        ("P", 110, "111th pass in a row"),
+        ("P-P", 0, "1st pass"),
+        ("FP", 0, "passes again after 1 failure"),
+        ("PFEFP", 0, "passes again after 3 failures"),
+        ("PFP", 0, "passes again after 1 failure"),
+        ("FPP", 0, "2nd pass in a row, failed 1 of the last 3"),
+        ("FFPPPFPPPP", 0, "4th pass in a row, failed 3 of the last 10"),
+        ("FPPPPPPPPPP", 0, "10th pass in a row"),
+        ("FFFFFFFFFP", 0, "passes again after 9 or more failures"),
+        ("FFFFFFFFFF", 0, "failed in each of the last 10"),
+        ("PF", 39, "first failure after 40 passes"),
+        ("PF", 0, "first failure after 1 pass"),
+        ("FF", 0, "failed 2 times in a row"),
+        ("FPFPF", 0, "failed 3 of the last 5"),
+        ("PFF", 0, "2nd failure in a row"),
+        ("FPPPFF", 0, "2nd failure in a row, failed 3 of the last 6"),
+        ("FPPPPPPPPPPPF", 0, "first failure after 11 passes"),
+    ],
+)
+def test_streak_is_told(word: str, earlier: int, told: str) -> None:
+    assert describe_streak(results_of(word, earlier_passes=earlier)) == told
+
+
+def test_strip_has_a_sign_for_each_run_oldest_left() -> None:
+    results = results_of("PPF~E-P")
+    assert strip(results) == "PPF~E-P"
+    assert strip(results, is_unicode=True) == "✓✓✗~!-✓"
+    assert strip(()) == ""
+    assert explain_signs() == "P passed, F failed, E error, ~ passed after a retry, - skipped"
+    assert explain_signs(is_unicode=True).startswith("✓ passed")
+
+
+def test_sparkline_goes_from_the_shortest_to_the_longest() -> None:
+    results = results_of("PPP-P", execution_time_seconds=[1.0, 8.0, 4.5, 0.0, 1.0])
+    assert sparkline(results) == "_#= _"
+    assert sparkline(results, is_unicode=True) == "▁█▅ ▁"
+    assert sparkline(results_of("PP")) == "__"
+    assert sparkline(results_of("-")) == ""
+
+
+def test_moments_are_written_to_the_minute() -> None:
+    assert show_moment(NOON) == "2026-11-20 12:00"
