@@ -6,6 +6,7 @@ harness could not do its job. Its message says what, where, and what to do; face
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -45,6 +46,30 @@ class SettingsError(GoldenError):
 
 class GatewayError(GoldenError):
     """The execution gateway cannot be set up on this machine in the way that was demanded."""
+
+
+class StorageTrouble(StrEnum):
+    """What is wrong with a store, so that a caller can tell what may help."""
+
+    LOCKED = "locked"
+    FULL = "full"
+    READ_ONLY = "read_only"
+    CORRUPT = "corrupt"
+    NEWER = "newer"
+    GONE = "gone"
+    UNREACHABLE = "unreachable"
+
+
+class StorageError(GoldenError):
+    """The store cannot be opened, read or written. The gate's verdict stays what it is."""
+
+    def __init__(self, message: str, trouble: StorageTrouble = StorageTrouble.UNREACHABLE) -> None:
+        self.trouble = trouble
+        super().__init__(message)
+
+
+class JournalError(GoldenError):
+    """The journal has no such entry or expectation, or it is another agent's."""
 
 
 class PermissionDeniedError(GatewayError):

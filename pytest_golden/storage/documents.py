@@ -1,0 +1,35 @@
+"""What many rows have in common, kept once under the digest of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+from sqlalchemy.dialects.sqlite import insert
+
+from pytest_golden.storage.schema import documents
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_KEEP = insert(documents).on_conflict_do_nothing(index_elements=["digest"])
+_DIGITS = 32
+
+
+def keep_document(connection: Connection, body: Any) -> str:
+    """Keep a JSON value, unless it is there, and give its digest: the same for values that differ in key order alone.
+
+    Raises:
+        ValueError, TypeError: the value is not JSON (a NaN, an object).
+    """
+    text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]
+    connection.execute(_KEEP, {"digest": digest, "body": body})
+    return digest
+
+
+def read_document(connection: Connection, digest: str) -> Any:
+    """Give the document of this digest; None when there is none."""
+    return connection.execute(select(documents.c.body).where(documents.c.digest == digest)).scalar_one_or_none()

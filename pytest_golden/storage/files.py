@@ -1,0 +1,152 @@
+"""The files of a store: copies that can be made while it is in use, and damaged ones kept aside."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import StorageError
+from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
+from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+# The last one is the database itself: a log without its database is harmless, a new database beside an old log is not.
+_ENDINGS = ("-journal", "-wal", "-shm", "")
+
+
+def find_file(location: str | Path) -> Path:
+    """Find the file of a store.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: there is no file.
+    """
+    place = parse_location(location)
+    if place.path is None or not place.path.is_file():
+        raise StorageError(f"the store {place.shown}: there is no such file")
+    return place.path
+
+
+def list_files(path: Path) -> tuple[Path, ...]:
+    """List the files that a store consists of at this moment, the database last."""
+    files = (path.with_name(path.name + ending) for ending in _ENDINGS)
+    return tuple(file for file in files if file.exists())
+
+
+def is_alone(path: Path) -> bool:
+    """Tell whether a file is there and all of it: nothing waits in a log."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.is_file() and not (log.exists() and log.stat().st_size)
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a store's file by the driver alone; one in a folder that may only be read is taken as nobody changes it.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        if not isinstance(error, sqlite3.OperationalError) or os.access(path.parent, os.W_OK) or not is_alone(path):
+            raise
+        return sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return connection
+
+
+def backup_store(location: str | Path, target: Path) -> int:
+    """Copy a store as it is at one moment into a new file, and give its size in bytes; writers go on meanwhile.
+
+    The target appears at once and whole, or not at all.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: there is none, it cannot be read, or the target is there or cannot be made.
+    """
+    path = find_file(location)
+    if os.path.lexists(target):
+        raise StorageError(f"{target} is there already; give the name of a new file")
+    if not target.parent.is_dir():
+        raise StorageError(f"{target.parent} is no folder; make it, or give a file in another one")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with explained(f"{path}, copied to {target}"):
+            _copy(path, draft)
+        _flush(draft)
+        size = draft.stat().st_size
+        _publish(draft, target)
+    except OSError as error:
+        raise explain(str(target), error) from error
+    finally:
+        for file in list_files(draft):
+            file.unlink()
+    return size
+
+
+def put_aside(location: str | Path, moment: datetime) -> Path:
+    """Give a damaged store's files other names, and give that of the database: its bytes are kept, its place is free.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: there is none, or it cannot be renamed.
+    """
+    path = find_file(location)
+    aside = path.with_name(f"{path.name}.damaged-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+    number = 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = path.with_name(f"{path.name}.damaged-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}-{number}")
+    try:
+        for file in list_files(path):
+            file.rename(aside.with_name(aside.name + file.name.removeprefix(path.name)))
+    except OSError as error:
+        raise explain(str(path), error) from error
+    return aside
+
+
+def _copy(path: Path, draft: Path) -> None:
+    with (
+        closing(open_to_read(path)) as source,
+        closing(sqlite3.connect(draft, isolation_level=None)) as copy,
+    ):
+        # It is flushed whole at the end.
+        copy.execute("PRAGMA synchronous = OFF")
+        # A read that has begun waits for nobody from here on; the copying itself would wait for ever.
+        source.execute("BEGIN")
+        if not source.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchone():
+            raise describe_foreign(str(path))
+        source.backup(copy)
+        source.execute("COMMIT")
+
+
+def _flush(path: Path) -> None:
+    # A folder cannot be opened for writing; elsewhere than on POSIX only what is can be flushed.
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _publish(draft: Path, target: Path) -> None:
+    """Give a finished file its name, without ever replacing another."""
+    try:
+        target.hardlink_to(draft)
+    except FileExistsError:
+        raise StorageError(f"{target} is there already; give the name of a new file") from None
+    except OSError:
+        # A file system without links.
+        draft.rename(target)
+    # Not every system lets a folder be flushed.
+    with suppress(OSError):
+        _flush(target.parent)

@@ -1,0 +1,255 @@
+"""Every table of the store, in SQLAlchemy Core. Rows are made and read by the stations' `store.py` modules.
+
+Moments are integer milliseconds since the epoch. `number` gives the order of recording: ids sort by a clock that may
+go back. Digests are the first 32 hexadecimal digits of a SHA-256.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# Without this, None would be stored as the JSON text `null`, which is not NULL.
+_JSON_OR_NULL = JSON(none_as_null=True)
+
+
+def _number() -> Column[int]:
+    # SQLite counts up by itself only in a column of exactly INTEGER.
+    return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+
+
+def _count(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False, server_default=text("0"))
+
+
+# The counts are what an assessment is folded from, so that a signal costs the same however many an entry has.
+entries = Table(
+    "entries",
+    metadata,
+    _number(),
+    Column("id", Text, nullable=False, unique=True),
+    Column("job_id", Text),
+    Column("agent_id", Text, nullable=False),
+    Column("session_key", Text),
+    Column("parent_id", Text),
+    Column("intent", Text, nullable=False),
+    Column("intent_type", Text),
+    Column("actions", JSON, nullable=False),
+    Column("immediate_result", Text, nullable=False),
+    Column("immediate_notes", Text),
+    Column("assessment", Text, nullable=False),
+    Column("assessment_notes", Text),
+    Column("closed_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    _count("open_count"),
+    _count("met_count"),
+    _count("unmet_count"),
+    _count("expired_count"),
+    _count("critical_lost_count"),
+    _count("positive_count"),
+    _count("negative_count"),
+    _count("correction_count"),
+    Column("human_word", Text),
+    Index(None, "agent_id", "number"),
+    Index(None, "parent_id", "number"),
+    Index(None, "intent_type", "number"),
+    Index(
+        "ix_entries_open", "number", sqlite_where=text("closed_at IS NULL"), postgresql_where=text("closed_at IS NULL")
+    ),
+)
+
+expectations = Table(
+    "expectations",
+    metadata,
+    _number(),
+    Column("id", Text, nullable=False, unique=True),
+    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("polarity", Text, nullable=False),
+    Column("critical", Boolean, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("match_hint", _JSON_OR_NULL),
+    Column("expires_at", BigInteger),
+    Column("check", _JSON_OR_NULL),
+    Column("resolved_by", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Column("resolved_at", BigInteger),
+    Index(None, "entry_id", "number"),
+    Index(
+        "ix_expectations_open",
+        "expires_at",
+        sqlite_where=text("status = 'open'"),
+        postgresql_where=text("status = 'open'"),
+    ),
+)
+
+# `routing` holds the rule and the candidates that it beat; `content_digest` finds the same news said again.
+signals = Table(
+    "signals",
+    metadata,
+    _number(),
+    Column("id", Text, nullable=False, unique=True),
+    Column("entry_id", Text, ForeignKey("entries.id")),
+    Column("expectation_id", Text),
+    Column("agent_id", Text),
+    Column("session_key", Text),
+    Column("source", Text, nullable=False),
+    Column("signal_type", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("data", _JSON_OR_NULL),
+    Column("external_id", Text),
+    Column("content_digest", Text),
+    Column("routed_by", Text, nullable=False),
+    Column("routing", _JSON_OR_NULL),
+    Column("is_late", Boolean, nullable=False, server_default=text("0")),
+    Column("created_at", BigInteger, nullable=False),
+    Index(None, "entry_id", "number"),
+    Index(None, "content_digest"),
+    UniqueConstraint("source", "external_id"),
+)
+
+entry_history = Table(
+    "entry_history",
+    metadata,
+    _number(),
+    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("why", Text),
+    Column("details", _JSON_OR_NULL),
+    Index(None, "entry_id", "number"),
+)
+
+# What many runs have in common is kept once, under the digest of its text.
+documents = Table(
+    "documents",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("body", JSON, nullable=False),
+)
+
+gate_runs = Table(
+    "gate_runs",
+    metadata,
+    _number(),
+    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False, unique=True),
+    Column("workspace_root", Text, nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("command_line", JSON, nullable=False),
+    Column("commit", Text),
+    Column("branch", Text),
+    Column("dirty", Boolean),
+    Column("dirty_files", _JSON_OR_NULL),
+    Column("environment_digest", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger),
+    Column("final_status", Text),
+    Column("facts", _JSON_OR_NULL),
+    Index(
+        "ix_gate_runs_unfinished",
+        "number",
+        sqlite_where=text("finished_at IS NULL"),
+        postgresql_where=text("finished_at IS NULL"),
+    ),
+)
+
+# `pass_streak` counts the passes in a row up to this one. `result` is the gate report's, without the steps.
+gate_results = Table(
+    "gate_results",
+    metadata,
+    _number(),
+    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False, unique=True),
+    Column("run_id", Text, ForeignKey("entries.id"), nullable=False),
+    Column("project", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("exit_code", Integer),
+    Column("execution_time_seconds", Float, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("is_flaky", Boolean, nullable=False),
+    Column("is_regression", Boolean, nullable=False),
+    Column("regression_kind", Text),
+    Column("pass_streak", Integer, nullable=False),
+    Column("declaration_digest", Text, nullable=False),
+    Column("trajectory_id", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Column("learned_at", BigInteger),
+    Column("result", JSON, nullable=False),
+    Index(None, "project", "number"),
+    Index(None, "run_id", "number"),
+    Index(
+        "ix_gate_results_last_pass",
+        "project",
+        "number",
+        sqlite_where=text("status = 'PASSED'"),
+        postgresql_where=text("status = 'PASSED'"),
+    ),
+    Index(
+        "ix_gate_results_unlearned",
+        "number",
+        sqlite_where=text("learned_at IS NULL"),
+        postgresql_where=text("learned_at IS NULL"),
+    ),
+)
+
+trajectories = Table(
+    "trajectories",
+    metadata,
+    _number(),
+    Column("id", Text, nullable=False, unique=True),
+    Column("entry_id", Text),
+    Column("agent_id", Text),
+    Column("project", Text),
+    Column("outcome", Text),
+    Column("started_at", BigInteger, nullable=False),
+    Column("completed_at", BigInteger),
+    Column("duration_ms", Float),
+    Column("steps_total", Integer, nullable=False),
+    Column("body", JSON, nullable=False),
+    Index(None, "project", "number"),
+    Index(None, "entry_id"),
+)
+
+# `namespace` is written by `storage.namespaces`, so that a prefix of whole elements is a range. `words` is what the
+# full-text index holds of the newest version; older versions have none.
+memories = Table(
+    "memories",
+    metadata,
+    _number(),
+    Column("namespace", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("is_newest", Boolean, nullable=False),
+    Column("value", JSON, nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("provenance", _JSON_OR_NULL),
+    Column("words", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    UniqueConstraint("namespace", "key", "version"),
+)

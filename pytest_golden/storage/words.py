@@ -1,0 +1,54 @@
+"""Words as the full-text index has them. Pure.
+
+FTS5's tokenizer takes a run of Chinese, Japanese or Korean letters for one word. Such runs are cut into overlapping
+pairs, so that a part of one is found too.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Letters that are written without blanks between words: kana, bopomofo, Han, Hangul.
+_RUN = re.compile(
+    "[\u3005\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff]+"
+)
+# Letters and digits, with the accents that may follow them; like the tokenizer, an underscore separates.
+_WORD = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
+_MOST_WORDS = 40
+_STOP_WORDS = frozenset(
+    {
+        *("a", "an", "and", "are", "as", "at", "be", "but", "by", "did", "do", "for", "from", "had", "has", "have"),
+        *("how", "i", "if", "in", "into", "is", "it", "its", "no", "not", "of", "on", "or", "s", "such", "t", "that"),
+        *("the", "their", "then", "there", "these", "they", "this", "to", "was", "we", "were", "what", "when"),
+        *("where", "which", "why", "will", "with", "you"),
+    }
+)
+
+
+def separate(text: str) -> str:
+    """Write a text for the index: runs without blanks as pairs of neighbours, and the last letter alone."""
+    return text if text.isascii() else _RUN.sub(lambda run: f" {' '.join(_cut(run[0], with_last=True))} ", text)
+
+
+def find_words(text: str, *, keep_all: bool = False) -> list[str]:
+    """Find the words of a query, lower-cased and each once: no stop words as long as there are others, forty at most.
+
+    `keep_all` gives all words of a text as they stand.
+    """
+    spaced = _RUN.sub(lambda run: f" {' '.join(_cut(run[0], with_last=len(run[0]) == 1))} ", text)
+    words = _WORD.findall(spaced)
+    if keep_all:
+        return words
+    each = list(dict.fromkeys(map(str.lower, words)))
+    return [word for word in each if word not in _STOP_WORDS][:_MOST_WORDS] or each[:_MOST_WORDS]
+
+
+def write_term(word: str) -> str:
+    """Write a word in FTS5's language; a letter alone of a run without blanks is the beginning of a pair."""
+    return f'"{word}"*' if len(word) == 1 and _RUN.match(word) else f'"{word}"'
+
+
+def _cut(run: str, *, with_last: bool) -> list[str]:
+    pairs = [run[start : start + 2] for start in range(len(run) - 1)]
+    return [*pairs, run[-1]] if with_last else pairs

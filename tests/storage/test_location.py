@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.errors import SettingsError
+from pytest_golden.storage.location import parse_location
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_paths_and_urls_name_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / "a b%20?.db"
+    for said in (file, str(file), "a b%20?.db", "~/a b%20?.db", "./x/../a b%20?.db"):
+        assert parse_location(said).path == file
+    plain = tmp_path / "golden.db"
+    for said in (f"sqlite:///{plain}", "sqlite:///golden.db", "sqlite+pysqlite:///golden.db"):
+        place = parse_location(said)
+        assert (place.path, place.shown) == (plain, str(plain))
+
+
+@pytest.mark.parametrize("said", [":memory:", "sqlite://", "sqlite:///:memory:"])
+def test_store_in_memory_has_no_path(said: str) -> None:
+    assert parse_location(said).path is None
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("postgresql://ada:hunter2@db/golden", "PostgreSQL stores are not built yet; give a SQLite file"),
+        ("postgresql+psycopg://ada:hunter2@db/golden", "PostgreSQL stores are not built yet"),
+        ("mysql://ada:hunter2@db/golden", "no store can be there"),
+        ("https://ada:hunter2@db/golden.db", "no store can be there"),
+        ("sqlite://host/golden.db", "no store can be there"),
+        ("sqlite:///golden.db?mode=ro", "no store can be there"),
+        ("sqlite+aiosqlite:///golden.db", "no store can be there"),
+        ("://hunter2", "cannot be read"),
+        ("postgresql://ada:hunter2@db:port/golden", "cannot be read"),
+        ("", "cannot be the path of a store"),
+        ("a\0b", "cannot be the path of a store"),
+    ],
+)
+def test_place_without_a_store_is_refused_and_its_password_not_shown(said: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told) as caught:
+        parse_location(said)
+    assert "hunter2" not in str(caught.value)

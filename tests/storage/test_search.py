@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, insert, text, update
+
+from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.storage import search
+from pytest_golden.storage.namespaces import write_namespace
+from pytest_golden.storage.schema import memories
+from pytest_golden.storage.search import (
+    find_index_fault,
+    find_memories,
+    index_memory,
+    rebuild_index,
+    unindex_memory,
+)
+from pytest_golden.storage.words import find_words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.storage.store import Store
+
+OUTCOMES = ("outcomes", "etl")
+
+
+def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -> list[int]:
+    numbers = []
+    with store.write() as connection:
+        first = connection.execute(text("SELECT coalesce(max(number), 0) FROM memories")).scalar_one() + 1
+        for number, words in enumerate(texts, first):
+            row = {
+                "number": number,
+                "namespace": write_namespace(namespace),
+                "key": f"key{number}",
+                "version": 1,
+                "is_newest": True,
+                "value": {},
+                "tags": [],
+                "words": words,
+                "created_at": 0,
+                "updated_at": 0,
+            }
+            connection.execute(insert(memories), row)
+            index_memory(connection, number, words)
+            numbers.append(number)
+    return numbers
+
+
+def find(store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10) -> list[int]:
+    with store.read() as connection:
+        found = find_memories(connection, query, prefix, limit)
+    assert found == sorted(found, key=lambda hit: -hit[1])
+    return [number for number, _ in found]
+
+
+def test_any_word_finds_and_more_rank_higher(store: Store) -> None:
+    one, both, other = remember(store, "load failed", "load failed: duckdb missing", "all is well with pandas")
+    assert find(store, "duckdb load") == [both, one]
+    assert find(store, "DuckDB") == [both]
+    assert find(store, "PANDAS nothing") == [other]
+    assert find(store, "unheard of") == []
+    assert find(store, "duckdb load", limit=1) == [both]
+    assert find(store, "duckdb load", limit=0) == []
+
+
+def test_accents_and_case_do_not_count(store: Store) -> None:
+    numbers = remember(store, "Crédit agricole", "cre\u0301dit", "CREDIT")
+    assert sorted(find(store, "credit")) == numbers
+    assert sorted(find(store, "CRÉDIT")) == numbers
+
+
+def test_stop_words_find_only_when_there_is_nothing_else(store: Store) -> None:
+    one, other = remember(store, "the load of the table", "the end")
+    assert find(store, "the table") == [one]
+    assert sorted(find(store, "the")) == [one, other]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "'", '"load', "load*", "lo*", "NEAR(load table)", "load AND table", "words : load", "place:outcomes", "^load",
+     "load NOT table", "(", "{", "-load", "+", "load;DROP TABLE memories", "\0", "\udc80", "load\0table", "x" * 100_000],
+)  # fmt: skip
+def test_operators_are_text(store: Store, query: str) -> None:
+    one, _ = remember(store, "load the table", "near and not")
+    found = find(store, query)
+    assert (one in found) == bool({"load", "table"} & set(find_words(query)))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(query=st.text(st.characters(), max_size=30), prefix=st.lists(st.text(st.characters()), max_size=2))
+def test_no_query_and_no_prefix_is_an_error(store: Store, query: str, prefix: list[str]) -> None:
+    assert find(store, query, tuple(prefix)) == []
+
+
+def test_part_of_a_sentence_without_blanks_is_found(store: Store) -> None:
+    chinese, japanese, korean = remember(store, "数据管道失败了", "データ検証エラー", "데이터베이스 연결 실패")
+    assert find(store, "管道") == [chinese]
+    assert find(store, "了") == [chinese]
+    assert find(store, "数") == [chinese]
+    assert find(store, "検証") == [japanese]
+    assert find(store, "엔진 연결이") == [korean]
+    assert find(store, "天气") == []
+
+
+def test_prefix_counts_by_whole_elements(store: Store) -> None:
+    (etl,) = remember(store, "load", namespace=("outcomes", "etl"))
+    (deep,) = remember(store, "load", namespace=("outcomes", "etl", "x"))
+    (longer,) = remember(store, "load", namespace=("outcomes", "etl2"))
+    (case,) = remember(store, "load", namespace=("outcomes", "ETL"))
+    (slash,) = remember(store, "load", namespace=("outcomes/etl",))
+    (strange,) = remember(store, "load", namespace=("-", "*"))
+    assert set(find(store, "load")) == {etl, deep, longer, case, slash, strange}
+    assert set(find(store, "load", ("outcomes", "etl"))) == {etl, deep}
+    assert set(find(store, "load", ("outcomes",))) == {etl, deep, longer, case}
+    assert find(store, "load", ("outcomes/etl",)) == [slash]
+    assert find(store, "load", ("-",)) == [strange]
+    assert find(store, "load", ("-", "*")) == [strange]
+    assert find(store, "load", ("out",)) == []
+
+
+def test_words_in_a_namespace_are_not_searched(store: Store) -> None:
+    remember(store, "load")
+    assert find(store, "outcomes etl") == []
+
+
+def test_what_was_taken_out_is_not_found(store: Store) -> None:
+    one, other = remember(store, "load 数据管道", "load it")
+    with store.write() as connection:
+        unindex_memory(connection, one, "load 数据管道")
+        connection.execute(update(memories).where(memories.c.number == one).values(words=None))
+        assert find_index_fault(connection) is None
+    assert find(store, "load 管道") == [other]
+
+
+def test_among_equals_the_newest_comes_first(store: Store) -> None:
+    numbers = remember(store, *["load failed"] * 5)
+    assert find(store, "failed", limit=5) == numbers[::-1]
+
+
+@pytest.fixture
+def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"_COMMON": 20, "_MOST_RANKED": 30, "_NEWEST_RANKED": 10, "_SMALL_PLACE": 10}.items():
+        monkeypatch.setattr(search, name, value)
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_common_words_choose_no_rows_while_rare_ones_do(store: Store) -> None:
+    numbers = remember(store, *["sequential load"] * 50, "sequential duckdb", *["sequential load"] * 5)
+    rare = numbers[50]
+    assert find(store, "sequential duckdb", limit=1) == [rare]
+    # What is left is filled from the newest, and a common word alone finds the newest.
+    assert find(store, "sequential duckdb", limit=3)[0] == rare
+    assert len(find(store, "sequential duckdb", limit=3)) == 3
+    assert set(find(store, "sequential", limit=3)) <= set(numbers[-10:])
+    assert len(find(store, "sequential load", limit=3)) == 3
+    assert find(store, "sequential unheard", ("outcomes",), limit=1)[0] in numbers[-10:]
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_words_that_are_common_elsewhere_find_in_a_small_place(store: Store) -> None:
+    remember(store, *["sequential load"] * 50)
+    (lesson,) = remember(store, "sequential lesson", namespace=("lessons", "etl"))
+    remember(store, *["sequential load"] * 50)
+    assert find(store, "sequential", ("lessons",)) == [lesson]
+    assert find(store, "sequential", ("plans",)) == []
+    assert len(find(store, "sequential", ("outcomes",), limit=5)) == 5
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_only_so_many_rows_are_ranked(store: Store) -> None:
+    groups = [remember(store, *[f"word{group}"] * (group + 5)) for group in range(10)]
+    found = find(store, " ".join(f"word{group}" for group in range(10)), limit=100)
+    assert set(groups[0] + groups[1]) <= set(found)
+    assert len(found) <= 30
+
+
+def test_index_that_differs_or_is_damaged_is_found_and_built_again(store: Store) -> None:
+    one, other, third = remember(store, "load", "数据管道", "gone")
+    with store.write() as connection:
+        unindex_memory(connection, one, "load")
+        connection.execute(delete(memories).where(memories.c.number == third))
+        assert find_index_fault(connection) == "the search index differs from the memories in 2 rows"
+        rebuild_index(connection)
+        assert find_index_fault(connection) is None
+        unindex_memory(connection, one, "something else")
+        connection.execute(text("UPDATE memory_words_data SET block = x'00' WHERE id > 10"))
+    with pytest.raises(StorageError, match="golden store upgrade") as caught:
+        find(store, "管道")
+    assert caught.value.trouble is StorageTrouble.UNREACHABLE
+    with store.write() as connection:
+        fault = find_index_fault(connection)
+        rebuild_index(connection)
+        assert find_index_fault(connection) is None
+    assert fault == "the search index is damaged"
+    assert (find(store, "load"), find(store, "管道")) == ([one], [other])
+
+
+def test_look_at_the_index_that_cannot_be_had_is_an_error(store: Store) -> None:
+    with store.write() as connection:
+        connection.execute(text("DROP TABLE memory_words"))
+    with pytest.raises(StorageError) as caught, store.write() as connection:
+        find_index_fault(connection)
+    assert caught.value.trouble is StorageTrouble.UNREACHABLE
+
+
+def test_search_is_quick_among_many_memories(store: Store) -> None:
+    with store.write() as connection:
+        connection.execute(
+            text(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000) "
+                "INSERT INTO memories (number, namespace, key, version, is_newest, value, tags, words, created_at, updated_at) "
+                "SELECT i, 'outcomes/etl/', i, 1, 1, '{}', '[]', 'sequential load ' || (i % 97) || ' x' || i, 0, 0 FROM n"
+            )
+        )
+        connection.execute(
+            text("INSERT INTO memory_words (rowid, place, words) SELECT number, namespace, words FROM memories")
+        )
+    for query in ("sequential", "sequential load 5 x777", "x777 x888", "1 2 3 4 5 6 7 8 9"):
+        best = 1.0
+        for _ in range(5):
+            begin = time.perf_counter()
+            assert find(store, query)
+            best = min(best, time.perf_counter() - begin)
+        # Ranking all of them takes about 0.1 s.
+        assert best < 0.05, query
+
+
+def test_index_keeps_no_second_copy_of_the_text(store: Store, path: Path) -> None:
+    mark = "marked words that stand nowhere else"
+    remember(store, mark)
+    store.close()
+    assert path.read_bytes().count(mark.encode()) == 1
