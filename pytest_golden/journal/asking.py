@@ -1,0 +1,101 @@
+"""Expectations as callers give them, mappings with known keys, and the values made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pytest_golden.clock import new_id
+from pytest_golden.journal.given import clean_json, clean_text
+from pytest_golden.journal.model import Expectation, Polarity
+from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
+from pytest_golden.manifest.kinds import COMMAND, DURATION, FLAG, TEXT, Kind, check_text, one_of
+from pytest_golden.manifest.records import Key, Table, record_of
+from pytest_golden.manifest.unquoted import show
+from pytest_golden.storage.moments import from_ms, to_ms
+
+_MINUTE_MS = 60_000
+_LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+
+
+def _check_minutes(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise wrong(f"{show(value)} is not a number of minutes above 0")
+    return value
+
+
+def _check_hint(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise wrong(f"a mapping with a key at least is wanted, not {show(value)}")
+    for key, item in value.items():
+        check_text(key)
+        if item is not None and not isinstance(item, str | bool | int | float):
+            raise wrong(f"{key} must be a text, a number, true, false or null, since it is compared as text")
+    return dict(value)
+
+
+_CHECK_KEYS = Table.of(
+    (
+        Key("after", DURATION, "How long to wait: a number of seconds, or 90s, 10m, 2h.", required=True),
+        Key("command", COMMAND, "What to run then: exit code 0 meets the expectation.", required=True),
+    )
+)
+EXPECTATION_KEYS = Table.of(
+    (
+        Key("description", TEXT, "What is expected, for people.", required=True),
+        Key("match_hint", Kind(_check_hint), "What a signal must hold to be the answer.", nullable=True),
+        Key("expires_minutes", Kind(_check_minutes), "After so many minutes the question is closed.", nullable=True),
+        Key("polarity", one_of(*Polarity), "positive: it happens; negative: it does not happen.", nullable=True),
+        Key("critical", FLAG, "Without it the entry is a failure, whatever else is met.", nullable=True),
+        Key("check", record_of(_CHECK_KEYS), "A command that finds out: {after, command}.", nullable=True),
+    )
+)
+_check_record = record_of(EXPECTATION_KEYS).check
+
+
+def read_expectations(given: Any, *, entry_id: str, moment: datetime) -> tuple[Expectation, ...]:
+    """Make expectations, open from this moment on, of what a caller gives.
+
+    Raises:
+        ValueError: what is wrong with them and where, all at once.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"expectations: a list of mappings is wanted, not {show(given)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
+
+    def read(record: Any) -> Expectation:
+        return _make(_check_record(record), entry_id, moment)
+
+    try:
+        return check_each(given, read)
+    except WrongValueError as error:
+        raise WrongValueError(findings_below("expectations", error)) from None
+
+
+def _make(record: Mapping[str, Any], entry_id: str, moment: datetime) -> Expectation:
+    polarity = Polarity(record.get("polarity") or Polarity.POSITIVE)
+    minutes = record.get("expires_minutes")
+    if polarity is Polarity.NEGATIVE and minutes is None:
+        raise wrong(
+            "polarity negative wants expires_minutes: that nothing happened can only be said when a time is over"
+        )
+    hint, check = record.get("match_hint"), record.get("check")
+    return Expectation(
+        id=new_id("expectation"),
+        entry_id=entry_id,
+        description=clean_text("description", record["description"]),
+        polarity=polarity,
+        critical=bool(record.get("critical")),
+        match_hint=None if hint is None else clean_json("match_hint", hint),
+        expires_at=None if minutes is None else _expiry(moment, minutes),
+        check=None if check is None else clean_json("check", check),
+        created_at=moment,
+    )
+
+
+def _expiry(moment: datetime, minutes: float) -> datetime:
+    began = to_ms(moment)
+    if minutes > (_LAST_MS - began) / _MINUTE_MS - 1:
+        raise wrong(f"expires_minutes {show(minutes)} ends after the year 9999; give fewer, or none")
+    return from_ms(began + max(1, round(minutes * _MINUTE_MS)))

@@ -1,0 +1,133 @@
+"""How news answers an expectation, and how an entry is assessed. Pure: nothing is read, stored or asked.
+
+An entry's assessment is a fold over all that it has. It is folded from counts, so that a signal costs the same however
+many expectations the entry has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
+from pytest_golden.trajectory.vocabulary import check_word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
+_ANSWERS = {
+    SignalType.POSITIVE: ExpectationStatus.MET,
+    SignalType.NEGATIVE: ExpectationStatus.UNMET,
+    SignalType.CORRECTION: ExpectationStatus.UNMET,
+}
+_RESULTS = {ImmediateResult.SUCCESS: Assessment.SUCCESS, ImmediateResult.FAILURE: Assessment.FAILURE}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an agent may have otherwise. `all_expired`: what an entry is whose expectations all went without news."""
+
+    all_expired: Assessment = Assessment.EXPIRED
+
+    @classmethod
+    def parse(cls, wishes: Mapping[str, Any]) -> Rules:
+        """Read `{"all_expired": "success"}`.
+
+        Raises:
+            ValueError: an unknown key, or a word that the key cannot have.
+        """
+        unknown = sorted(set(wishes) - {"all_expired"}, key=str)
+        if unknown:
+            raise ValueError(f"the rule {unknown[0]!r} is unknown: there is all_expired")
+        all_expired = check_word("all_expired", wishes.get("all_expired", Assessment.EXPIRED), Assessment)
+        if all_expired is Assessment.OPEN:
+            raise ValueError("all_expired 'open' would leave an entry open forever: give success, failure or expired")
+        return cls(all_expired)
+
+
+DEFAULT_RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What an assessment is folded from: expectations by status, critical ones that are lost, and signals that decide."""
+
+    open: int = 0
+    met: int = 0
+    unmet: int = 0
+    expired: int = 0
+    critical_lost: int = 0
+    positive: int = 0
+    negative: int = 0
+    correction: int = 0
+    human_word: Assessment | None = None
+    immediate_result: ImmediateResult = ImmediateResult.UNKNOWN
+
+    def moved(
+        self, before: ExpectationStatus | None, after: ExpectationStatus, number: int = 1, *, critical: bool
+    ) -> Counts:
+        """Count expectations that go from one status to another; `before` is None for new ones."""
+        if before is after:
+            return self
+        changed = {after.value: getattr(self, after) + number}
+        if before is not None:
+            changed[before.value] = getattr(self, before) - number
+        if critical and after in _LOST:
+            changed["critical_lost"] = self.critical_lost + number
+        return replace(self, **changed)
+
+    def heard(self, signal_type: SignalType) -> Counts:
+        """Count a signal; a neutral one decides nothing."""
+        if signal_type is SignalType.NEUTRAL:
+            return self
+        return replace(self, **{signal_type.value: getattr(self, signal_type) + 1})
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What a signal does: the status that the expectation has afterwards, and what the signal counts as."""
+
+    status: ExpectationStatus
+    counts_as: SignalType
+
+
+def settle(
+    signal_type: SignalType, status: ExpectationStatus, polarity: Polarity, *, is_late: bool = False
+) -> Settlement:
+    """Tell what a signal does to an expectation that it fits. `is_late`: it came at or after the expiry.
+
+    A resolved expectation stays as it is, but news against it still counts.
+    """
+    turned_neutral = signal_type is SignalType.POSITIVE and polarity is Polarity.NEGATIVE
+    if is_late or turned_neutral or signal_type is SignalType.NEUTRAL:
+        return Settlement(status, SignalType.NEUTRAL)
+    return Settlement(_ANSWERS[signal_type] if status is ExpectationStatus.OPEN else status, signal_type)
+
+
+def lapse(polarity: Polarity) -> ExpectationStatus:
+    """Give the status of an expectation whose time is over without news."""
+    return ExpectationStatus.MET if polarity is Polarity.NEGATIVE else ExpectationStatus.EXPIRED
+
+
+def assess(counts: Counts, rules: Rules = DEFAULT_RULES, *, before: Assessment = Assessment.OPEN) -> Assessment:
+    """Fold what an entry has into its assessment; `before` is the present one: what is closed never opens again."""
+    if counts.human_word is not None:
+        return counts.human_word
+    assessment = _fold(counts, rules)
+    return before if assessment is Assessment.OPEN else assessment
+
+
+def _fold(counts: Counts, rules: Rules) -> Assessment:
+    if counts.negative or counts.correction or counts.unmet or counts.critical_lost:
+        return Assessment.FAILURE
+    if counts.open:
+        return Assessment.OPEN
+    if counts.expired:
+        return Assessment.PARTIAL if counts.met else rules.all_expired
+    return Assessment.SUCCESS if counts.met else _fold_without_expectations(counts)
+
+
+def _fold_without_expectations(counts: Counts) -> Assessment:
+    settled = Assessment.SUCCESS if counts.positive else Assessment.OPEN
+    return _RESULTS.get(counts.immediate_result, settled)
