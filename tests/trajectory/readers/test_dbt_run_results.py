@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.trajectory.readers import files
 from pytest_golden.trajectory.readers.dbt_run_results import DbtRunResultsReader
 from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_all
 
@@ -114,6 +113,11 @@ def test_odd_values_in_a_result_cost_only_themselves(tmp_path: Path) -> None:
     assert step.metadata["error"] == "dbt reports status fail"
 
 
-def test_a_document_that_is_too_large_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 10)
-    assert "larger than 10 bytes" in _read(tmp_path, {"results": []}).warnings[0]
+def test_a_document_that_is_too_large_is_a_warning(tmp_path: Path) -> None:
+    limit_bytes = 64 * 1024 * 1024
+    (tmp_path / "target").mkdir()
+    with (tmp_path / "target" / "run_results.json").open("wb") as file:
+        file.truncate(limit_bytes + 1)
+    written = Run(Written(created=("target/run_results.json",)))
+    reading = DbtRunResultsReader().read(Folder(tmp_path), written)
+    assert f"larger than {limit_bytes} bytes" in reading.warnings[0]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.trajectory import GoldenStepsReader, StepReading, read_golden_steps
-from pytest_golden.trajectory.readers import golden_steps
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+MIB = 1024 * 1024
 
 
 def _read(tmp_path: Path, content: bytes | str) -> StepReading:
@@ -128,19 +129,39 @@ def test_text_that_is_not_utf8_is_kept_with_marks(tmp_path: Path) -> None:
     assert step.content == "caf\ufffd"
 
 
-def test_large_content_is_cut_and_huge_lines_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    large = "x" * (3 * 1024 * 1024)
-    (step,) = _read(tmp_path, f'{{"name": "{large}"}}\n').steps
-    assert (len(step.content), step.metadata) == (1024 * 1024, {"truncated_bytes": 2 * 1024 * 1024})
-    monkeypatch.setattr(golden_steps, "MAX_LINE_BYTES", 1000)
-    reading = _read(tmp_path, f'{{"name": "{large}"}}\n{{"name": "b"}}\n{{"name": "{large}"}}')
-    assert [step.content for step in reading.steps] == ["b"]
+def test_large_content_is_cut(tmp_path: Path) -> None:
+    (step,) = _read(tmp_path, f'{{"name": "{"x" * 3 * MIB}"}}\n').steps
+    assert (len(step.content), step.metadata) == (MIB, {"truncated_bytes": 2 * MIB})
+
+
+def test_lines_of_more_than_8_mib_are_left_out_and_cost_no_other(tmp_path: Path) -> None:
+    widest, too_wide = _padded("widest", 8 * MIB - 1), _padded("too wide", 8 * MIB)
+    reading = _read(tmp_path, b"\n".join([too_wide, _padded("a", 100), widest, too_wide * 2, _padded("b", 100)]))
+    assert [step.content for step in reading.steps] == ["a", "widest", "b"]
     assert reading.lost_count == 2
-    assert "longer than 1000 bytes" in reading.warnings[0]
-    monkeypatch.setattr(golden_steps, "MAX_FILE_BYTES", 5000)
-    reading = _read(tmp_path, f'{{"name": "{large}"}}\n{{"name": "b"}}\n')
-    assert reading.steps == ()
-    assert "the rest was not read" in reading.warnings[1]
+    assert reading.warnings == (f"2 lines of the steps file are longer than {8 * MIB} bytes",)
+
+
+def test_of_too_many_bytes_the_first_12_and_the_last_8_mib_are_kept(tmp_path: Path) -> None:
+    reading = _read(tmp_path, b"\n".join(_padded(str(number), MIB) for number in range(40)))
+    assert [int(step.content) for step in reading.steps] == [*range(12), *range(32, 40)]
+    assert reading.lost_count == 20
+    assert reading.warnings == ("20 lines in the middle of the steps file were left out: it has too many",)
+
+
+def test_no_more_than_the_limit_of_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    path.write_bytes(b"\n".join([_padded("a", 100), _padded("b", 9 * MIB), _padded("c", 100)]))
+    reading = read_golden_steps(path, limit_bytes=9 * MIB)
+    assert [step.content for step in reading.steps] == ["a"]
+    assert reading.lost_count == 1
+    assert reading.warnings[-1] == f"the steps file is longer than {9 * MIB} bytes; the rest was not read"
+
+
+def _padded(name: str, length: int) -> bytes:
+    """Make a line of exactly that many bytes, its end not counted."""
+    line = f'{{"name": "{name}", "padding": ""}}'
+    return (line[:-2] + "x" * (length - len(line)) + line[-2:]).encode()
 
 
 def test_of_too_many_lines_the_first_and_the_last_are_kept(tmp_path: Path) -> None:

@@ -1,0 +1,213 @@
+"""Where two trajectories part: the first step at which not the same thing happened. It compares; it judges nothing.
+
+Ids, times and durations do not count, neither as fields of a step nor under such a name in its metadata. What a
+trajectory's own metadata says is about whose run it was, and does not count either.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.trajectory.json_form import json_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pytest_golden.trajectory.model import Trajectory
+    from pytest_golden.trajectory.step import StateSnapshot, Step
+
+_LONGEST_SHOWN = 80
+_MOST_SHOWN = 3
+_DEEPEST = 20
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TIME_WORDS = frozenset({"at", "time", "timestamp", "duration", "elapsed", "ms", "millis", "seconds", "secs"})
+# Ids of a run, not of what it worked on: another customer_id is another thing that happened.
+_RUN_WORDS = frozenset({"invocation", "process", "request", "run", "session", "span", "step", "thread", "trace"})
+_RUN_IDS = frozenset({"id", "pid", "ppid", "uuid"})
+
+
+class StepChange(NamedTuple):
+    """One difference. A field inside a step's metadata is written `metadata.PATH`; an absent side is None."""
+
+    field: str
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        return f"{self.field} {_show(self.left)} -> {_show(self.right)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryDiff:
+    """Where two trajectories part; as text, a sentence that says it.
+
+    `index` counts steps from 0 and is None when all steps are the same; then only `changes` of the snapshots, the
+    outcome or the error are left. The trajectory that has ended has no step id there. `title` is what that step says.
+    """
+
+    identical: bool
+    index: int | None = None
+    left_step_id: str | None = None
+    right_step_id: str | None = None
+    changes: tuple[StepChange, ...] = ()
+    title: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON-safe values."""
+        return {
+            "identical": self.identical,
+            "index": self.index,
+            "left_step_id": self.left_step_id,
+            "right_step_id": self.right_step_id,
+            "changes": [{"field": name, "left": json_form(a), "right": json_form(b)} for name, a, b in self.changes],
+            "title": self.title,
+        }
+
+    def __str__(self) -> str:
+        if self.identical:
+            return "the trajectories are identical"
+        if self.index is None:
+            return f"the steps are the same; {self.list_changes()}"
+        number = self.index + 1
+        if self.right_step_id is None:
+            return f"they part at step {number}: the left goes on with {self.title}, the right ends"
+        if self.left_step_id is None:
+            return f"they part at step {number}: the left ends, the right goes on with {self.title}"
+        return f"they part at step {number}, {self.title}: {self.list_changes()}"
+
+    def list_changes(self) -> str:
+        """Write the first few changes in a row, and how many more there are."""
+        more = len(self.changes) - _MOST_SHOWN
+        shown = ", ".join(map(str, self.changes[:_MOST_SHOWN]))
+        return f"{shown} and {more} more" if more > 0 else shown
+
+
+def diff_trajectories(left: Trajectory, right: Trajectory) -> TrajectoryDiff:
+    """Find the first step where two trajectories part; a longer one parts where the other has no step."""
+    placed: tuple[dict[str, int], dict[str, int]] = {}, {}
+    for index, (mine, theirs) in enumerate(zip_longest(left.steps, right.steps)):
+        if mine is None or theirs is None:
+            return _one_has_ended(index, mine, theirs)
+        changes = tuple(_compare_steps(mine, theirs, *placed))
+        if changes:
+            return TrajectoryDiff(False, index, mine.id, theirs.id, changes, _show(mine.content))
+        placed[0][mine.id] = placed[1][theirs.id] = index
+    changes = tuple(_compare_ends(left, right, *placed))
+    return TrajectoryDiff(identical=not changes, changes=changes)
+
+
+def _one_has_ended(index: int, mine: Step | None, theirs: Step | None) -> TrajectoryDiff:
+    left, right = (None if step is None else step.content for step in (mine, theirs))
+    return TrajectoryDiff(
+        identical=False,
+        index=index,
+        left_step_id=None if mine is None else mine.id,
+        right_step_id=None if theirs is None else theirs.id,
+        changes=(StepChange("content", left, right),),
+        title=_show(right if mine is None else left),
+    )
+
+
+def _compare_steps(
+    mine: Step, theirs: Step, my_places: Mapping[str, int], their_places: Mapping[str, int]
+) -> Iterator[StepChange]:
+    if mine.type is not theirs.type:
+        yield StepChange("type", mine.type.value, theirs.type.value)
+    yield from _compare_values("content", mine.content, theirs.content)
+    yield from _compare_mappings("metadata", mine.metadata, theirs.metadata)
+    yield from _compare_values("context", mine.context, theirs.context)
+    if mine.importance is not theirs.importance:
+        yield StepChange("importance", mine.importance.value, theirs.importance.value)
+    if my_places.get(mine.parent_step_id or "") != their_places.get(theirs.parent_step_id or ""):
+        yield StepChange("parent_step_id", mine.parent_step_id, theirs.parent_step_id)
+
+
+def _compare_ends(
+    left: Trajectory, right: Trajectory, my_places: Mapping[str, int], their_places: Mapping[str, int]
+) -> Iterator[StepChange]:
+    pairs = zip_longest(left.state_snapshots, right.state_snapshots)
+    for index, (mine, theirs) in enumerate(pairs):
+        changes = tuple(_compare_snapshots(f"state_snapshots[{index}]", mine, theirs, my_places, their_places))
+        yield from changes
+        if changes:
+            break
+    if left.outcome is not right.outcome:
+        yield StepChange("outcome", *(end.outcome and end.outcome.value for end in (left, right)))
+    yield from _compare_values("error", left.error, right.error)
+
+
+def _compare_snapshots(
+    field: str,
+    mine: StateSnapshot | None,
+    theirs: StateSnapshot | None,
+    my_places: Mapping[str, int],
+    their_places: Mapping[str, int],
+) -> Iterator[StepChange]:
+    if mine is None or theirs is None:
+        yield StepChange(f"{field}.state", mine and mine.state, theirs and theirs.state)
+        return
+    yield from _compare_values(f"{field}.state", mine.state, theirs.state)
+    yield from _compare_values(f"{field}.reason", mine.reason, theirs.reason)
+    yield from _compare_mappings(f"{field}.metadata", mine.metadata, theirs.metadata)
+    if my_places.get(mine.step_id or "") != their_places.get(theirs.step_id or ""):
+        yield StepChange(f"{field}.step_id", mine.step_id, theirs.step_id)
+
+
+def _compare_values(field: str, left: Any, right: Any) -> Iterator[StepChange]:
+    if not _is_same(left, right):
+        yield StepChange(field, left, right)
+
+
+def _compare_mappings(
+    field: str, left: Mapping[Any, Any], right: Mapping[Any, Any], depth: int = 0
+) -> Iterator[StepChange]:
+    if _is_equal(left, right):
+        return
+    for key in _all_keys(left, right):
+        if is_fleeting(str(key)):
+            continue
+        mine, theirs, below = left.get(key), right.get(key), f"{field}.{key}"
+        if isinstance(mine, dict) and isinstance(theirs, dict) and depth < _DEEPEST:
+            yield from _compare_mappings(below, mine, theirs, depth + 1)
+        elif (key in left) != (key in right) or not _is_same(mine, theirs):
+            yield StepChange(below, mine, theirs)
+
+
+def _all_keys(left: Iterable[Any], right: Iterable[Any]) -> Iterable[Any]:
+    return dict.fromkeys([*left, *right])
+
+
+def is_fleeting(key: str) -> bool:
+    """Tell whether a key of this name holds a time, a duration or the id of a run, which differ every time."""
+    words = [word.lower() for word in _WORD.findall(key)]
+    if not words:
+        return False
+    if words[-1] in _TIME_WORDS or words[0] in {"duration", "timestamp"}:
+        return True
+    return words[-1] in _RUN_IDS and (len(words) == 1 or words[-2] in _RUN_WORDS)
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    # One of the two may have been written and read back, which leaves of tuples, bytes and NaN only their JSON form.
+    return _is_equal(left, right) or _is_equal(json_form(left), json_form(right))
+
+
+def _is_equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except Exception:  # a foreign class may raise anything, and what holds itself has no end
+        return False
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "none"
+    plain = json_form(value)
+    told = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    told = " ".join(told.split())
+    told = told if len(told) <= _LONGEST_SHOWN else f"{told[: _LONGEST_SHOWN - 3]}..."
+    return f"'{told}'" if isinstance(plain, str) else told

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import select
+
+from pytest_golden.errors import StorageError
+from pytest_golden.storage.schema import trajectories
+from pytest_golden.storage.store import Store
+from pytest_golden.trajectory import Trajectory
+from pytest_golden.trajectory.store import find_trajectory, insert_trajectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "golden.db") as opened:
+        yield opened
+
+
+def a_trajectory() -> Trajectory:
+    trajectory = Trajectory.new({"runner": "python"}, started_at=NOON).add_step(
+        "action", "lo\ud800ad\x00", timestamp=NOON
+    )
+    return trajectory.complete("failure", "boom", NOON.replace(minute=1))
+
+
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_what_is_kept_is_found_again(store: Store, as_dict: bool) -> None:
+    trajectory = a_trajectory()
+    given = json.loads(json.dumps(trajectory.to_dict())) if as_dict else trajectory
+    with store.write() as connection:
+        insert_trajectory(connection, given, entry_id="entry_1", project="sales", agent_id="golden")
+    with store.read() as connection:
+        assert find_trajectory(connection, trajectory.id) == trajectory
+        assert find_trajectory(connection, "traj_other") is None
+        row = connection.execute(select(trajectories)).one()
+    assert (row.entry_id, row.project, row.agent_id, row.outcome) == ("entry_1", "sales", "golden", "failure")
+    assert (row.completed_at - row.started_at, row.duration_ms, row.steps_total) == (60_000, 60_000.0, 1)
+    assert row.started_at == 1_767_268_800_000
+
+
+def test_open_one_that_belongs_to_nothing_can_be_kept(store: Store) -> None:
+    trajectory = Trajectory.new()
+    with store.write() as connection:
+        insert_trajectory(connection, trajectory)
+    with store.read() as connection:
+        assert find_trajectory(connection, trajectory.id) == trajectory
+
+
+def test_same_one_is_not_kept_twice(store: Store) -> None:
+    trajectory = a_trajectory()
+    with store.write() as connection:
+        insert_trajectory(connection, trajectory)
+    with pytest.raises(StorageError), store.write() as connection:
+        insert_trajectory(connection, trajectory)
+
+
+def test_what_is_no_trajectory_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="started_at"), store.write() as connection:
+        insert_trajectory(connection, {"id": "traj_1"})
