@@ -1,0 +1,85 @@
+"""What a kept value may hold: the limits, and the checks that refuse what is beyond them. Pure; nothing is cut here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+from pytest_golden.trajectory.freezing import freeze
+
+SCHEMA_VERSION = 1
+MOST_TASK_CHARACTERS = 10_000
+MOST_STEPS = 1_000
+MOST_BYTES = 1024 * 1024
+
+
+def write_json(field: str, value: Any) -> str:
+    """Give the value as JSON in ASCII.
+
+    Raises:
+        ValueError: it is no JSON content (NaN is none), or more than 1 MiB of it; the message names the field.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{field} cannot be written as JSON: {error}") from None
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"{field} is {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are kept: give less of it")
+    return text
+
+
+def freeze_json(field: str, value: Any) -> Any:
+    """Give a frozen copy of JSON content, tuples as lists; refuses as `write_json` does."""
+    return freeze(field, json.loads(write_json(field, value)))
+
+
+def freeze_json_mapping(field: str, value: Any) -> Mapping[str, Any]:
+    """Give a frozen copy of a mapping of JSON content; refuses anything else with a `ValueError` that names the field."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{field} must be a mapping (a dict), not {value!r:.100}")  # noqa: TRY004 - one kind of refusal
+    frozen: Mapping[str, Any] = freeze_json(field, dict(value))
+    return frozen
+
+
+def thaw(value: Any) -> Any:
+    """Give frozen JSON content as plain dicts and lists, which the caller may write."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    return [thaw(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def check_texts(field: str, texts: Any, most: int | None = None) -> tuple[str, ...]:
+    """Give a tuple of texts; refuses a single text, other items and more than `most` of them."""
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        raise ValueError(f"{field} must be a sequence of texts, not {texts!r:.100}")  # noqa: TRY004 - one kind of refusal
+    items = tuple(texts)
+    foreign = [item for item in items if not isinstance(item, str)]
+    if foreign:
+        raise ValueError(f"{field} must hold texts only, not {foreign[0]!r:.100}")
+    if most is not None and len(items) > most:
+        raise ValueError(f"{field} has {len(items):,} items; at most {most:,} are kept")
+    return items
+
+
+def check_seconds(field: str, seconds: object) -> float | None:
+    """Give seconds as a float, None for unknown; refuses what is negative, not finite or no number."""
+    if seconds is None:
+        return None
+    if not isinstance(seconds, bool) and isinstance(seconds, Real):
+        amount = float(seconds)
+        if math.isfinite(amount) and amount >= 0:
+            return amount
+    raise ValueError(f"{field} must be a finite number of seconds, 0 or more, or None when unknown, not {seconds!r}")
+
+
+def check_known_version(mapping: Mapping[str, Any]) -> None:
+    """Refuse the dict form of a newer program."""
+    version = mapping.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, bool) or not isinstance(version, int) or version > SCHEMA_VERSION:
+        message = (
+            f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
+        )
+        raise ValueError(message)

@@ -1,0 +1,141 @@
+"""The memory store: values under namespaces and keys, with their versions, found again by words. Safe between threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_golden.clock import utc_now
+from pytest_golden.journal.default_store import find_default_store
+from pytest_golden.learning import store as rows
+from pytest_golden.learning.draft import check_key, check_namespace, draft_memory
+from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_golden.learning.model import Memory, MemoryHit
+
+
+class MemoryStore:
+    """Memories in a store that stays the caller's; `MemoryStore.open` opens one of its own.
+
+    Everything that is saved is redacted first. Every method raises `StorageError` when the store cannot be used.
+    """
+
+    def __init__(self, store: Store, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._store = store
+        self._clock = clock or utc_now
+        self._owns_store = False
+
+    @classmethod
+    def open(cls, url: str | Path | None = None, *, clock: Callable[[], datetime] | None = None) -> Self:
+        """Open the memories of a store, by its file or URL; None is the one that the gate uses in this folder.
+
+        Raises:
+            SettingsError: no store can be at such a place.
+            StorageError: it cannot be opened.
+        """
+        opened = cls(Store.open(find_default_store() if url is None else url), clock=clock)
+        opened._owns_store = True
+        return opened
+
+    def close(self) -> None:
+        """Close the store, when it was opened by `open`."""
+        if self._owns_store:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def save_memory(
+        self,
+        namespace: Iterable[str],
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        tags: Iterable[str] = (),
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Memory:
+        """Save a value; it is on the disk when this returns.
+
+        Another value than the newest makes a new version. An equal one makes none: tags and provenance that are given
+        then replace those that are there.
+
+        Args:
+            namespace: such as `("plans", "global")`.
+            key: names the memory in its namespace.
+            value: a mapping of JSON content, 1 MiB at most.
+            tags: words that it is found by as well.
+            provenance: where it comes from: `{run, commit, steps}`.
+
+        Raises:
+            ValueError: a part has a value that is not allowed; the message names it.
+        """
+        draft = draft_memory(namespace, key, value, tags, provenance)
+        with self._store.write() as connection:
+            return rows.put_memory(connection, draft, to_ms(self._clock()))
+
+    def save_memories(self, memories: Iterable[Mapping[str, Any]]) -> tuple[Memory, ...]:
+        """Save many in one transaction, all or none; each is a mapping of the arguments of `save_memory`.
+
+        Raises:
+            ValueError: a part has a value that is not allowed, or an argument is missing or unknown.
+        """
+        drafts = []
+        for number, memory in enumerate(memories, 1):
+            try:
+                drafts.append(draft_memory(**memory))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"memory {number}: {error}") from None
+        with self._store.write() as connection:
+            moment = to_ms(self._clock())
+            return tuple(rows.put_memory(connection, draft, moment) for draft in drafts)
+
+    def get(self, namespace: Iterable[str], key: str, *, version: int | None = None) -> Memory | None:
+        """Get the newest version of a memory, or the one that is asked for; None when there is none."""
+        with self._store.read() as connection:
+            return rows.find_memory(connection, check_namespace(namespace), check_key(key), version)
+
+    def history(self, namespace: Iterable[str], key: str) -> tuple[Memory, ...]:
+        """Give all versions of a memory, oldest first."""
+        with self._store.read() as connection:
+            return rows.list_versions(connection, check_namespace(namespace), check_key(key))
+
+    def delete(self, namespace: Iterable[str], key: str) -> bool:
+        """Delete a memory with all its versions, and tell whether there was one."""
+        place, name = check_namespace(namespace), check_key(key)
+        with self._store.write() as connection:
+            return rows.delete_memory(connection, place, name)
+
+    def list_namespaces(self, prefix: Iterable[str] = ()) -> tuple[tuple[str, ...], ...]:
+        """Give the namespaces that begin with these whole elements and hold something, sorted."""
+        with self._store.read() as connection:
+            return rows.list_namespaces(connection, check_namespace(prefix))
+
+    def list_keys(self, namespace: Iterable[str]) -> tuple[str, ...]:
+        """Give the keys in exactly this namespace, sorted."""
+        with self._store.read() as connection:
+            return rows.list_keys(connection, check_namespace(namespace))
+
+    def search_memories(self, namespace: Iterable[str], query: str, limit: int = 10) -> tuple[MemoryHit, ...]:
+        """Find the memories in which any word of the query stands, best first; newest versions only.
+
+        Args:
+            namespace: its first elements; `()` is everywhere.
+            query: words; what is an operator elsewhere is text here.
+            limit: how many at most.
+
+        Raises:
+            ValueError: the limit is below 1, or the namespace is none.
+        """
+        prefix = check_namespace(namespace)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"limit must be a whole number, 1 or more, not {limit!r}")
+        with self._store.read() as connection:
+            return rows.search(connection, prefix, query, limit)

@@ -1,0 +1,201 @@
+"""What the learner keeps: outcomes, plans, memories. Frozen values with a dict form; `rules.py` makes plans of outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import iso_utc, new_id, utc_now
+from pytest_golden.frozen import FrozenDict
+from pytest_golden.learning.limits import (
+    MOST_STEPS,
+    MOST_TASK_CHARACTERS,
+    SCHEMA_VERSION,
+    check_known_version,
+    check_seconds,
+    check_texts,
+    freeze_json,
+    freeze_json_mapping,
+    thaw,
+)
+from pytest_golden.trajectory.vocabulary import check_text, check_time, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductionOutcome:
+    """What an agent or a pipeline did, as the learner sees it.
+
+    `execution_path` names the steps in order. `result` is any JSON content. `execution_time` is in seconds, None when
+    unknown. What is given is copied and frozen.
+
+    Raises:
+        ValueError: a field has a value that is not allowed, or more than is kept: a task of 10,000 characters, a path of
+            1,000 steps, a result or context of 1 MiB. The message names the field.
+    """
+
+    task_description: str
+    agent_name: str
+    execution_path: tuple[str, ...]
+    result: Any
+    success: bool
+    error_message: str | None = None
+    execution_time: float | None = None
+    timestamp: datetime = field(default_factory=utc_now)
+    context: Mapping[str, Any] = field(default_factory=FrozenDict)
+    outcome_id: str = field(default_factory=lambda: new_id("outcome"))
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        if not isinstance(self.task_description, str):
+            raise ValueError(f"task_description must be text, not {self.task_description!r:.100}")  # noqa: TRY004
+        if len(self.task_description) > MOST_TASK_CHARACTERS:
+            told = f"task_description has {len(self.task_description):,} characters"
+            raise ValueError(f"{told}; at most {MOST_TASK_CHARACTERS:,} are kept")
+        check_text("agent_name", self.agent_name)
+        check_text("outcome_id", self.outcome_id)
+        settle(self, "execution_path", check_texts("execution_path", self.execution_path, MOST_STEPS))
+        settle(self, "result", freeze_json("result", self.result))
+        if not isinstance(self.success, bool):
+            raise ValueError(f"success must be True or False, not {self.success!r}")  # noqa: TRY004 - one kind of refusal
+        _check_optional_text("error_message", self.error_message)
+        settle(self, "execution_time", check_seconds("execution_time", self.execution_time))
+        settle(self, "timestamp", check_time("timestamp", self.timestamp))
+        settle(self, "context", freeze_json_mapping("context", self.context))
+
+    def __hash__(self) -> int:
+        return hash(self.outcome_id)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names and `schema_version`, JSON-safe."""
+        return _to_dict(self)
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> ProductionOutcome:
+        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
+        return cls(**_known(cls, mapping))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedPlan:
+    """The strategy read back out of an outcome. `confidence` is 0 to 1.
+
+    Raises:
+        ValueError: a field has a value that is not allowed; the message names the field.
+    """
+
+    outcome_id: str
+    strategy_description: str
+    reasoning_pattern: str
+    tools_sequence: tuple[str, ...] = ()
+    key_decisions: tuple[str, ...] = ()
+    success_factors: tuple[str, ...] = ()
+    failure_factors: tuple[str, ...] = ()
+    confidence: float = 0.5
+    timestamp: datetime = field(default_factory=utc_now)
+    plan_id: str = ""
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        for name in ("outcome_id", "strategy_description", "reasoning_pattern"):
+            check_text(name, getattr(self, name))
+        settle(self, "tools_sequence", check_texts("tools_sequence", self.tools_sequence, MOST_STEPS))
+        for name in ("key_decisions", "success_factors", "failure_factors"):
+            settle(self, name, check_texts(name, getattr(self, name), MOST_STEPS))
+        confidence = check_seconds("confidence", self.confidence)
+        if confidence is None or confidence > 1:
+            raise ValueError(f"confidence must be a number from 0 to 1, not {self.confidence!r}")
+        settle(self, "confidence", confidence)
+        settle(self, "timestamp", check_time("timestamp", self.timestamp))
+        settle(self, "plan_id", self.plan_id or f"plan_{self.outcome_id}")
+        check_text("plan_id", self.plan_id)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names and `schema_version`, JSON-safe."""
+        return _to_dict(self)
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> ExtractedPlan:
+        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
+        return cls(**_known(cls, mapping))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored value under a namespace and a key.
+
+    `created_at` is when the key was first saved, `updated_at` when this version was. `provenance` tells where the value
+    comes from: `{run, commit, steps}`.
+    """
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any]
+    version: int
+    tags: tuple[str, ...]
+    provenance: Mapping[str, Any] | None
+    created_at: datetime
+    updated_at: datetime
+
+    def __hash__(self) -> int:
+        return hash((self.namespace, self.key, self.version))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names, JSON-safe."""
+        return _to_dict(self, with_version=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A memory that a search found; a higher score fits better, and scores of two searches cannot be compared."""
+
+    memory: Memory
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give memory and score, JSON-safe."""
+        return {"memory": self.memory.to_dict(), "score": self.score}
+
+
+def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str, Any]:
+    """Give the value of a training example: an outcome beside the plan that was read out of it."""
+    return {
+        "training_id": f"training_{plan.plan_id}",
+        "outcome": outcome.to_dict(),
+        "plan": plan.to_dict(),
+        "created_at": iso_utc(outcome.timestamp),
+    }
+
+
+def _to_dict(value: Any, *, with_version: bool = True) -> dict[str, Any]:
+    plain: dict[str, Any] = {"schema_version": SCHEMA_VERSION} if with_version else {}
+    for name in (one.name for one in fields(value)):
+        held = getattr(value, name)
+        plain[name] = iso_utc(held) if name in _MOMENTS else thaw(held)
+    return plain
+
+
+def _known(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
+    check_known_version(mapping)
+    known = {one.name: mapping[one.name] for one in fields(kind) if one.name in mapping}
+    if "timestamp" in known:
+        known["timestamp"] = parse_time("timestamp", known["timestamp"])
+    missing = [name for name in _REQUIRED[kind] if name not in known]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    return known
+
+
+def _check_optional_text(name: str, text: object) -> None:
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"{name} must be text or None, not {text!r:.100}")
+
+
+_MOMENTS = frozenset({"timestamp", "created_at", "updated_at"})
+_REQUIRED: Mapping[type[Any], tuple[str, ...]] = {
+    ProductionOutcome: ("task_description", "agent_name", "execution_path", "result", "success"),
+    ExtractedPlan: ("outcome_id", "strategy_description", "reasoning_pattern"),
+}

@@ -1,0 +1,126 @@
+"""Makes the learner's outcome of a recorded result: small, whatever was printed. Pure; content is cut here, and said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.learning.model import ProductionOutcome
+from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.storage.moments import from_ms
+
+if TYPE_CHECKING:
+    from pytest_golden.learning.results.model import RecordedResult
+
+GATE_AGENT = "golden"
+_MOST_STEPS = 100
+_MOST_OF_STEP, _MOST_OF_MESSAGE, _MOST_REASONS, _MOST_ERRORS = 120, 1_000, 5, 10
+# Their messages tell of the person at the keyboard, or of another project.
+_NOT_TELLING = frozenset({ReasonKind.INTERRUPTED, ReasonKind.NEED_NOT_PASSED, ReasonKind.WORKER_CRASHED})
+
+
+def read_result(recorded: RecordedResult) -> Mapping[str, Any]:
+    """Read a result's JSON.
+
+    Raises:
+        ValueError: it is none, or no object.
+    """
+    result = json.loads(recorded.result)
+    if not isinstance(result, dict):
+        raise ValueError(f"the result of {recorded.project} is no object")  # noqa: TRY004 - one kind of refusal
+    return result
+
+
+def read_steps(trajectory: str | None) -> tuple[Mapping[str, Any], ...]:
+    """Read the steps out of a trajectory's JSON; none when there is no text."""
+    body = json.loads(trajectory) if trajectory else {}
+    return tuple(step for step in body.get("steps") or () if isinstance(step, dict))
+
+
+def make_outcome(
+    recorded: RecordedResult, result: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
+) -> ProductionOutcome:
+    """Give the outcome of a result. Its id follows from the result's entry, so that learning twice is learning once."""
+    # Nothing ran: the 0.0 was not measured.
+    never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
+    named = [step for step in steps if not _is_of_harness(step)]
+    occasion = recorded.occasion
+    return ProductionOutcome(
+        outcome_id=f"outcome_{occasion.entry.removeprefix('entry_')}",
+        task_description=f"Run golden project {recorded.project}",
+        agent_name=GATE_AGENT,
+        execution_path=_ends(tuple(_cut(str(step.get("content")), _MOST_OF_STEP) for step in named)),
+        result={
+            "status": recorded.status,
+            "exit_code": recorded.exit_code,
+            "written": _count_written(result.get("write_set")),
+        },
+        success=recorded.status == ResultStatus.PASSED,
+        error_message=_optional_cut(result.get("error_message")),
+        execution_time=None if never_ran else recorded.execution_time_seconds,
+        timestamp=from_ms(occasion.at),
+        context={
+            "project": recorded.project,
+            "run": occasion.run,
+            "entry": occasion.entry,
+            "commit": occasion.commit,
+            "branch": recorded.branch,
+            "dirty": occasion.dirty,
+            "attempts": recorded.attempts,
+            "is_flaky": recorded.is_flaky,
+            "reasons": _reasons(result),
+            "steps_total": result.get("steps_total", len(named)),
+        },
+    )
+
+
+def make_provenance(recorded: RecordedResult, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Tell where the outcome comes from; `steps` are the ids of the steps with an error."""
+    failed = [str(step.get("id")) for step in steps if (step.get("metadata") or {}).get("error")]
+    return {
+        "run": recorded.occasion.run,
+        "commit": recorded.occasion.commit,
+        "steps": failed[-_MOST_ERRORS:],
+        "trajectory": recorded.trajectory_id,
+    }
+
+
+def find_telling_message(recorded: RecordedResult, result: Mapping[str, Any]) -> str | None:
+    """Give the reason by which the same failure is known again; None for a pass, and where it tells nothing of the project."""
+    if recorded.status not in {ResultStatus.FAILED, ResultStatus.ERROR}:
+        return None
+    reasons = result.get("reasons") or ()
+    first = reasons[0] if reasons else {"message": result.get("error_message") or ""}
+    message = str(first.get("message") or "")
+    return None if first.get("kind") in _NOT_TELLING or not message.strip() else message
+
+
+def _is_of_harness(step: Mapping[str, Any]) -> bool:
+    """Tell the one observation that stands for a run without steps: it repeats the reason."""
+    return step.get("type") == "observation" and step.get("content") == (step.get("metadata") or {}).get("error")
+
+
+def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep head and tail: a failure is at the end."""
+    half = _MOST_STEPS // 2
+    return path if len(path) <= _MOST_STEPS else path[:half] + path[-half:]
+
+
+def _cut(text: str, most: int) -> str:
+    line = " ".join(text.split()) if "\n" in text else text
+    return line if len(line) <= most else f"{line[: most - 4]} ..."
+
+
+def _optional_cut(text: object) -> str | None:
+    return None if text is None else _cut(str(text), _MOST_OF_MESSAGE)
+
+
+def _count_written(write_set: object) -> dict[str, int]:
+    written = write_set if isinstance(write_set, Mapping) else {}
+    return {name: len(written.get(name) or ()) for name in ("created", "changed", "removed")}
+
+
+def _reasons(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    reasons = (result.get("reasons") or ())[:_MOST_REASONS]
+    return [{"kind": reason["kind"], "message": _cut(str(reason["message"]), _MOST_OF_MESSAGE)} for reason in reasons]

@@ -1,0 +1,228 @@
+"""Memories as rows, and back. Each function works on an open connection; checking and redacting is done by then."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from pytest_golden.learning.model import Memory, MemoryHit
+from pytest_golden.storage.inserting import insert_if_absent
+from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.namespaces import namespace_range, read_namespace, write_namespace
+from pytest_golden.storage.schema import memories
+from pytest_golden.storage.search import find_memories, index_memories, index_memory, unindex_memory
+from pytest_golden.trajectory.freezing import freeze_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row, Select
+
+    from pytest_golden.learning.draft import MemoryDraft
+
+_COLUMNS: tuple[Any, ...] = tuple(column for column in memories.c if column.name not in {"is_newest", "words"})
+_NEWEST: Select[Any] = select(*_COLUMNS, memories.c.words).where(
+    memories.c.namespace == bindparam("in_namespace"),
+    memories.c.key == bindparam("of_key"),
+    memories.c.is_newest.is_(True),
+)
+# One statement finds out whether the key is new and stores it: most are.
+_INSERT_IF_NEW = insert_if_absent(memories, memories.c.number)
+_INSERT_ALL_NEW = insert_if_absent(memories, memories.c.number, memories.c.namespace, memories.c.key)
+_INSERT = insert(memories).returning(memories.c.number)
+_AGE = update(memories).where(memories.c.number == bindparam("old_number")).values(is_newest=False, words=None)
+_ANNOTATE = update(memories).where(memories.c.number == bindparam("old_number"))
+_MOST_KEYS = 500
+
+
+def put_memory(connection: Connection, draft: MemoryDraft, moment: int) -> Memory:
+    """Store a memory: a new key as version 1, another value as the next version; an equal value makes none.
+
+    With an equal value, tags and provenance that are given replace those of the version that is there.
+    """
+    number = insert_if_new(connection, draft, moment)
+    if number is not None:
+        return _memory_of_draft(draft, 1, moment, moment)
+    row = connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
+    if _same_json(row.value, draft.value):
+        return _annotate(connection, row, draft, moment)
+    connection.execute(_AGE, {"old_number": row.number})
+    unindex_memory(connection, row.number, row.words or "")
+    version = row.version + 1
+    values = {**_row_of(draft, moment), "version": version, "created_at": row.created_at}
+    number = connection.scalar(_INSERT, values)
+    index_memory(connection, int(number or 0), draft.words)
+    return _memory_of_draft(draft, version, row.created_at, moment)
+
+
+def insert_if_new(connection: Connection, draft: MemoryDraft, moment: int) -> int | None:
+    """Store a memory as version 1 and give its number; None, and nothing stored, when its key is there."""
+    number: int | None = connection.scalar(_INSERT_IF_NEW, _row_of(draft, moment))
+    if number is not None:
+        index_memory(connection, number, draft.words)
+    return number
+
+
+def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], moment: int) -> frozenset[str]:
+    """Store each memory whose key is new, as version 1, and give the keys of those."""
+    if not drafts:
+        return frozenset()
+    rows = [_row_of(draft, moment) for draft in drafts]
+    words = {(row["namespace"], row["key"]): row["words"] for row in rows}
+    stored = connection.execute(_INSERT_ALL_NEW, rows).all()
+    index_memories(connection, [(row.number, words[row.namespace, row.key]) for row in stored])
+    return frozenset(row.key for row in stored)
+
+
+def rewrite_memory(connection: Connection, draft: MemoryDraft, moment: int) -> None:
+    """Store a memory over what is there, without a further version: for a tally, whose past nobody asks for."""
+    if insert_if_new(connection, draft, moment) is not None:
+        return
+    row = connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
+    values = {"value": draft.value, "words": draft.words, "updated_at": moment}
+    connection.execute(_ANNOTATE.values(values), {"old_number": row.number})
+    if row.words != draft.words:
+        unindex_memory(connection, row.number, row.words or "")
+        index_memory(connection, row.number, draft.words)
+
+
+def find_memory(
+    connection: Connection, namespace: Iterable[str], key: str, version: int | None = None
+) -> Memory | None:
+    """Give the newest version, or the one that is asked for; None when there is none."""
+    query = _one_key(namespace, key)
+    wanted = memories.c.is_newest.is_(True) if version is None else memories.c.version == version
+    row = connection.execute(query.where(wanted)).one_or_none()
+    return None if row is None else _memory(row)
+
+
+def list_versions(connection: Connection, namespace: Iterable[str], key: str) -> tuple[Memory, ...]:
+    """Give all versions, oldest first."""
+    return tuple(map(_memory, connection.execute(_one_key(namespace, key).order_by(memories.c.version))))
+
+
+def delete_memory(connection: Connection, namespace: Iterable[str], key: str) -> bool:
+    """Remove all versions of a key, and tell whether there was one."""
+    place = write_namespace(namespace)
+    newest = connection.execute(_NEWEST, {"in_namespace": place, "of_key": key}).one_or_none()
+    if newest is None:
+        return False
+    unindex_memory(connection, newest.number, newest.words or "")
+    connection.execute(delete(memories).where(memories.c.namespace == place, memories.c.key == key))
+    return True
+
+
+def list_namespaces(connection: Connection, prefix: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Give the namespaces that hold something and begin with these elements, sorted."""
+    query = select(memories.c.namespace).distinct()
+    limits = namespace_range(prefix)
+    if limits is not None:
+        query = query.where(memories.c.namespace >= limits[0], memories.c.namespace < limits[1])
+    return tuple(sorted(map(read_namespace, connection.scalars(query))))
+
+
+def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ...]:
+    """Give the keys in a namespace, sorted."""
+    query = select(memories.c.key).where(
+        memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True)
+    )
+    return tuple(sorted(connection.scalars(query)))
+
+
+def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequence[str]) -> tuple[Memory, ...]:
+    """Give the newest versions of these keys, as far as they are there."""
+    place = write_namespace(namespace)
+    found: list[Memory] = []
+    for start in range(0, len(keys), _MOST_KEYS):
+        wanted = memories.c.key.in_(keys[start : start + _MOST_KEYS])
+        query = select(*_COLUMNS).where(memories.c.namespace == place, wanted, memories.c.is_newest.is_(True))
+        found += map(_memory, connection.execute(query))
+    return tuple(found)
+
+
+def list_below_key(connection: Connection, namespace: Iterable[str], start: str, limit: int) -> tuple[Memory, ...]:
+    """Give the newest versions of the keys that begin with `start` and a slash, in the order of their keys."""
+    low, high = f"{start}/", f"{start}0"
+    query = select(*_COLUMNS).where(
+        memories.c.namespace == write_namespace(namespace),
+        memories.c.key >= low,
+        memories.c.key < high,
+        memories.c.is_newest.is_(True),
+    )
+    return tuple(map(_memory, connection.execute(query.order_by(memories.c.key).limit(limit))))
+
+
+def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:
+    """Give the newest versions in which any word of the query stands, best first."""
+    scores = dict(find_memories(connection, query, tuple(prefix), limit))
+    rows = connection.execute(select(*_COLUMNS).where(memories.c.number.in_(scores)))
+    found = {row.number: _memory(row) for row in rows}
+    return tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
+
+
+def _one_key(namespace: Iterable[str], key: str) -> Any:
+    return select(*_COLUMNS).where(memories.c.namespace == write_namespace(namespace), memories.c.key == key)
+
+
+def _annotate(connection: Connection, row: Row[Any], draft: MemoryDraft, moment: int) -> Memory:
+    changed: dict[str, Any] = {}
+    if draft.tags and list(draft.tags) != row.tags:
+        changed["tags"] = list(draft.tags)
+    if draft.provenance is not None and draft.provenance != row.provenance:
+        changed["provenance"] = draft.provenance
+    if not changed:
+        return _memory(row)
+    if "tags" in changed:
+        unindex_memory(connection, row.number, row.words or "")
+        index_memory(connection, row.number, draft.words)
+        changed["words"] = draft.words
+    connection.execute(_ANNOTATE.values({**changed, "updated_at": moment}), {"old_number": row.number})
+    return _memory(connection.execute(select(*_COLUMNS).where(memories.c.number == row.number)).one())
+
+
+def _row_of(draft: MemoryDraft, moment: int) -> dict[str, Any]:
+    return {
+        "namespace": write_namespace(draft.namespace),
+        "key": draft.key,
+        "version": 1,
+        "is_newest": True,
+        "value": draft.value,
+        "tags": draft.tags,
+        "provenance": draft.provenance,
+        "words": draft.words,
+        "created_at": moment,
+        "updated_at": moment,
+    }
+
+
+def _memory_of_draft(draft: MemoryDraft, version: int, created_at: int, updated_at: int) -> Memory:
+    return Memory(
+        draft.namespace,
+        draft.key,
+        draft.value,
+        version,
+        draft.tags,
+        draft.provenance,
+        from_ms(created_at),
+        from_ms(updated_at),
+    )
+
+
+def _memory(row: Row[Any]) -> Memory:
+    return Memory(
+        read_namespace(row.namespace),
+        row.key,
+        freeze_mapping("value", row.value),
+        row.version,
+        tuple(row.tags),
+        None if row.provenance is None else freeze_mapping("provenance", row.provenance),
+        from_ms(row.created_at),
+        from_ms(row.updated_at),
+    )
+
+
+def _same_json(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    # As text, since Python takes 1, 1.0 and True for equal.
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
