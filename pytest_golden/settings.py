@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MANIFEST_NAME = "golden_projects.yaml"
+NO_STORE = "none"
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 _FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 
 # Plain classes: making a dataclass or a named tuple takes longer than all else that a plain pytest pays for us.
 class Setting:
-    """One option. `kind` is `switch`, `text`, `path` or `choice`; everything else is named after `name`."""
+    """One option. `kind` is `switch`, `text`, `path`, `store` or `choice`; what is not given is named after `name`."""
 
-    __slots__ = ("choices", "default", "has_environment", "has_ini", "help", "kind", "metavar", "name")
+    __slots__ = ("choices", "default", "environment", "has_environment", "has_ini", "help", "kind", "metavar", "name")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Setting:
         metavar: str | None = None,
         has_ini: bool = True,
         has_environment: bool = True,
+        environment: str | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -45,6 +47,7 @@ class Setting:
         self.metavar = metavar
         self.has_ini = has_ini
         self.has_environment = has_environment
+        self.environment = environment or self.key.upper()
 
     @property
     def flag(self) -> str:
@@ -55,11 +58,6 @@ class Setting:
     def key(self) -> str:
         """Give the ini key, which is also the name under which the parsed flag is found."""
         return self.name.replace("-", "_")
-
-    @property
-    def environment(self) -> str:
-        """Give the environment variable, `GOLDEN_X`."""
-        return self.key.upper()
 
     def arguments(self) -> dict[str, Any]:
         """Give the keywords of argparse's `add_argument`. The default is None: not said."""
@@ -139,6 +137,20 @@ SETTINGS: Sequence[Setting] = (
         choices=("check", "accept"),
         has_ini=False,
     ),
+    Setting(
+        "golden-store",
+        "store",
+        "Where results are recorded: a file or URL, or none. Without it .golden/golden.db in the workspace root.",
+        metavar="STORE",
+        environment="GOLDEN_STORE_URL",
+    ),
+    Setting(
+        "golden-learning",
+        "choice",
+        "Learn from results and show what is known, only show it (recall), or neither.",
+        default="on",
+        choices=("on", "recall", "off"),
+    ),
     Setting("golden-junit", "path", "Write the results as JUnit XML.", metavar="PATH"),
     Setting("golden-json", "path", "Write the gate report as JSON.", metavar="PATH"),
 )
@@ -148,7 +160,20 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 class GoldenSettings:
     """What holds for this session, one attribute an option; paths are absolute."""
 
-    __slots__ = ("base", "floor", "json", "junit", "keep", "manifest", "mode", "projects", "require", "sandbox")
+    __slots__ = (
+        "base",
+        "floor",
+        "json",
+        "junit",
+        "keep",
+        "learning",
+        "manifest",
+        "mode",
+        "projects",
+        "require",
+        "sandbox",
+        "store",
+    )
 
     manifest: Path | None
     projects: str | None
@@ -158,6 +183,8 @@ class GoldenSettings:
     keep: str
     base: str | None
     floor: str
+    store: str | None
+    learning: str
     junit: Path | None
     json: Path | None
 
@@ -258,9 +285,15 @@ def _read(setting: Setting, sources: Sources) -> Any:
     if setting.choices and value not in setting.choices:
         message = f"{place}: {value!r} is none of {', '.join(setting.choices)}."
         raise ValueError(message)
+    if setting.kind == "store":
+        return value if value == NO_STORE or "://" in value else str(_place(folder, value))
     if setting.kind == "path":
-        return Path(os.path.abspath(folder / Path(value).expanduser()))  # noqa: PTH100 - symlinks stay as pytest names them
+        return _place(folder, value)
     return value
+
+
+def _place(folder: Path, value: Any) -> Path:
+    return Path(os.path.abspath(folder / Path(value).expanduser()))  # noqa: PTH100 - symlinks stay as pytest names them
 
 
 def _find_said(setting: Setting, sources: Sources) -> tuple[Any, str, Path]:

@@ -39,6 +39,7 @@ def test_nothing_said_gives_the_defaults() -> None:
         "sandbox": "auto",
         "keep": "none",
         "floor": "check",
+        "learning": "on",
     }
 
 
@@ -54,6 +55,13 @@ def test_paths_are_relative_to_where_they_were_said() -> None:
     assert said(None, {"GOLDEN_JUNIT": "../a.xml"}).junit == Path("/a.xml")
     assert said(None, None, {"golden_junit": "a.xml"}).junit == ROOT / "a.xml"
     assert said({"golden_junit": "/tmp/a.xml"}).junit == Path("/tmp/a.xml")
+
+
+def test_store_is_none_a_url_or_a_path_relative_to_where_it_was_said() -> None:
+    assert said({"golden_store": "none"}).store == "none"
+    assert said(None, {"GOLDEN_STORE_URL": "sqlite:////s.db"}).store == "sqlite:////s.db"
+    assert said({"golden_store": "s.db"}).store == str(INVOKED / "s.db")
+    assert said(None, None, {"golden_store": "s.db"}).store == str(ROOT / "s.db")
 
 
 def test_empty_environment_and_ini_say_nothing() -> None:

@@ -55,9 +55,13 @@ def prepare_state_folder(workspace_root: Path) -> Path:
 def find_state_folder(workspace_root: Path) -> Path:
     """Give the folder that `prepare_state_folder` gives, to read in it: nothing is made, and it may not be there."""
     folder = workspace_root / STATE_FOLDER
-    is_writable = os.access(folder if folder.exists() else workspace_root, os.W_OK)
-    substitute = _name_substitute(workspace_root)
-    return substitute if not is_writable and substitute.is_dir() else folder
+    if os.access(folder if folder.exists() else workspace_root, os.W_OK):
+        return folder
+    with suppress(FileNotFoundError):  # there is no temporary folder either
+        substitute = _name_substitute(workspace_root)
+        if substitute.is_dir():
+            return substitute
+    return folder
 
 
 def _name_substitute(workspace_root: Path) -> Path:

@@ -80,8 +80,8 @@ class GoldenProjectResult:
 
     `exit_code` is None when nothing ran. `attempts` counts executions. `is_flaky` tells a pass after a failed attempt.
     `regression_kind` is `new` or `known` where a base was compared. `quarantined` holds the quarantine's reason while
-    it lasts: the result is reported and does not fail the gate. `steps` are the trajectory's steps as plain values;
-    `known` is what earlier runs have taught about this failure.
+    it lasts: the result is reported and does not fail the gate. `trajectory` is the trajectory as plain values but for
+    its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure.
     """
 
     name: str
@@ -104,13 +104,18 @@ class GoldenProjectResult:
     warnings: tuple[str, ...] = ()
     quarantined: str | None = None
     command: tuple[str, ...] = ()
-    trajectory_id: str | None = None
+    trajectory: Mapping[str, Any] | None = None
     known: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", ResultStatus(self.status))
         for name in ("reasons", "steps", "warnings", "command", "known"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def trajectory_id(self) -> str | None:
+        """The id of its trajectory; None when it left none."""
+        return None if self.trajectory is None else str(self.trajectory["id"])
 
     @property
     def is_regression(self) -> bool:
@@ -145,6 +150,7 @@ class GoldenProjectResult:
             "log_path": self.log_path,
             "kept_view": self.kept_view,
             "trajectory_id": self.trajectory_id,
+            "trajectory": None if self.trajectory is None else dict(self.trajectory),
             "known": [dict(memory) for memory in self.known],
         }
 
@@ -178,7 +184,7 @@ _PLAIN_FIELDS = (
     "steps_total",
     "log_path",
     "kept_view",
-    "trajectory_id",
+    "trajectory",
 )
 
 

@@ -127,6 +127,7 @@ _RESULT = _object(
         "log_path": _TEXT_OR_NULL,
         "kept_view": _TEXT_OR_NULL,
         "trajectory_id": _TEXT_OR_NULL,
+        "trajectory": {"type": ["object", "null"], "description": "The trajectory without its steps."},
         "known": {"type": "array", "items": {"type": "object"}},
     }
 )

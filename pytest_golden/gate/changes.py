@@ -1,0 +1,75 @@
+"""What changed between a project's last pass and its present failure: git, manifest, versions, and where the run parted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import iso_utc
+from pytest_golden.gate.checkout import Checkout
+from pytest_golden.gate.checkout_changes import CheckoutChanges, changes_between
+from pytest_golden.gate.declarations import compare_declarations
+from pytest_golden.gate.surroundings import compare_surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_golden.gate.past import PastPass
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSincePass:
+    """The last pass, and what is different now. `parted` says where the trajectory parted from that of the pass."""
+
+    passed_at: datetime
+    run_id: str
+    commit: str | None
+    checkout: CheckoutChanges
+    declaration: tuple[str, ...] = ()
+    surroundings: tuple[str, ...] = ()
+    parted: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON-safe values."""
+        return {
+            "passed_at": iso_utc(self.passed_at),
+            "run_id": self.run_id,
+            "commit": self.commit,
+            "checkout": self.checkout.to_dict(),
+            "declaration": list(self.declaration),
+            "surroundings": list(self.surroundings),
+            "parted": self.parted,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What the present run of a project runs in: to be compared with its last pass.
+
+    `folder` lies in the checkout, `within` is the project's own folder, absolute. `declaration` is redacted.
+    """
+
+    folder: Path
+    checkout: Checkout
+    declaration: Mapping[str, Any]
+    surroundings: Mapping[str, Any]
+    within: Path | None = None
+
+
+def find_changes(past: PastPass, present: Present, parted: str | None = None) -> ChangedSincePass:
+    """Compare the present with the last pass; `parted` is what `describe_parting` says of the two trajectories."""
+    result = past.result
+    before = Checkout(result.commit, result.branch, result.dirty, past.dirty_files)
+    return ChangedSincePass(
+        passed_at=result.created_at,
+        run_id=result.run_id,
+        commit=result.commit,
+        checkout=changes_between(present.folder, before, present.checkout, present.within),
+        declaration=compare_declarations(past.declaration, present.declaration),
+        surroundings=compare_surroundings(
+            past.surroundings, present.surroundings, venv=present.declaration.get("venv")
+        ),
+        parted=parted,
+    )

@@ -1,0 +1,48 @@
+"""What changed in the manifest about one project, as short lines. Pure; whether it lowers the floor is `regression/floor.py`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# These are for people and change nothing of a run.
+_FOR_PEOPLE = frozenset({"title", "description"})
+_LONGEST_VALUE = 60
+
+
+def compare_declarations(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give lines such as `timeout 600 -> 60` from two `GoldenProjectConfig.to_dict()`; secret values never appear.
+
+    A key that only one of the two programs knew is left out.
+    """
+    return tuple(_list_changes(redact(dict(before)), redact(dict(now))))
+
+
+def _list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in now.items():
+        if key in _FOR_PEOPLE or key not in before or before[key] == value:
+            continue
+        if key == "set_env":
+            yield from _list_variables(before[key] or {}, value or {})
+        else:
+            yield f"{key} {_show(before[key])} -> {_show(value)}"
+
+
+def _list_variables(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*now, *before]):
+        if before.get(name) != now.get(name):
+            yield f"set_env.{name} {_show(before.get(name))} -> {_show(now.get(name))}"
+
+
+def _show(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return told if len(told) <= _LONGEST_VALUE else f"{told[: _LONGEST_VALUE - 3]}..."

@@ -1,0 +1,94 @@
+"""What a gate run has to tell the store: it begins, a result is judged, it ends. Values that a line of a spool can hold."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.regression.model import GoldenProjectResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class RunBegun:
+    """A gate run begins. `expectations` gives the id of each selected project's expectation, in declaration order.
+
+    `moment` is milliseconds since the epoch. `checkout` is `Checkout.to_dict()`, `surroundings` what is installed.
+    """
+
+    run_id: str
+    moment: int
+    workspace_root: str
+    manifest: str
+    command_line: tuple[str, ...]
+    checkout: Mapping[str, Any]
+    surroundings: Mapping[str, Any]
+    host: str
+    pid: int
+    expectations: Mapping[str, str]
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultJudged:
+    """A project's result. `fails` tells that it fails the gate. `declaration` is its manifest keys, redacted."""
+
+    run_id: str
+    entry_id: str
+    signal_id: str
+    moment: int
+    expectation_id: str | None
+    fails: bool
+    declaration: Mapping[str, Any]
+    result: GoldenProjectResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A gate run ends. `immediate_result` is a word of the journal; `facts` say what was deselected and the like.
+
+    `news` are signals about the run as a whole, `{id, signal_type, summary, data}` each.
+    """
+
+    run_id: str
+    moment: int
+    immediate_result: str
+    notes: str
+    final_status: str
+    facts: Mapping[str, Any]
+    news: tuple[Mapping[str, Any], ...] = ()
+
+
+GateEvent = RunBegun | ResultJudged | RunEnded
+_KINDS: Mapping[str, type[GateEvent]] = {"begun": RunBegun, "judged": ResultJudged, "ended": RunEnded}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def write_event(event: GateEvent) -> dict[str, Any]:
+    """Give an event as JSON-safe values."""
+    if isinstance(event, ResultJudged):
+        fields = {name: getattr(event, name) for name in event.__slots__}
+        return {"event": "judged", **fields, "result": event.result.to_dict()}
+    return {"event": _NAMES[type(event)], **asdict(event)}
+
+
+def read_event(plain: Mapping[str, Any]) -> GateEvent:
+    """Read back what `write_event` gave.
+
+    Raises:
+        ValueError: it is no event, or one of a newer form.
+    """
+    fields = dict(plain)
+    kind = _KINDS.get(str(fields.pop("event", None)))
+    if kind is None:
+        raise ValueError(f"{plain.get('event')!r} is no event of a gate run")
+    try:
+        if kind is ResultJudged:
+            fields["result"] = GoldenProjectResult.from_dict(fields["result"])
+        for name in {"command_line", "news"} & fields.keys():
+            fields[name] = tuple(fields[name])
+        return kind(**fields)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"an event of a gate run that cannot be read: {error}") from None

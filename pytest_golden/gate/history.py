@@ -1,0 +1,50 @@
+"""Figures over a project's past results: flakiness, median duration, failures. Pure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.regression.model import ResultStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_golden.gate.past import PastResult
+
+FAILURES = frozenset({ResultStatus.FAILED, ResultStatus.ERROR})
+
+
+class UsualDuration(NamedTuple):
+    """The middle of the passes' durations and how far the middle one of them lies from it; None without a pass."""
+
+    median_seconds: float | None
+    mad_seconds: float | None
+
+
+def flakiness(results: Iterable[PastResult]) -> float | None:
+    """Give the share of neighbouring results on one commit that differ, 0 to 1; None without two runs on one commit.
+
+    Skipped ones and those whose commit is not known do not count.
+    """
+    by_commit: dict[str, list[ResultStatus]] = {}
+    for result in results:
+        if result.commit is not None and result.status is not ResultStatus.SKIPPED:
+            by_commit.setdefault(result.commit, []).append(result.status)
+    neighbours = [pair for statuses in by_commit.values() for pair in pairwise(statuses)]
+    return sum(one is not other for one, other in neighbours) / len(neighbours) if neighbours else None
+
+
+def usual_duration(results: Iterable[PastResult]) -> UsualDuration:
+    """Give median and median absolute deviation of the passes' durations, in seconds."""
+    seconds = [result.execution_time_seconds for result in results if result.status is ResultStatus.PASSED]
+    if not seconds:
+        return UsualDuration(None, None)
+    middle = median(seconds)
+    return UsualDuration(middle, median(abs(one - middle) for one in seconds))
+
+
+def count_leading_failures(results: Sequence[PastResult]) -> int:
+    """Count the failures in a row that the newest results, which stand first, are."""
+    return next((place for place, result in enumerate(results) if result.status not in FAILURES), len(results))

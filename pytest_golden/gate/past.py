@@ -1,0 +1,62 @@
+"""What earlier gate runs left: a past result and a past run, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import Any
+
+    from pytest_golden.regression.model import ResultStatus
+
+
+@dataclass(frozen=True, slots=True)
+class PastResult:
+    """One project's result in one gate run, as far as its history needs it.
+
+    `message` is the first reason, None for a pass. `pass_streak` counts the passes in a row up to this one.
+    """
+
+    entry_id: str
+    run_id: str
+    project: str
+    status: ResultStatus
+    exit_code: int | None
+    execution_time_seconds: float
+    attempts: int
+    is_flaky: bool
+    is_regression: bool
+    pass_streak: int
+    commit: str | None
+    branch: str | None
+    dirty: bool | None
+    created_at: datetime
+    trajectory_id: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastPass:
+    """The last pass of a project, with what it ran in: to be compared with the present failure.
+
+    `dirty_files` gives the content hash of each file that differed from the commit. `declaration` holds the project's
+    manifest keys, `surroundings` the versions of what was installed.
+    """
+
+    result: PastResult
+    dirty_files: Mapping[str, str | None] | None
+    declaration: Mapping[str, Any]
+    surroundings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptedRun:
+    """A gate run that ended without its end, and how many of its projects have a result."""
+
+    run_id: str
+    started_at: datetime
+    recorded_count: int
+    expected_count: int

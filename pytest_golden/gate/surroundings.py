@@ -1,0 +1,139 @@
+"""What a gate runs in: interpreter, platform and installed versions, of the gate and of each `venv:`. It looks at names only.
+
+Versions are read from the names of the `*.dist-info` folders, which costs a hundredth of reading what is in them. An
+editable install has such a folder too.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
+_OURS = "pytest-golden-projects"
+_ENDINGS = (".dist-info", ".egg-info")
+_PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?$")
+_VERSION_LINE = re.compile(r"^Version: *(\S+)", re.MULTILINE)
+_MOST_OF_HEADER = 4096
+
+
+def describe_surroundings(projects: Iterable[GoldenProjectConfig], workspace_root: Path) -> dict[str, Any]:
+    """Give JSON-safe facts: `python, implementation, platform, golden, distributions {name: version}` and `venvs`.
+
+    `venvs` gives `python` and `distributions` of each `venv:`, under its name in the manifest.
+    """
+    distributions = read_distributions(sys.path)
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "golden": distributions.pop(_OURS, None),
+        "distributions": distributions,
+        "venvs": {venv: _describe_venv(workspace_root / Path(venv).expanduser()) for venv in _list_venvs(projects)},
+    }
+
+
+def compare_surroundings(
+    before: Mapping[str, Any], now: Mapping[str, Any], *, venv: str | None = None
+) -> tuple[str, ...]:
+    """Give lines such as `python 3.11.2 -> 3.12.1` and `pandas 2.2.3 -> 2.3.0`.
+
+    Compared are the gate's own surroundings and those of the project's `venv`, which come first; other projects' are not.
+    """
+    lines: list[str] = []
+    if venv is not None:
+        inside = (_member(_member(facts, "venvs"), venv) for facts in (before, now))
+        lines += [f"{line} (in {venv})" for line in _compare(*inside)]
+    return (*lines, *_compare(before, now))
+
+
+def read_distributions(folders: Iterable[str]) -> dict[str, str]:
+    """Give name and version of each distribution in these folders, sorted; the first of a name counts."""
+    found: dict[str, str] = {}
+    for folder in dict.fromkeys(folders):
+        for name in _list_metadata(folder):
+            project, version = _split(name)
+            key = project.lower().replace("_", "-").replace(".", "-")
+            if key not in found:
+                found[key] = version or _read_version(Path(folder, name))
+    return dict(sorted(found.items()))
+
+
+def _list_metadata(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder or os.curdir)  # noqa: PTH208 - text is many times faster than a Path for each name
+    except OSError:  # an archive, or not there any more
+        return []
+    # The folder of an uninstalling pip begins with a tilde.
+    return [name for name in names if name.endswith(_ENDINGS) and not name.startswith("~")]
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Take the name of a metadata folder apart. Source: PEP 376 and the wheel format, which write `-` in a name as `_`."""
+    stem, _, ending = name.rpartition(".")
+    if ending == "egg-info":
+        stem = _PYTHON_TAG.sub("", stem)
+    project, _, version = stem.rpartition("-")
+    return (project, version) if project else (version, "")
+
+
+def _read_version(metadata: Path) -> str:
+    """Read the version where the name does not tell it, as in a source folder that is installed in place."""
+    for file in (metadata / "PKG-INFO", metadata):
+        with suppress(OSError), file.open(encoding="utf-8", errors="replace") as opened:
+            header = _VERSION_LINE.search(opened.read(_MOST_OF_HEADER))
+            if header:
+                return header[1]
+    return "unknown"
+
+
+def _list_venvs(projects: Iterable[GoldenProjectConfig]) -> list[str]:
+    return sorted({project.venv for project in projects if project.venv is not None})
+
+
+def _describe_venv(folder: Path) -> dict[str, Any]:
+    sites = sorted([*folder.glob("lib/python*/site-packages"), *folder.glob("Lib/site-packages")])
+    return {"python": _find_python(folder, sites), "distributions": read_distributions(map(str, sites))}
+
+
+def _find_python(venv: Path, sites: list[Path]) -> str | None:
+    with suppress(OSError, ValueError):
+        for line in (venv / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() in {"version", "version_info"}:
+                return ".".join(value.strip().split(".")[:3])
+    return sites[0].parent.name.removeprefix("python") if sites else None
+
+
+def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    yield from _list_changes(_plain(before), _plain(now))
+    yield from _list_changes(_member(before, "distributions"), _member(now, "distributions"))
+
+
+def _plain(facts: Mapping[str, Any]) -> dict[str, str]:
+    told = {key: fact for key, fact in facts.items() if isinstance(fact, str)}
+    return {_OURS if key == "golden" else key: fact for key, fact in told.items()}
+
+
+def _list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*now, *before]):
+        if name not in before:
+            yield f"{name} {now[name]} added"
+        elif name not in now:
+            yield f"{name} {before[name]} removed"
+        elif before[name] != now[name]:
+            yield f"{name} {before[name]} -> {now[name]}"
+
+
+def _member(facts: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = facts.get(key)
+    return value if isinstance(value, dict) else {}

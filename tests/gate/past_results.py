@@ -1,0 +1,45 @@
+"""Past results made to order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pytest_golden.gate.past import PastResult
+from pytest_golden.regression.model import ResultStatus
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+STATUSES = {"P": ResultStatus.PASSED, "F": ResultStatus.FAILED, "E": ResultStatus.ERROR, "-": ResultStatus.SKIPPED}
+
+
+def results_of(word: str, *, earlier_passes: int = 0, **fields: Any) -> tuple[PastResult, ...]:
+    """Give results newest first from a word that is read oldest first: P, F, E, - and ~ for a flaky pass.
+
+    A field given as a list has one value a result, oldest first.
+    """
+    results = []
+    streak = earlier_passes
+    for number, sign in enumerate(word):
+        status = STATUSES["P" if sign == "~" else sign]
+        streak = streak + 1 if status is ResultStatus.PASSED else 0
+        own = {name: value[number] if isinstance(value, list) else value for name, value in fields.items()}
+        result = {
+            "entry_id": f"entry_{number}",
+            "run_id": f"run_{number}",
+            "project": "sales",
+            "status": status,
+            "exit_code": None if sign == "-" else int(sign != "P"),
+            "execution_time_seconds": 1.0,
+            "attempts": 2 if sign == "~" else 1,
+            "is_flaky": sign == "~",
+            "is_regression": sign in "FE",
+            "pass_streak": streak,
+            "commit": "1a2b3c4d" * 5,
+            "branch": "main",
+            "dirty": False,
+            "created_at": NOON + timedelta(hours=number),
+            "trajectory_id": None,
+            "message": None if sign in "P~" else "exit code 1, expected 0\nmore",
+        }
+        results.append(PastResult(**{**result, **own}))
+    return tuple(reversed(results))

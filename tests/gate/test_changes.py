@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_golden.gate.changes import Present, find_changes
+from pytest_golden.gate.checkout import read_checkout
+from pytest_golden.gate.past import PastPass
+from pytest_golden.manifest import GoldenProjectConfig
+from tests.gate.past_results import NOON, results_of
+from tests.gate.test_base_manifest import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_everything_that_changed_since_the_last_pass_is_found(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "etl").mkdir()
+    (tmp_path / "etl" / "a.py").write_text("1")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    then = read_checkout(tmp_path)
+    past = PastPass(
+        results_of("P", commit=then.commit)[0],
+        then.dirty_files,
+        declaration=GoldenProjectConfig("a", "etl/a.py", venv="v").to_dict(),
+        surroundings={"python": "3.11.2", "venvs": {"v": {"distributions": {"pandas": "2.2.3"}}}},
+    )
+    (tmp_path / "etl" / "a.py").write_text("2")
+    present = Present(
+        tmp_path,
+        read_checkout(tmp_path),
+        GoldenProjectConfig("a", "etl/a.py", venv="v", timeout=60).to_dict(),
+        {"python": "3.11.2", "venvs": {"v": {"distributions": {"pandas": "2.3.0"}}}},
+        within=tmp_path / "etl",
+    )
+    changed = find_changes(past, present, "step 3")
+    assert (changed.passed_at, changed.run_id, changed.commit) == (NOON, "run_0", then.commit)
+    assert changed.checkout.files == ("etl/a.py",)
+    assert changed.declaration == ("timeout 600 -> 60",)
+    assert changed.surroundings == ("pandas 2.2.3 -> 2.3.0 (in v)",)
+    plain = changed.to_dict()
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["passed_at"] == "2026-11-20T12:00:00.000000Z"
+    assert plain["checkout"]["files"] == ["etl/a.py"]
+    assert plain["parted"] == "step 3"

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_golden.gate.declarations import compare_declarations
+from pytest_golden.manifest import GoldenProjectConfig, Mount
+from pytest_golden.redaction import redact
+
+BEFORE = GoldenProjectConfig("a", "a.py", timeout=600, set_env={"TZ": "UTC", "OLD": "1", "API_TOKEN": "a1b2c3d4e5f6"})
+
+
+def test_same_declaration_has_no_changes() -> None:
+    assert compare_declarations(BEFORE.to_dict(), BEFORE.to_dict()) == ()
+    assert compare_declarations({}, BEFORE.to_dict()) == ()
+
+
+def test_keys_that_changed_are_told_with_short_values() -> None:
+    now = replace(
+        BEFORE,
+        timeout=60,
+        args=("--select", "all"),
+        network=False,
+        mounts=(Mount("/data"),),
+        memory_limit=2048,
+        expected_outcome="specific_error:" + "x" * 100,
+        title="For people",
+        description="alike",
+    )
+    assert compare_declarations(BEFORE.to_dict(), now.to_dict()) == (
+        f"expected_outcome success -> specific_error:{'x' * 42}...",
+        'args none -> ["--select", "all"]',
+        "timeout 600 -> 60",
+        "memory_limit none -> 2048",
+        "network true -> false",
+        'mounts none -> [{"path": "/data", "mode": "read"}]',
+    )
+
+
+def test_variables_are_told_one_by_one_and_secrets_never() -> None:
+    now = replace(
+        BEFORE, set_env={"TZ": "CET", "API_TOKEN": "f6e5d4c3b2a1", "NEW": "x", "DB_PASSWORD": "hunter2hunter2"}
+    )
+    lines = compare_declarations(BEFORE.to_dict(), now.to_dict())
+    assert lines[:2] == ("set_env.TZ UTC -> CET", "set_env.NEW none -> x")
+    assert lines[-1] == "set_env.OLD 1 -> none"
+    assert "hunter2" not in str(lines)
+    assert "f6e5d4c3b2a1" not in str(lines)
+    assert compare_declarations(redact(BEFORE.to_dict()), now.to_dict()) == lines

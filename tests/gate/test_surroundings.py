@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pytest_golden.gate.surroundings import compare_surroundings, describe_surroundings, read_distributions
+from pytest_golden.manifest import GoldenProjectConfig
+
+
+def test_gate_is_described() -> None:
+    found = describe_surroundings([], Path.cwd())
+    assert json.loads(json.dumps(found)) == found
+    assert found["python"] == platform.python_version()
+    assert found["implementation"] == platform.python_implementation()
+    assert platform.machine() in found["platform"]
+    assert found["golden"] == importlib.metadata.version("pytest-golden-projects")
+    assert "pytest-golden-projects" not in found["distributions"]
+    assert found["venvs"] == {}
+
+
+def test_names_and_versions_are_those_of_importlib() -> None:
+    found = read_distributions(sys.path)
+    for name in ("pytest", "pydantic", "pyyaml", "sqlalchemy", "pytest-golden-projects"):
+        assert found[name] == importlib.metadata.version(name)
+    assert len(found) == len({d.metadata["Name"].lower().replace("_", "-").replace(".", "-") for d in importlib.metadata.distributions()})  # fmt: skip
+
+
+def test_every_form_of_metadata_is_read(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (
+        first / "zope.Interface-5.0.dist-info",
+        first / "my_pkg-1.0+cu118.dist-info",
+        first / "old-2.0-py3.11.egg-info",
+        first / "~ip-1.0.dist-info",
+        first / "no_dash.egg-info",
+        second / "my_pkg-0.9.dist-info",
+        second / "in_place.egg-info",
+    ):
+        folder.mkdir(parents=True)
+    (second / "in_place.egg-info" / "PKG-INFO").write_text(
+        "Metadata-Version: 2.1\nName: in-place\nVersion: 3.1\n\nVersion: 9"
+    )
+    (second / "a_file-1.5.egg-info").write_text("Metadata-Version: 1.0\n")
+    (second / "file.egg-info").write_text("Name: file\nVersion: 4.0\n")
+    (second / "package.zip").touch()
+    found = read_distributions(
+        [str(first), str(second), str(second), str(tmp_path / "gone"), str(second / "package.zip")]
+    )
+    assert found == {
+        "a-file": "1.5",
+        "file": "4.0",
+        "in-place": "3.1",
+        "my-pkg": "1.0+cu118",
+        "no-dash": "unknown",
+        "old": "2.0",
+        "zope-interface": "5.0",
+    }
+    assert list(found) == sorted(found)
+
+
+def test_venvs_of_projects_are_described(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    site = next((tmp_path / "venv").glob("[Ll]ib/**/site-packages"))
+    (site / "pandas-2.2.3.dist-info").mkdir()
+    (tmp_path / "conda" / "lib" / "python3.9" / "site-packages").mkdir(parents=True)
+    projects = [
+        GoldenProjectConfig("a", "a.py", venv="venv"),
+        GoldenProjectConfig("b", "b.py", venv="conda"),
+        GoldenProjectConfig("c", "c.py", venv="gone"),
+        GoldenProjectConfig("d", "d.py", venv="venv"),
+        GoldenProjectConfig("e", "e.py"),
+    ]
+    assert describe_surroundings(projects, tmp_path)["venvs"] == {
+        "conda": {"python": "3.9", "distributions": {}},
+        "gone": {"python": None, "distributions": {}},
+        "venv": {"python": platform.python_version(), "distributions": {"pandas": "2.2.3"}},
+    }
+
+
+def test_version_of_a_virtualenv_is_read(tmp_path: Path) -> None:
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.12.1.final.0\n")
+    found = describe_surroundings([GoldenProjectConfig("a", "a.py", venv="v")], tmp_path)
+    assert found["venvs"]["v"]["python"] == "3.12.1"
+
+
+def test_three_hundred_distributions_cost_little(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"package_{number}-1.{number}.dist-info").mkdir()
+        (tmp_path / f"package_{number}").mkdir()
+
+    def measure() -> float:
+        began = time.perf_counter()
+        assert len(read_distributions([str(tmp_path)])) == 300
+        return time.perf_counter() - began
+
+    assert min(measure() for _ in range(10)) < 0.005
+
+
+def test_differences_are_told_with_both_versions() -> None:
+    before = {
+        "python": "3.11.2",
+        "golden": "0.1.0",
+        "view": "overlay",
+        "distributions": {"pandas": "2.2.3", "gone": "1"},
+        "venvs": {"v": {"python": "3.9.1", "distributions": {"dbt": "1.0"}}, "w": {"python": "3.9.1"}},
+    }
+    now = {
+        "python": "3.12.1",
+        "golden": "0.2.0",
+        "view": "copy",
+        "distributions": {"new": "2", "pandas": "2.3.0"},
+        "venvs": {"v": {"python": "3.9.2", "distributions": {"dbt": "1.1"}}},
+    }
+    lines = (
+        "python 3.11.2 -> 3.12.1",
+        "pytest-golden-projects 0.1.0 -> 0.2.0",
+        "view overlay -> copy",
+        "new 2 added",
+        "pandas 2.2.3 -> 2.3.0",
+        "gone 1 removed",
+    )
+    assert compare_surroundings(before, now) == lines
+    own = ("python 3.9.1 -> 3.9.2 (in v)", "dbt 1.0 -> 1.1 (in v)")
+    assert compare_surroundings(before, now, venv="v") == (*own, *lines)
+    assert compare_surroundings(now, now, venv="v") == ()
+    assert compare_surroundings({}, {}, venv="v") == ()
