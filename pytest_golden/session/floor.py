@@ -11,7 +11,7 @@ from pytest_golden.gate.base_manifest import read_base_manifest
 from pytest_golden.manifest import parse_manifest
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.report.failure_text import summarize_reasons
+from pytest_golden.report.one_line import summarize_reasons
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_golden.gate.service import error_result
-from pytest_golden.regression.model import ReasonKind, RegressionCheckResult
+from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
 from pytest_golden.session.reports import category_of, dress_report, fails_the_gate, place_crash, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
+    from pytest_golden.journal.model import JournalEntry
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
+
+
+class Kept(NamedTuple):
+    """A result, with what earlier runs know about it, and its journal entry where the store took it."""
+
+    result: GoldenProjectResult
+    entry: JournalEntry | None
 
 
 _WORDS = {"passed": "PASSED", "failed": "FAILED", "error": "ERROR", "skipped": "SKIPPED", "xfailed": "XFAIL"}
@@ -24,17 +32,18 @@ _WORDS = {"passed": "PASSED", "failed": "FAILED", "error": "ERROR", "skipped": "
 class GoldenRecorder:
     """Takes results off the reports, tells who listens, and knows what was left out.
 
-    `skips_fail` is `--golden-require`.
+    `skips_fail` is `--golden-require`. `keep` makes a result durable before anyone hears of it, and may add to it.
     """
 
     def __init__(self, config: pytest.Config, declared: Declared, board: RunBoard, *, skips_fail: bool) -> None:
-        self._config = config
+        self.config = config
         self._declared = declared
         self._board = board
         self._skips_fail = skips_fail
         self._results: dict[str, GoldenProjectResult] = {}
         self._selected: set[str] | None = None
         self._is_reporting = False
+        self.keep: Callable[[GoldenProjectResult], Kept] = _keep_nothing
         self.on_selected: list[Callable[[], None]] = []
         self.on_result: list[Callable[[GoldenProjectResult], None]] = []
 
@@ -54,6 +63,11 @@ class GoldenRecorder:
         return bool(self._selected)
 
     @property
+    def selected(self) -> tuple[str, ...]:
+        """Names of the selected projects, in declaration order; none before the collection has ended."""
+        return tuple(name for name in self._declared.projects if name in (self._selected or ()))
+
+    @property
     def deselected(self) -> tuple[str, ...]:
         """Names of the declared projects that were not selected; none before the collection has ended."""
         if self._selected is None:
@@ -65,6 +79,16 @@ class GoldenRecorder:
         """Names of the selected projects without a result: the session ended before their turn."""
         selected = self._selected or set()
         return tuple(name for name in self._declared.projects if name in selected and name not in self._results)
+
+    @property
+    def unchecked_needs(self) -> dict[str, tuple[str, ...]]:
+        """Names of deselected projects that others need, each with those that ran all the same."""
+        users: dict[str, list[str]] = {name: [] for name in self.deselected}
+        for result in self.results:
+            if result.status is not ResultStatus.SKIPPED:
+                for need in self._declared.projects[result.name].needs:
+                    users.get(need, []).append(result.name)
+        return {need: tuple(names) for need, names in users.items() if names}
 
     def fails(self, result: GoldenProjectResult) -> bool:
         """Tell whether this result fails the gate."""
@@ -78,12 +102,13 @@ class GoldenRecorder:
         if project is None or result is None:
             return (yield)
         fails = self.fails(result)
+        result, entry = self._record(result)
         place_crash(report, project, self._declared.manifest.lines.get(project.name))
         dress_report(report, result, fails=fails, shell_command=self._declared.shell_command(project.name))
         report.golden_category = category_of(result, fails=fails)  # type: ignore[attr-defined]
-        self._record(result)
         self._is_reporting = True
         try:
+            self._tell(result, entry)
             return (yield)
         finally:
             self._is_reporting = False
@@ -110,13 +135,18 @@ class GoldenRecorder:
         """Record what began in this session and can report no more: an interrupted worker ends without a word."""
         for name in self._board.statuses(self.not_run):
             message = f"interrupted while {name} was running"
-            self._record(error_result(self._declared.projects[name], ReasonKind.INTERRUPTED, message))
+            interrupted = error_result(self._declared.projects[name], ReasonKind.INTERRUPTED, message)
+            self._tell(*self._record(interrupted))
 
-    def _record(self, result: GoldenProjectResult) -> None:
-        self._results[result.name] = result
+    def _record(self, result: GoldenProjectResult) -> Kept:
+        kept = self.keep(result)
+        self._results[result.name] = kept.result
+        return kept
+
+    def _tell(self, result: GoldenProjectResult, entry: JournalEntry | None) -> None:
         for listener in self.on_result:
             listener(result)
-        self._config.hook.pytest_golden_result_recorded(result=result, entry=None)
+        self.config.hook.pytest_golden_result_recorded(result=result, entry=entry)
 
     def _note_selected(self, node_ids: Iterable[str]) -> None:
         if self._selected is not None:
@@ -126,3 +156,7 @@ class GoldenRecorder:
         if self._selected:
             for listener in self.on_selected:
                 listener()
+
+
+def _keep_nothing(result: GoldenProjectResult) -> Kept:
+    return Kept(result, None)

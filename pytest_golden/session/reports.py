@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.gate.service import error_result
 from pytest_golden.redaction import redact
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.report.failure_text import explain_failure, summarize_reasons
+from pytest_golden.report.failure_text import explain_failure
+from pytest_golden.report.one_line import summarize_reasons
 
 if TYPE_CHECKING:
     import pytest

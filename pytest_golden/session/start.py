@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_golden.session.distribution import GoldenDistribution, find_notes, i
 from pytest_golden.session.execution import GoldenExecution
 from pytest_golden.session.floor import FloorCheck
 from pytest_golden.session.gateway import OwnGateway, SessionGateway
+from pytest_golden.session.github import GitHubNews
 from pytest_golden.session.header import warn_of_nothing
 from pytest_golden.session.locking import GoldenLock
 from pytest_golden.session.recorder import GoldenRecorder
@@ -22,6 +24,7 @@ from pytest_golden.session.terminal import GoldenTerminal
 from pytest_golden.session.writing import GoldenReports
 from pytest_golden.settings import (
     MANIFEST_NAME,
+    NO_STORE,
     GoldenSettings,
     Sources,
     prefer_given_base,
@@ -77,18 +80,37 @@ def _start_owner(
     register(recorder, "golden_recorder")
     floor = FloorCheck(settings, declared, recorder, default_manifest=config.rootpath / MANIFEST_NAME)
     register(floor, "golden_floor")
-    reports = GoldenReports(settings, declared, recorder, floor)
+    warning = warn_of_nothing(declared, settings.mode)
+    warnings = [] if warning is None else [warning]
+    reports = GoldenReports(settings, declared, recorder, floor, GitHubNews(declared, recorder, floor, warnings))
     register(reports, "golden_reports")
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    say = _say_nothing
+    say, terminal = _say_nothing, None
     if reporter is not None:
-        terminal = GoldenTerminal(reporter, declared, recorder, gateway, board, floor=floor, reports=reports)
-        warning = warn_of_nothing(declared, settings.mode)
-        terminal.warnings = [warning] if warning is not None else []
+        terminal = GoldenTerminal(
+            reporter, declared, recorder, gateway, board, floor=floor, reports=reports, warnings=warnings
+        )
         register(terminal, "golden_terminal")
         say = terminal.say
     root = declared.manifest.workspace_root
     register(GoldenLock(root, recorder, say, is_distributed=is_distributed(config)), "golden_lock")
+    if settings.store != NO_STORE and not config.option.collectonly:
+        # Not imported for a mere collection: the database library costs more than all the rest of it.
+        room = import_module("pytest_golden.session.recording")
+        recording = room.GoldenRecording(
+            settings,
+            declared,
+            recorder,
+            floor,
+            gateway,
+            is_distributed=is_distributed(config),
+            warnings=warnings,
+            say=say,
+        )
+        register(recording, "golden_recording")
+        reports.entry_id = recording.run_id
+        if terminal is not None:
+            terminal.describe_streak = recording.describe_streak
 
 
 def _registering(config: pytest.Config) -> Callable[[object, str], None]:

@@ -1,4 +1,4 @@
-"""The words of the terminal: one line a project, the summary table, the closing count. Pure text, no colours."""
+"""The words of the terminal: one line a project, its notes, what is running. Pure text, no colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.failure_text import make_visible, summarize_reasons
+from pytest_golden.report.failure_text import make_visible
+from pytest_golden.report.one_line import short_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,24 +18,16 @@ _STATUS_WIDTH = max(len(status) for status in ResultStatus)
 _LONGEST_NAME = 40
 
 
-def short_reason(result: GoldenProjectResult) -> str:
-    """Say in a few words what is to be known beside the status."""
-    if result.quarantined is not None:
-        return f"quarantined, {result.quarantined}"
-    if result.status is not ResultStatus.PASSED:
-        return summarize_reasons(result)
-    return f"flaky: passed on attempt {result.attempts}" if result.is_flaky else ""
-
-
 def name_width(names: Iterable[str]) -> int:
     """Give the width of the column of names; a few longer ones stick out."""
     return min(_LONGEST_NAME, max(map(len, names), default=0))
 
 
-def result_row(result: GoldenProjectResult, width: int) -> str:
-    """Give what stands after the status: name, time and a reason, in columns."""
+def result_row(result: GoldenProjectResult, width: int, *, history: str = "", tells_reason: bool = True) -> str:
+    """Give what stands after the status, in columns: name, time, how it went before, and a reason."""
     took = "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)
-    return f"{result.name:<{width}}  {took:>7}  {short_reason(result)}".rstrip()
+    told = [history, short_reason(result) if tells_reason else ""]
+    return f"{result.name:<{width}}  {took:>7}  {'; '.join(filter(None, told))}".rstrip()
 
 
 def notes(result: GoldenProjectResult) -> Iterator[str]:
@@ -47,25 +40,6 @@ def notes(result: GoldenProjectResult) -> Iterator[str]:
 def padded_status(result: GoldenProjectResult) -> str:
     """Give the status as wide as the longest one."""
     return f"{result.status:<{_STATUS_WIDTH}}"
-
-
-def closing_count(results: Sequence[GoldenProjectResult], failed: int, deselected: int, not_run: int) -> str:
-    """Count what happened to every declared project; what happened to none is left out.
-
-    `failed` is how many fail the gate; one that was not run since its need failed is among them.
-    """
-    quarantined = sum(result.quarantined is not None for result in results)
-    passed = sum(result.status is ResultStatus.PASSED for result in results)
-    counts = {
-        "passed": passed,
-        "failed": failed,
-        "skipped": len(results) - passed - failed - quarantined,
-        "quarantined": quarantined,
-        "flaky": sum(result.is_flaky for result in results),
-        "deselected": deselected,
-        "not run": not_run,
-    }
-    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing ran"
 
 
 def running_text(running: Sequence[tuple[str, float]], step: str | None) -> str | None:

@@ -13,11 +13,12 @@ import pytest
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.report.failure_text import make_visible
+from pytest_golden.report.one_line import closing_count, note_unchecked_needs
 from pytest_golden.session import header, table
 from pytest_golden.session.live import LiveLine
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.board import RunBoard
@@ -49,6 +50,7 @@ class GoldenTerminal:
         *,
         floor: FloorCheck,
         reports: GoldenReports,
+        warnings: Sequence[str] = (),
     ) -> None:
         self._reporter = reporter
         self._config = reporter.config
@@ -61,8 +63,9 @@ class GoldenTerminal:
         self._reports = reports
         self._name_width = table.name_width(declared.projects)
         self._live: LiveLine | None = None
+        self.describe_streak: Callable[[str], str] = lambda _: ""
         self._has_written = False
-        self.warnings: list[str] = []
+        self._warnings = warnings
         recorder.on_result.append(self._write_result)
 
     @property
@@ -82,7 +85,7 @@ class GoldenTerminal:
         if self._declared.projects and not self._config.option.collectonly:
             lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
             lines += header.describe_real_writes(self._declared)
-        return lines + [f"golden: WARNING: {warning}" for warning in self.warnings]
+        return lines + [f"golden: WARNING: {warning}" for warning in self._warnings]
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
@@ -107,13 +110,15 @@ class GoldenTerminal:
         if self._verbosity >= 0 and not self._config.option.no_summary:
             self._write_table()
         self._write_floor()
-        for warning in self.warnings:
+        for warning in self._warnings:
             self.say(f"WARNING: {warning}", yellow=True, bold=True)
         for problem in self._reports.problems:
             self.say(f"WARNING: {problem}", red=True, bold=True)
+        for problem in self._reports.lesser_problems:
+            self.say(f"WARNING: {problem}", yellow=True, bold=True)
         if self._declared.projects:
             self._write_count()
-        for line in self._reports.annotations(self.warnings):
+        for line in self._reports.github.annotations():
             self.say(line)
 
     def _write_result(self, result: GoldenProjectResult) -> None:
@@ -133,7 +138,8 @@ class GoldenTerminal:
             return
         self._reporter.write_sep("=", "golden projects")
         for result in results:
-            self._write_row(result)
+            history = self.describe_streak(result.name)
+            self._write_row(result, history=history, tells_reason=not self._is_told_below(result))
             # The text of a failure has them already.
             for note in () if self._recorder.fails(result) else table.notes(result):
                 self.say(table.fit(note, self._fitting_width()))
@@ -158,15 +164,24 @@ class GoldenTerminal:
         for told, names in (("deselected", deselected), ("not run", not_run)):
             if names and self._verbosity >= 0:
                 self.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
+        unchecked = note_unchecked_needs(recorder.unchecked_needs)
+        if unchecked and self._verbosity >= 0:
+            self.say(f"note: {unchecked}", yellow=True)
         failed = sum(map(recorder.fails, recorder.results))
-        counted = table.closing_count(recorder.results, failed, len(deselected), len(not_run))
+        counted = closing_count(recorder.results, failed, len(deselected), len(not_run))
         if self._floor.fails:
             counted += ", floor weakened"
         self.say(f"golden: {counted}", **({"red": True} if failed or self._floor.fails else {}))
 
-    def _write_row(self, result: GoldenProjectResult) -> None:
+    def _is_told_below(self, result: GoldenProjectResult) -> bool:
+        """Tell whether pytest's short summary, which follows the table, has the reason too."""
+        return self._recorder.fails(result) and self._reporter.hasopt(
+            "E" if result.status is ResultStatus.ERROR else "f"
+        )
+
+    def _write_row(self, result: GoldenProjectResult, *, history: str = "", tells_reason: bool = True) -> None:
         status = table.padded_status(result)
-        row = table.result_row(result, self._name_width)
+        row = table.result_row(result, self._name_width, history=history, tells_reason=tells_reason)
         self._begin_line()
         quarantined = result.quarantined is not None
         self._writer.write(status, **(_MARKUP[ResultStatus.SKIPPED] if quarantined else _MARKUP[result.status]))

@@ -103,13 +103,14 @@ def test_recorded_results_are_noticed(workspace: Workspace) -> None:
         noticed = []
 
         def pytest_golden_result_recorded(result, entry):
-            noticed.append(f"{result.name} {result.status} {entry}")
+            noticed.append(f"{result.name} {result.status} {entry and entry.assessment}")
 
         def pytest_unconfigure():
             print("noticed:", *noticed)
         """
     )
-    workspace.run().stdout.fnmatch_lines(["noticed: one PASSED None two FAILED None"])
+    workspace.run().stdout.fnmatch_lines(["noticed: one PASSED success two FAILED failure"])
+    workspace.run("--golden-store=none").stdout.fnmatch_lines(["noticed: one PASSED None two FAILED None"])
 
 
 def test_exception_that_ends_the_item_from_outside_is_its_error_and_no_need_is_met(workspace: Workspace) -> None:

@@ -2,13 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.regression import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.session import table
-
-
-def result(status: str = "FAILED", **facts: object) -> GoldenProjectResult:
-    return GoldenProjectResult("orders", "orders.sh", ResultStatus(status), **facts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -35,11 +30,3 @@ def test_what_runs_is_named_with_its_step() -> None:
     assert table.running_text([], None) is None
     assert table.running_text([("orders", 2.0)], "load\x1b[31m") == "orders  2.0s  load"
     assert table.running_text([("orders", 2.0), ("sales", 0.5)], None) == "orders  2.0s, sales  0.5s"
-
-
-def test_count_leaves_out_what_happened_to_none() -> None:
-    assert table.closing_count([], 0, 0, 0) == "nothing ran"
-    results = [result("PASSED", is_flaky=True), result(), result("SKIPPED"), result(quarantined="flaky")]
-    assert table.closing_count(results, 1, 2, 3) == (
-        "1 passed, 1 failed, 1 skipped, 1 quarantined, 1 flaky, 2 deselected, 3 not run"
-    )

@@ -66,6 +66,24 @@ def test_no_summary_leaves_the_table_out(mixed: Workspace) -> None:
     mixed.run("--no-summary").stdout.no_fnmatch_line("*= golden projects =*")
 
 
+def test_table_repeats_no_reason_that_the_short_summary_tells(mixed: Workspace) -> None:
+    for arguments, told in (([], ""), (["-rN"], "exit code 3, expected 0: it broke"), (["-rE"], "exit code 3, ")):
+        lines = mixed.run("--golden-store=none", *arguments).outlines
+        table = lines[next(index for index, line in enumerate(lines) if "= golden projects =" in line) :]
+        row = next(line for line in table if line.startswith("FAILED  broken"))
+        assert row.partition("s  ")[2].startswith(told)
+        assert bool(row.partition("s  ")[2]) is bool(told)
+
+
+def test_need_that_was_deselected_is_noted_once(workspace: Workspace) -> None:
+    workspace.declare({"name": "load"}, {"name": "report", "needs": ["load"]}, {"name": "other"})
+    result = workspace.run("-k", "report")
+    note = "note: load was deselected: report ran without it having been checked"
+    assert result.outlines.count(note) == 1
+    workspace.run("-k", "other").stdout.no_fnmatch_line("note: *")
+    workspace.run("-q", "-k", "report").stdout.no_fnmatch_line("note: *")
+
+
 def test_long_tables_show_what_is_not_fine(workspace: Workspace) -> None:
     path = workspace.write_pipeline("fine", "true")
     workspace.declare({"name": "broken", "script": FAILS}, *({"name": f"fine{n}", "path": path} for n in range(41)))

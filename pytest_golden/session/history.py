@@ -1,0 +1,95 @@
+"""What earlier runs have to say in this session: about a failure at hand, and about each project's streak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.changes import Present
+from pytest_golden.gate.known import find_changed, find_seen
+from pytest_golden.gate.store import list_results
+from pytest_golden.report.history_text import WINDOW, describe_changes, describe_streak
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.gate.checkout import Checkout
+    from pytest_golden.gate.events import ResultJudged
+    from pytest_golden.gate.run_record import RunRecord
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
+# When more fail at once, the cause is the same, and git is asked no more.
+_MOST_EXPLAINED = 20
+
+
+class GoldenHistory:
+    """Reads the store for the terminal. What cannot be read is said once and costs nothing else.
+
+    `recalls` tells whether what was learned is shown.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        checkout: Checkout,
+        surroundings: Mapping[str, Any],
+        workspace_root: Path,
+        *,
+        recalls: bool,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._record = record
+        self._checkout = checkout
+        self._surroundings = surroundings
+        self._workspace_root = workspace_root
+        self._recalls = recalls
+        self._warn = warn
+        self._explained = 0
+
+    def explain(self, project: GoldenProjectConfig, judged: ResultJudged) -> tuple[Mapping[str, Any], ...]:
+        """Give what is known of a failure: `{kind, lines, ...}` each, the lines for people."""
+        self._explained += 1
+        if self._explained > _MOST_EXPLAINED:
+            return ()
+        return self._read(lambda connection: tuple(self._explain(connection, project, judged))) or ()
+
+    def describe_streak(self, name: str) -> str:
+        """Say how a project's newest result fits in with those before it; empty when there are none."""
+        results = self._read(lambda connection: list_results(connection, name, WINDOW)) or ()
+        return describe_streak(results) if len(results) > 1 else ""
+
+    def _explain(
+        self, connection: Connection, project: GoldenProjectConfig, judged: ResultJudged
+    ) -> Iterator[Mapping[str, Any]]:
+        present = Present(
+            self._workspace_root,
+            self._checkout,
+            judged.declaration,
+            self._surroundings,
+            within=self._find_folder(project),
+        )
+        changed = find_changed(connection, judged.result, present)
+        if changed is not None:
+            yield {"kind": "changed_since_pass", "lines": list(describe_changes(changed)), **changed.to_dict()}
+        for seen in find_seen(connection, judged.result) if self._recalls else ():
+            yield {"kind": "seen_before", "lines": [str(seen)], **seen.to_dict()}
+
+    def _find_folder(self, project: GoldenProjectConfig) -> Path:
+        if project.project_dir is not None:
+            return self._workspace_root / project.project_dir
+        path = self._workspace_root / project.path
+        return path if path.is_dir() else path.parent
+
+    def _read(self, ask: Callable[[Connection], Any]) -> Any:
+        store = self._record.store
+        if store is None:
+            return None
+        try:
+            with store.read() as connection:
+                return ask(connection)
+        except (GoldenError, ValueError) as error:
+            self._warn(f"earlier runs cannot be asked: {error}")
+            return None

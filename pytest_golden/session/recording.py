@@ -1,0 +1,250 @@
+"""Record this session's gate run in the store, in the one process that shows and writes results.
+
+Imported only when golden projects may run: the database library costs more than all the rest of a collection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.clock import new_id, utc_now
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.checkout import read_checkout
+from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
+from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
+from pytest_golden.gate.run_record import RunRecord
+from pytest_golden.gate.spool import Spool
+from pytest_golden.gate.store_place import SPOOL_NAME, find_store_place
+from pytest_golden.gate.surroundings import describe_surroundings
+from pytest_golden.journal.model import ImmediateResult, SignalType
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.redaction import redact
+from pytest_golden.session.gate_id import name_session
+from pytest_golden.session.history import GoldenHistory
+from pytest_golden.session.recorder import Kept
+from pytest_golden.settings import NO_STORE
+from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.moments import to_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from pytest_golden.gate.store_place import StorePlace
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.session.floor import FloorCheck
+    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.storage.store import Store
+
+LEARNING_SECONDS = 2.0
+
+
+class GoldenRecording:
+    """Begins the record when golden projects will run, adds each result, and ends it with the session.
+
+    `run_id` is the id of the run's journal entry: the session's own under another prefix. `say` gets what the
+    store has to say, `warnings` what is to be said again at the end.
+    """
+
+    def __init__(
+        self,
+        settings: GoldenSettings,
+        declared: Declared,
+        recorder: GoldenRecorder,
+        floor: FloorCheck,
+        gateway: SessionGateway,
+        *,
+        is_distributed: bool,
+        say: Callable[[str], None],
+        warnings: list[str],
+    ) -> None:
+        self.run_id = f"entry_{name_session(recorder.config).partition('_')[2]}"
+        self._history: GoldenHistory | None = None
+        self._settings = settings
+        self._declared = declared
+        self._recorder = recorder
+        self._floor = floor
+        self._gateway = gateway
+        self._say = say
+        self._warnings = warnings
+        self._record: RunRecord | None = None
+        # Read now: a place where no store can be is refused before anything runs.
+        self._shown_place = self._show_place()
+        self._expectations: dict[str, str] = {}
+        self._may_learn = False
+        recorder.keep = self.keep
+        if is_distributed:
+            recorder.on_selected.append(self.begin)
+
+    def pytest_report_header(self) -> str | None:
+        """Say where results go."""
+        return f"golden store: {self._shown_place}" if self._declared.projects else None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Begin before the first project runs, inside the workspace's lock."""
+        if self._recorder.has_selected and not session.config.option.collectonly:
+            self.begin()
+        return (yield)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End the record when all results and the floor are known."""
+        if self._record is not None:
+            is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+            self._record.end(self._describe_end(is_interrupted=is_interrupted))
+            self._may_learn = self._settings.learning == "on" and not is_interrupted
+
+    def pytest_unconfigure(self) -> None:
+        """Learn from what was recorded, after the last word to the person who waits, and let go of the store."""
+        if self._record is not None:
+            if self._may_learn and self._record.store is not None:
+                self._learn(self._record.store)
+            self._record.close()
+
+    def begin(self) -> None:
+        """Begin the record, unless that is done."""
+        if self._record is not None:
+            return
+        root = self._declared.manifest.workspace_root
+        place = self._find_place()
+        if place is None:
+            return
+        self._record = RunRecord(
+            place.location,
+            Spool(prepare_state_folder(root) / SPOOL_NAME),
+            is_own_store=place.is_own,
+            clock=utc_now,
+            say=lambda text: self._say(f"golden: {text}"),
+            warn=self.warn,
+        )
+        checkout = read_checkout(root)
+        surroundings = describe_surroundings(self._declared.projects.values(), root)
+        self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
+        self._history = GoldenHistory(
+            self._record, checkout, surroundings, root, recalls=self._settings.learning != "off", warn=self.warn
+        )
+        self._record.begin(
+            RunBegun(
+                run_id=self.run_id,
+                moment=to_ms(utc_now()),
+                workspace_root=redact(str(root)),
+                manifest=redact(self._declared.label),
+                command_line=("pytest", *self._arguments()),
+                checkout=checkout.to_dict(),
+                surroundings=surroundings,
+                host=platform.node(),
+                pid=os.getpid(),
+                expectations=self._expectations,
+                facts={"mode": self._settings.mode, "floor_base": self._settings.base},
+            )
+        )
+
+    def keep(self, result: GoldenProjectResult) -> Kept:
+        """Record a result, durably when this returns, and add to a failure what earlier runs know about it."""
+        if self._record is None or self._history is None:
+            return Kept(result, None)
+        project = self._declared.projects[result.name]
+        judged = ResultJudged(
+            run_id=self.run_id,
+            entry_id=new_id("entry"),
+            signal_id=new_id("signal"),
+            moment=to_ms(utc_now()),
+            expectation_id=self._expectations.get(result.name),
+            fails=self._recorder.fails(result),
+            declaration=self._declare(project),
+            result=result,
+        )
+        entry = self._record.record(judged)
+        if judged.fails:
+            known = self._history.explain(project, judged)
+            result = replace(result, known=tuple(self._redact(project, dict(one)) for one in known))
+        return Kept(result, entry)
+
+    def warn(self, text: str) -> None:
+        """Say what a person must know of the store, once now and once at the end."""
+        if text not in self._warnings:
+            self._warnings.append(text)
+            self._say(f"golden: WARNING: {text}")
+
+    def describe_streak(self, name: str) -> str:
+        """Say how a project's result fits in with those before it; empty when that is not known."""
+        return "" if self._history is None else self._history.describe_streak(name)
+
+    def _show_place(self) -> str:
+        place = self._find_place()
+        if place is None:
+            return NO_STORE
+        shown, root = parse_location(place.location).shown, self._declared.manifest.workspace_root
+        return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
+
+    def _find_place(self) -> StorePlace | None:
+        return find_store_place(self._settings.store, find_state_folder(self._declared.manifest.workspace_root))
+
+    def _learn(self, store: Store) -> None:
+        try:
+            learn_from_results(store, budget_seconds=LEARNING_SECONDS)
+        except GoldenError as error:
+            self._say(f"golden: nothing was learned from this run: {error}")
+
+    def _arguments(self) -> tuple[str, ...]:
+        return tuple(redact(str(argument)) for argument in self._recorder.config.invocation_params.args)
+
+    def _describe_end(self, *, is_interrupted: bool) -> RunEnded:
+        check = self._recorder.check_result
+        told = f"{check.passed_count} of {check.total_count} golden projects passed"
+        return RunEnded(
+            run_id=self.run_id,
+            moment=to_ms(utc_now()),
+            immediate_result=self._immediate_result(is_interrupted=is_interrupted).value,
+            notes=f"interrupted: {told}" if is_interrupted else told,
+            final_status=check.final_status,
+            facts={
+                "deselected": list(self._recorder.deselected),
+                "not_run": list(self._recorder.not_run),
+                "floor_accepted": self._floor.is_accepted,
+                "weakened_floor": [redact(weakening.to_dict()) for weakening in self._floor.weakenings],
+            },
+            news=tuple(self._floor_news()),
+        )
+
+    def _immediate_result(self, *, is_interrupted: bool) -> ImmediateResult:
+        if is_interrupted:
+            return ImmediateResult.PARTIAL
+        fails = self._floor.fails or any(map(self._recorder.fails, self._recorder.results))
+        return ImmediateResult.FAILURE if fails else ImmediateResult.SUCCESS
+
+    def _floor_news(self) -> Generator[dict[str, Any], None, None]:
+        """Give the signal of a weakened floor: one that a person accepted decides nothing, and is kept all the same."""
+        weakenings = self._floor.weakenings
+        if weakenings:
+            accepted = self._floor.is_accepted
+            told = "; ".join(redact(weakening.message) for weakening in weakenings)
+            yield {
+                "id": new_id("signal"),
+                "signal_type": (SignalType.NEUTRAL if accepted else SignalType.NEGATIVE).value,
+                "summary": f"weakened floor{', accepted by a person' if accepted else ''}: {told}",
+                "data": {"floor_base": self._settings.base, "accepted": accepted},
+            }
+
+    def _declare(self, project: GoldenProjectConfig) -> dict[str, Any]:
+        """Give the project's manifest keys without its secrets."""
+        return self._redact(project, redact(project.to_dict()))
+
+    def _redact(self, project: GoldenProjectConfig, plain: dict[str, Any]) -> dict[str, Any]:
+        """Take out of JSON-safe values what is taken out of the project's output: only the gateway knows all of it."""
+        try:
+            text = self._gateway.call("redact", project, json.dumps(plain))
+            return plain if text is None else dict(json.loads(text))
+        except (GoldenError, ValueError):
+            return {}
