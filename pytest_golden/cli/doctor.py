@@ -8,6 +8,7 @@ from rich.text import Text
 
 from pytest_golden.cli.findings import State, examine_installation, examine_sandbox, examine_workspace
 from pytest_golden.cli.found_runners import examine_runners
+from pytest_golden.cli.found_store import examine_store
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -15,10 +16,13 @@ from pytest_golden.cli.manifest_option import (
     read_command_settings,
 )
 from pytest_golden.cli.screen import open_console, print_beside, print_json, styled
+from pytest_golden.errors import ManifestError
+from pytest_golden.manifest import load_manifest
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rich.console import Console
 
@@ -48,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         *examine_installation(),
         *examine_workspace(manifest),
         *examine_sandbox(manifest.parent, settings.sandbox),
+        *examine_store(settings.store, _find_root(manifest)),
         *examine_runners(),
     ]
     can_run = not any(finding.state is State.BAD for finding in findings)
@@ -56,6 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(open_console(), findings, can_run=can_run)
     return 0 if can_run else 1
+
+
+def _find_root(manifest: Path) -> Path:
+    try:
+        return load_manifest(manifest).workspace_root
+    except ManifestError:
+        return manifest.parent
 
 
 def _show(console: Console, findings: Sequence[Finding], *, can_run: bool) -> None:

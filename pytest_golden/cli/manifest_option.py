@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_golden.settings import GoldenSettings
 
 _MOST_NAMED = 10
+# What a command calls the gate's options, where it has them.
+_FLAGS = {"golden_manifest": "manifest", "golden_store": "store"}
 
 
 def add_manifest_option(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +43,7 @@ def read_command_settings(arguments: argparse.Namespace) -> GoldenSettings:
     """
 
     def find_flag(key: str) -> Any:
-        return arguments.manifest if key == "golden_manifest" else None
+        return getattr(arguments, _FLAGS.get(key, ""), None)
 
     here = Path.cwd()
     try:

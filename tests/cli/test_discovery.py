@@ -2,13 +2,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli import discovery
 from pytest_golden.cli.discovery import FoundPipeline, find_pipelines
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def put(folder: Path, *paths: str) -> None:
@@ -40,10 +37,9 @@ def test_folders_of_tools_are_left_out(folder: Path) -> None:
     assert [pipeline.path for pipeline in find_pipelines(folder)] == ["shop/dbt_project.yml"]
 
 
-def test_folder_without_end_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_without_end_is_given_up(folder: Path) -> None:
     put(folder, "a/a.ipynb", "b/b.ipynb", "c/c.ipynb")
-    monkeypatch.setattr(discovery, "_MOST_LOOKED_AT", 2)
-    assert len(find_pipelines(folder)) == 2
+    assert len(find_pipelines(folder, most_looked_at=2)) == 2
 
 
 def test_file_that_cannot_be_read_is_passed_over(folder: Path) -> None:

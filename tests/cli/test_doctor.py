@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,10 +11,14 @@ import pytest
 from pytest_golden.cli import findings, found_runners
 from pytest_golden.cli.findings import State, examine_installation, examine_sandbox, examine_workspace
 from pytest_golden.cli.found_runners import examine_runners
+from pytest_golden.cli.found_store import examine_store
 from pytest_golden.gate.lock import hold_gate_lock
+from pytest_golden.gate.spool import Spool
 from pytest_golden.gateway.probe import probe
+from pytest_golden.storage.store import Store
 from tests.cli.conftest import Ran
 from tests.cli.watched import run_watched
+from tests.gate.gate_events import begin
 from tests.gateway.conftest import READ_ONLY
 
 if TYPE_CHECKING:
@@ -169,3 +175,42 @@ def test_runner_without_its_program_says_how_to_get_it(monkeypatch: pytest.Monke
 def test_interpreter_that_does_not_start_has_no_versions() -> None:
     assert found_runners._read_versions("/nowhere/python", ("odibi",)) == ()
     assert found_runners._read_versions(sys.executable, ("pytest",))[0].startswith("pytest ")
+
+
+def find_store(said: str | None, root: Path) -> list[tuple[str, State]]:
+    return [(finding.told, finding.state) for finding in examine_store(said, root)]
+
+
+def test_store_is_found_before_and_after_the_first_gate(tmp_path: Path) -> None:
+    path = tmp_path / ".golden" / "golden.db"
+    assert find_store(None, tmp_path) == [(f"{path}: the first gate makes it", State.GOOD)]
+    Store.open(path).close()
+    ((told, state),) = find_store(None, tmp_path)
+    assert told.startswith(f"{path}, ")
+    assert state is State.GOOD
+
+
+def test_store_that_nobody_wants_is_absent(tmp_path: Path) -> None:
+    assert find_store("none", tmp_path) == [("none is wanted: no gate is remembered", State.ABSENT)]
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to be read as one" * 20, None])
+def test_store_that_cannot_be_used_is_told_and_nothing_is_changed(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "results.db"
+    if content is None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE of_somebody_else (x)")
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    ((told, state),) = find_store(str(path), tmp_path)
+    assert str(path) in told
+    assert told.endswith("results would wait in a spool")
+    assert state is State.LIMITED
+    assert path.read_bytes() == before
+
+
+def test_results_that_wait_in_a_spool_are_told(tmp_path: Path) -> None:
+    Spool(tmp_path / ".golden" / "spool").append(begin("one"))
+    told = [told for told, _ in find_store(None, tmp_path)]
+    assert told[-1] == "the results of 1 gate run wait to be taken in"

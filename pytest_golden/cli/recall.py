@@ -1,0 +1,96 @@
+"""`golden recall TEXT`: what is known of a failure, by its message or by any words. It reads; it runs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
+from pytest_golden.cli.screen import open_console, print_indented, print_json, styled
+from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.errors import SettingsError
+from pytest_golden.learning import recall_memories
+from pytest_golden.learning.words import words_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+    from pytest_golden.learning import MemoryHit, Recollection, SeenBefore
+
+_DEFAULT_LIMIT, _MOST = 5, 200
+_MOST_OF_VALUE = 200
+_EPILOG = """\
+TEXT is the message of a failure, or words of it. The same failure is known again whatever its numbers, times, paths and
+quoted values are; the rest is found by words. What the last gate run left is known when it was learned from.
+
+exit code: 0 told, also when nothing is known; 2 bad input."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden recall`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("text", metavar="TEXT", help="A failure's message, or words of it.")
+    parser.add_argument("--project", metavar="NAME", help="Tell of this golden project alone.")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        default=str(_DEFAULT_LIMIT),
+        help=f"How much of each kind to tell at most (default {_DEFAULT_LIMIT}).",
+    )
+    add_manifest_option(parser)
+    add_store_option(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tell what is known."""
+    limit = _read_limit(arguments.limit)
+    if not arguments.text.strip():
+        raise SettingsError("TEXT is blank: give a failure's message, or words of it")
+    with open_store(arguments) as store:
+        known = recall_memories(store, arguments.text, project=arguments.project, limit=limit)
+    if arguments.json:
+        print_json({"text": arguments.text, **known.to_dict()})
+    else:
+        _show(open_console(), known)
+    return 0
+
+
+def _read_limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST:
+        raise SettingsError(f"--limit {text} cannot be used; give a number from 1 to {_MOST}")
+    return int(text)
+
+
+def _show(console: Console, known: Recollection) -> None:
+    if not known.seen and not known.memories:
+        console.print(styled("nothing is known of this"))
+    for one in known.seen:
+        _show_seen(console, one)
+    if known.memories:
+        console.print(styled("memories with these words", "bold"))
+    for hit in known.memories:
+        _show_memory(console, hit)
+
+
+def _show_seen(console: Console, seen: SeenBefore) -> None:
+    alike = "" if seen.why == "signature" else "reads alike: "
+    console.print(styled(f"{alike}{seen}", "bold" if seen.why == "signature" else ""))
+    print_indented(console, seen.message, 2)
+
+
+def _show_memory(console: Console, hit: MemoryHit) -> None:
+    memory = hit.memory
+    console.print(styled(f"  {'/'.join(memory.namespace)}  {memory.key}", "dim"))
+    told = " ".join(_describe(hit).split())
+    print_indented(console, told if len(told) <= _MOST_OF_VALUE else f"{told[: _MOST_OF_VALUE - 4]} ...", 4)
+
+
+def _describe(hit: MemoryHit) -> str:
+    """Give an outcome in a few words, and the words of anything else."""
+    value = hit.memory.value
+    if "task_description" not in value:
+        return words_of(value)
+    ending = "success" if value.get("success") else f"failure: {value.get('error_message') or 'no message'}"
+    return f"{hit.memory.updated_at:%Y-%m-%d} {value['task_description']}: {ending}"

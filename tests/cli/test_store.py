@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import text
+
+from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.storage.documents import keep_document
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden
+
+FORMS: tuple[tuple[str, ...], ...] = (("check",), ("backup", "copy.db"), ("upgrade",))
+
+
+@pytest.fixture
+def recorded(folder: Path) -> Path:
+    path = prepare_state_folder(folder) / "golden.db"
+    with Store.open(path) as store, store.write() as connection:
+        keep_document(connection, {"rows": 3})
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_store_that_is_not_there_is_no_store_to_make(golden: Golden, folder: Path, form: tuple[str, ...]) -> None:
+    ran = golden("store", *form)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"golden: nothing is recorded yet in {folder / '.golden/golden.db'}: run `pytest --golden`\n"
+    assert [file.name for file in folder.iterdir()] == [".git"]
+    assert golden("store", *form, "--json").json == {"error": ran.err.removeprefix("golden: ").strip()}
+
+
+def test_whole_store_is_shown(golden: Golden, recorded: Path) -> None:
+    ran = golden("store", "check")
+    assert ran.code == 0
+    assert ran.out.startswith(f"{recorded}: whole, ")
+    assert "documents" in ran.out
+    told = golden("store", "check", "--json")
+    assert (told.code, told.json["tables"]["documents"], told.json["problems"]) == (0, 1, [])
+    assert told.json["store"] == str(recorded)
+
+
+def test_damaged_store_is_exit_1(golden: Golden, recorded: Path) -> None:
+    with Store.open(recorded) as store, store.write() as connection:
+        connection.execute(text("INSERT INTO memory_words (rowid, words) VALUES (7, 'load')"))
+    ran = golden("store", "check")
+    assert ran.code == 1
+    assert ": damaged, " in ran.out
+    assert "the search index differs from the memories in 1 rows; `golden store upgrade` builds it again" in ran.out
+    ran = golden("store", "upgrade")
+    assert (ran.code, "and was built again" in ran.out) == (0, True)
+    assert golden("store", "check").code == 0
+    assert golden("store", "upgrade", "--json").json == {"store": str(recorded), "version": "0001", "repaired": None}
+    recorded.write_bytes(b"garbage " * 1000)
+    ran = golden("store", "check", "--json")
+    assert (ran.code, ran.json["version"], len(ran.json["problems"])) == (1, None, 1)
+    for form in FORMS[1:]:
+        assert golden("store", *form).code == 2
+
+
+def test_backup_is_a_store(golden: Golden, recorded: Path, folder: Path) -> None:
+    ran = golden("store", "backup", "copy.db")
+    assert ran.code == 0
+    assert ran.out.startswith(f"copied {recorded} to copy.db, ")
+    assert golden("store", "check", "--store", "copy.db", "--json").json["tables"]["documents"] == 1
+    ran = golden("store", "backup", "copy.db", "--json")
+    assert (ran.code, ran.json) == (2, {"error": "copy.db is there already; give the name of a new file"})
+    told = golden("store", "backup", "other.db", "--json").json
+    assert told == {"store": str(recorded), "file": "other.db", "size_bytes": (folder / "other.db").stat().st_size}
+
+
+def test_store_is_found_by_option_variable_and_workspace_root(
+    golden: Golden, recorded: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(*words: str) -> str:
+        return str(golden("store", "check", "--json", *words).json["store"])
+
+    (folder / "deep").mkdir()
+    (folder / "golden_projects.yaml").write_text("golden_projects: []\n")
+    other = folder / "other.db"
+    Store.open(other).close()
+    monkeypatch.chdir(folder / "deep")
+    assert found() == str(recorded)
+    assert found("--store", "../other.db") == str(other)
+    assert found("--store", f"sqlite:///{other}") == str(other)
+    monkeypatch.setenv("GOLDEN_STORE_URL", "../other.db")
+    assert found() == str(other)
+    assert found("--store", str(recorded)) == str(recorded)
+    monkeypatch.setenv("GOLDEN_STORE_URL", "none")
+    assert golden("store", "check").err == "golden: there is no store here: --store or GOLDEN_STORE_URL says none\n"
+
+
+def test_manifest_tells_the_workspace_root(golden: Golden, recorded: Path, folder: Path) -> None:
+    (folder / "deep").mkdir()
+    manifest = folder / "deep" / "golden_projects.yaml"
+    manifest.write_text("workspace_root: ..\ngolden_projects: []\n")
+    assert golden("store", "check", "--manifest", str(manifest), "--json").json["store"] == str(recorded)
+    manifest.write_text("workspace_root: [\n")
+    ran = golden("store", "check", "--manifest", str(manifest))
+    assert (ran.code, ran.out) == (2, "")
+    assert golden("store", "check", "--manifest", str(manifest), "--store", str(recorded)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--store", "postgresql://ada:hunter2@db/x"), "PostgreSQL stores are not built yet"),
+        (("--store", "mysql://ada:hunter2@db/x"), "no store can be there"),
+        (("--store", "garbage://"), "no store can be there"),
+        (("--store", "."), "nothing is recorded yet"),
+        (("--nonsense",), "unrecognized arguments"),
+    ],
+)
+def test_bad_input_is_one_sentence(golden: Golden, folder: Path, words: tuple[str, ...], told: str) -> None:
+    ran = golden("store", "check", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+    assert "hunter2" not in ran.err
+
+
+def test_action_must_be_named(golden: Golden) -> None:
+    assert golden("store").code == 2
+    assert "ACTION" in golden("store").err
+    assert "golden store --help" in golden("store").err
+    assert golden("store", "backup").code == 2
+    assert golden("store", "--help").code == 0
+
+
+def test_newer_store_and_one_of_another_program_are_exit_2(golden: Golden, recorded: Path) -> None:
+    with Store.open(recorded) as store, store.write() as connection:
+        connection.execute(text("UPDATE golden_version SET version_num = '9999'"))
+    ran = golden("store", "check")
+    assert (ran.code, ran.out) == (2, "")
+    assert "newer pytest-golden-projects" in ran.err
+    recorded.unlink()
+    with closing(sqlite3.connect(recorded)) as theirs:
+        theirs.execute("CREATE TABLE customers (name TEXT)")
+    for form in FORMS:
+        ran = golden("store", *form)
+        assert (ran.code, ran.out) == (2, "")
+        assert "it is a database of another program" in ran.err
