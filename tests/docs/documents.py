@@ -33,7 +33,11 @@ _INSTALLING = re.compile(r"pip install|apt-get install|\btox\b")
 _LEFT_OUT = re.compile(r"^(platform |plugins: |rootdir: |golden sandbox: |ok (view|seal) |[\s~^]*$)")
 _SECONDS_ALLOWED = 120
 _VARYING = (
-    (re.compile(r"gate_[0-9A-Z]{26}"), "gate_*"),
+    (re.compile(r"\b([a-z]+)_[0-9A-Z]{26}"), r"\1_*"),
+    (re.compile(r"\b[0-9a-f]{7}\b"), "commit"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b"), "moment"),
+    # Of a few milliseconds, how one compares with the next is chance.
+    (re.compile(r"^(durations  )\S+"), r"\1levels"),
     (re.compile(r" *\b\d+\.\d+ ?s\b"), " 0s"),
     (re.compile(r"([=_-])\1{2,}"), r"\1\1\1"),
     (re.compile(r"\b(\d+\.)+\d+\b"), "0.0"),
