@@ -1,5 +1,7 @@
 """What a durable write of one row costs beside the same insert by bare SQLAlchemy Core with the same pragmas.
 
+A memory is a row and its words in the search index, in one transaction: it is also compared with Core doing both.
+
 Run: python benchmarks/store_writes.py [ROUNDS]
 """
 
@@ -17,7 +19,7 @@ from sqlalchemy import create_engine, event, insert
 from pytest_golden.clock import new_id
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.storage.schema import entries, memories, metadata
+from pytest_golden.storage.schema import entries, memories
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -28,10 +30,14 @@ if TYPE_CHECKING:
 
 INSERT_ENTRY = insert(entries)
 INSERT_MEMORY = insert(memories)
+WORDS = "load the orders of one day extract load"
+INDEX_MEMORY = "INSERT INTO memory_words (rowid, place, words) VALUES (?, ?, ?)"
 VALUE = {"task_description": "load the orders of one day", "success": True, "execution_path": ["extract", "load"]}
 
 
 def open_bare(path: Path) -> Engine:
+    """Open a store of our tables with SQLAlchemy alone."""
+    Store.open(path).close()
     engine = create_engine(f"sqlite:///{path}")
 
     def prepare(connection: sqlite3.Connection, _: object) -> None:
@@ -39,7 +45,6 @@ def open_bare(path: Path) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     event.listen(engine, "connect", prepare)
-    metadata.create_all(engine)
     return engine
 
 
@@ -50,7 +55,7 @@ def entry_row() -> dict[str, object]:
 
 def memory_row(number: int) -> dict[str, object]:
     place = {"namespace": "bench/bare/", "key": f"key{number}", "version": 1, "is_newest": True}
-    return {**place, "value": VALUE, "tags": [], "words": "load orders", "created_at": 1, "updated_at": 1}
+    return {**place, "value": VALUE, "tags": [], "words": WORDS, "created_at": 1, "updated_at": 1}
 
 
 def main() -> None:
@@ -71,14 +76,21 @@ def main() -> None:
             with store.write() as connection:
                 connection.execute(INSERT_ENTRY, entry_row())
 
+        def write_both() -> None:
+            with engine.begin() as connection:
+                row = memory_row(next(numbers))
+                number = connection.execute(INSERT_MEMORY, row).lastrowid
+                connection.exec_driver_sql(INDEX_MEMORY, (number, row["namespace"], f"{row['words']} {row['key']}"))
+
+        def save_memory() -> None:
+            memory_store.save_memory(("bench",), f"key{next(numbers)}", VALUE)
+
         bare_entry, bare_memory = bare(INSERT_ENTRY, entry_row), bare(INSERT_MEMORY, lambda: memory_row(next(numbers)))
         ours = {
             "Store.write, one insert": (bare_entry, write_through_store),
             "Journal.log_intent": (bare_entry, lambda: journal.log_intent("load the orders", agent_id="bench")),
-            "MemoryStore.save_memory": (
-                bare_memory,
-                lambda: memory_store.save_memory(("bench",), f"key{next(numbers)}", VALUE),
-            ),
+            "MemoryStore.save_memory": (bare_memory, save_memory),
+            "MemoryStore.save_memory, bare with its search row": (write_both, save_memory),
         }
         for name, (floor, action) in ours.items():
             floor()

@@ -31,6 +31,8 @@ _STEMS = {
     "credential": "credential",
     "authorization": "authorization",
 }
+#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+ASSIGNMENT_KEYWORDS = frozenset(_STEMS)
 _FOLLOWED = r"""(?=[\w.\-]{0,48}+(?:\\{0,7}["'`]\]?|\])?[ \t]{0,16}+[:=>%"'])"""
 _NAME_REACH = 64
 

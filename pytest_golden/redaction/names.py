@@ -137,6 +137,7 @@ def is_secret_name(name: str) -> bool:
     return _ends_secretly("".join(words)) or _is_pass(words)
 
 
+@lru_cache(maxsize=4096)
 def is_weak_name(name: str) -> bool:
     """Tell whether a name holds a secret only when its value looks like one (`pass` is also a word of test reports)."""
     return _NOT_ALNUM.sub("", name.lower()) == "pass"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_golden.redaction.assignments import find_secret_part, holds_secret, redact_assignments
+from pytest_golden.redaction.assignments import ASSIGNMENT_KEYWORDS, find_secret_part, holds_secret, redact_assignments
 from pytest_golden.redaction.literals import redact_spellings, spellings
 from pytest_golden.redaction.references import MARK
-from pytest_golden.redaction.tokens import redact_tokens
-from pytest_golden.redaction.urls import redact_urls
+from pytest_golden.redaction.tokens import TOKEN_KEYWORDS, redact_tokens
+from pytest_golden.redaction.urls import URL_KEYWORDS, redact_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 _MOST_ROUNDS = 6
 _DEEPEST = 200
+# One look for all keywords pays while asking for each would cost more than the whole look.
+_SHORT = 400
+_ANY_KEYWORD = re.compile("|".join(map(re.escape, sorted(TOKEN_KEYWORDS | ASSIGNMENT_KEYWORDS | URL_KEYWORDS))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class Redactor:
 
     def _redact_once(self, text: str) -> str:
         redacted = redact_spellings(text, self._spellings)
+        if len(redacted) < _SHORT and _ANY_KEYWORD.search(_lowered(redacted)) is None:
+            return redacted
         redacted = redact_urls(redacted)
         lowered = _lowered(redacted)
         assigned = redact_assignments(redacted, lowered)

@@ -138,6 +138,8 @@ _RULES = (
     ),
 )
 
+#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+TOKEN_KEYWORDS = frozenset({"private key"} | {keyword.lower() for rule in _RULES for keyword in rule.keywords})
 _BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
 # The lines that may follow in a block whose end was cut off: one unbroken word each, or a header of the block.

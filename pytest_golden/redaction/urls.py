@@ -9,6 +9,9 @@ from pytest_golden.redaction.references import MARK, is_reference
 _RUN = re.compile(r""":(?://|\\/\\/)(?P<run>(?:[^\s"'`\\]|\\\\|\\(?![nrtbfu"'\\]))++)""")
 _AUTHORITY_END = re.compile(r"[/?#]")
 
+#: What a text holds at least one of, when there is anything for these rules in it.
+URL_KEYWORDS = frozenset({"@"})
+
 
 def redact_urls(text: str) -> str:
     """Replace the passwords in URLs by the mark."""

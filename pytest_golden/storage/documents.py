@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert
 
+from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import documents
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_KEEP = insert(documents).on_conflict_do_nothing(index_elements=["digest"])
+_KEEP = Prepared(insert(documents).on_conflict_do_nothing(index_elements=["digest"]), "digest", "body")
 _DIGITS = 32
 
 
@@ -26,7 +27,7 @@ def keep_document(connection: Connection, body: Any) -> str:
     """
     text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]
-    connection.execute(_KEEP, {"digest": digest, "body": body})
+    _KEEP.run(connection, {"digest": digest, "body": body})
     return digest
 
 

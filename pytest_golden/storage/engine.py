@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 30.0
 # Pure ASCII: a lone surrogate, which no database takes, becomes an escape.
-_dump = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+dump_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 # What a write-ahead log may keep on the disk when a long reader has let it grow beyond.
 _LOG_KEPT_BYTES = 32 << 20
 # The first that fits counts.
@@ -53,9 +53,11 @@ _TROUBLES_OF_SYSTEM = {
 _WORDS = {
     StorageTrouble.LOCKED: "another process holds it locked; try again when that one has ended",
     StorageTrouble.FULL: "the disk is full; make room",
-    StorageTrouble.READ_ONLY: "it cannot be written; change its permissions or give another store",
+    StorageTrouble.READ_ONLY: (
+        "it cannot be written; let its folder and all files whose names begin with its own be written, or give another store"
+    ),
     StorageTrouble.CORRUPT: "it is damaged; `golden store check` tells how",
-    StorageTrouble.GONE: "its file was moved, removed or replaced while it was open; start again",
+    StorageTrouble.GONE: "its file was moved, removed or replaced while it was open",
     StorageTrouble.UNREACHABLE: "it cannot be used",
 }
 
@@ -68,7 +70,7 @@ def make_engine(url: URL, *, busy_seconds: float = BUSY_SECONDS, is_in_memory: b
     engine = create_engine(
         url,
         connect_args={"timeout": busy_seconds, "check_same_thread": False},
-        json_serializer=_dump,
+        json_serializer=dump_json,
         poolclass=QueuePool,
         pool_timeout=busy_seconds,
         **({"pool_size": 1, "max_overflow": 0} if is_in_memory else {}),
@@ -85,15 +87,27 @@ def make_engine(url: URL, *, busy_seconds: float = BUSY_SECONDS, is_in_memory: b
     return engine
 
 
+def find_driver(connection: Connection) -> sqlite3.Connection:
+    """Give the driver's own connection, in the transaction that this one is in."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
 @contextmanager
 def transaction(engine: Engine, mode: str) -> Iterator[Connection]:
     """Give a connection in a transaction of SQLite's mode `DEFERRED` or `IMMEDIATE`, kept when the block ends well."""
-    with engine.connect() as connection, connection.begin():
-        # By the driver itself. A listener for the engine's "begin" would make every statement look for listeners.
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        driver.execute(f"BEGIN {mode}")
+    with engine.connect() as connection, begun(connection, mode):
         yield connection
+
+
+@contextmanager
+def begun(connection: Connection, mode: str) -> Iterator[None]:
+    """Put a connection into such a transaction."""
+    with connection.begin():
+        # By the driver itself. A listener for the engine's "begin" would make every statement look for listeners.
+        find_driver(connection).execute(f"BEGIN {mode}")
+        yield
 
 
 @contextmanager

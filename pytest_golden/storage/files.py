@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from pytest_golden.errors import StorageError
+from pytest_golden.errors import SettingsError, StorageError
 from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
@@ -33,6 +33,18 @@ def find_file(location: str | Path) -> Path:
     if place.path is None or not place.path.is_file():
         raise StorageError(f"the store {place.shown}: there is no such file")
     return place.path
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse what a person has named and what is there, and is no store; a damaged or a locked one is none of that.
+
+    Raises:
+        SettingsError: it is a folder, a file that is no database, or a database of another program.
+    """
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder; give a file")
+    if path.is_file() and _is_foreign(path):
+        raise SettingsError(f"{path} is not a golden store; nothing was changed")
 
 
 def list_files(path: Path) -> tuple[Path, ...]:
@@ -112,6 +124,16 @@ def put_aside(location: str | Path, moment: datetime) -> Path:
     except OSError as error:
         raise explain(str(path), error) from error
     return aside
+
+
+def _is_foreign(path: Path) -> bool:
+    try:
+        # By SQLite itself: closing any other handle of the file would take the process's locks on it away.
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)) as found:
+            names = {str(row[0]) for row in found.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB"
+    return bool(names) and VERSION_TABLE not in names
 
 
 def _copy(path: Path, draft: Path) -> None:

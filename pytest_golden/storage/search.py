@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy.exc import DatabaseError
 
-from pytest_golden.storage.engine import is_index_damage
+from pytest_golden.storage.engine import find_driver, is_index_damage
 from pytest_golden.storage.namespaces import namespace_range
 from pytest_golden.storage.words import find_words, separate, write_term
 
@@ -56,7 +56,7 @@ class _Chosen(NamedTuple):
 
 def index_memory(connection: Connection, number: int, words: str) -> None:
     """Put a memory, whose row is there, into the index under these words."""
-    connection.exec_driver_sql(_INDEX, (separate(words), number))
+    find_driver(connection).execute(_INDEX, (separate(words), number))
 
 
 def index_memories(connection: Connection, memories: Sequence[tuple[int, str]]) -> None:

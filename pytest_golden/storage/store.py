@@ -13,9 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.engine import BUSY_SECONDS, describe, explain, explained, make_engine, transaction
+from pytest_golden.storage.engine import BUSY_SECONDS, begun, describe, explain, explained, make_engine, transaction
 from pytest_golden.storage.file_system import MOUNTS, keeps_shared_memory
 from pytest_golden.storage.files import is_alone
+from pytest_golden.storage.folder import make_folder
 from pytest_golden.storage.journal_mode import set_journal_mode
 from pytest_golden.storage.location import make_url_of_frozen, parse_location
 from pytest_golden.storage.version import HEAD, find_version
@@ -42,6 +43,7 @@ class Store:
         self._busy_seconds = busy_seconds
         self._turn = threading.Lock()
         self._is_closed = False
+        self._writer: Connection | None = None
         self._identity = self._identify()
 
     @classmethod
@@ -57,7 +59,7 @@ class Store:
         """
         place = parse_location(location)
         if place.path is not None:
-            _make_folder(place.path)
+            _prepare_folder(place.path)
         engine = _open_engine(place, busy_seconds)
         try:
             with explained(place.shown):
@@ -98,7 +100,7 @@ class Store:
             self._refuse_closed()
             if self._identity != self._identify():
                 raise describe(self.where, StorageTrouble.GONE)
-            with explained(self.where), transaction(self._engine, "IMMEDIATE") as connection:
+            with explained(self.where), self._take_writer() as connection, begun(connection, "IMMEDIATE"):
                 yield connection
         finally:
             self._turn.release()
@@ -117,6 +119,7 @@ class Store:
     def close(self) -> None:
         """Close it. What was written stays readable whether or not this is called."""
         self._is_closed = True
+        self._close_writer()
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -124,6 +127,29 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def _take_writer(self) -> Iterator[Connection]:
+        """Give the connection of the last write that ended well: to fetch one anew costs as much as a statement."""
+        taken, self._writer = self._writer, None
+        connection = taken or self._engine.connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = connection
+        # That of a store in memory is its only one, which readers want too.
+        if self._is_closed or self.path is None:
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            if self._is_closed:
+                # The engine may have let go of its connections by now, and would never close this one.
+                writer.detach()
+            writer.close()
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
@@ -140,11 +166,11 @@ class Store:
         return found.st_dev, found.st_ino
 
 
-def _make_folder(path: Path) -> None:
+def _prepare_folder(path: Path) -> None:
     try:
         if path.exists() and not path.is_file():
             raise StorageError(f"the store {path}: that is no file; give the path of a file")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     except (FileExistsError, NotADirectoryError):
         raise StorageError(f"the store {path}: {path.parent} is no folder; give another path") from None
     except OSError as error:

@@ -121,3 +121,18 @@ def test_headers_in_a_cut_off_block_and_a_second_block_are_hidden() -> None:
     assert "MII" not in redacted
     assert redacted.endswith("end of file\n")
     assert "MII" not in redact(first + KEY_LINE)
+
+
+@pytest.mark.parametrize(
+    "token", [*TOKENS, "BEARER a1B2c3D4e5F6", "Basic\x20dXNlcjpwYXNz", "hooks.slack.com/services/T0A1B2C3D4"]
+)
+def test_short_text_is_redacted_like_a_long_one(token: str) -> None:
+    tail = "\n" + "and so on\n" * 100
+    assert redact(token) + tail == redact(token + tail)
+    assert redact(token) != token
+
+
+def test_keyword_is_found_in_any_alphabet() -> None:
+    for text in ("\u0130: BEAR\u0130NG bearer a1B2c3D4e5F6", "BAS\u0130C dXNlcjpwYXNz", "\u03a3 Bearer a1B2c3D4e5F6"):
+        tail = "\n" + "and so on\n" * 100
+        assert redact(text) + tail == redact(text + tail)

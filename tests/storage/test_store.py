@@ -137,6 +137,27 @@ def test_closed_store_says_so(path: Path) -> None:
         pass
 
 
+def test_store_closed_during_a_write_keeps_what_is_written_and_holds_no_file_open(path: Path) -> None:
+    store = Store.open(path)
+    with store.write() as connection:
+        keep_document(connection, "first")
+    with store.write() as connection:
+        store.close()
+        keep_document(connection, "second")
+    store.close()
+    with Store.open(path) as again:
+        assert count(again) == 2
+    assert not path.with_name("golden.db-wal").exists()
+
+
+def test_write_after_one_that_failed_is_kept(store: Store) -> None:
+    for body in ("first", "second"):
+        with pytest.raises(ValueError, match="JSON"):
+            keep(store, float("nan"))
+        keep(store, body)
+    assert count(store) == 2
+
+
 def test_foreign_keys_hold(store: Store) -> None:
     with pytest.raises(StorageError, match="FOREIGN KEY"), store.write() as connection:
         connection.execute(
