@@ -72,5 +72,13 @@ class JournalError(GoldenError):
     """The journal has no such entry or expectation, or it is another agent's."""
 
 
+class SignatureError(JournalError):
+    """News from outside is not signed with the secret. Whoever sends it, or has set the secret, must act."""
+
+
+class PayloadError(JournalError):
+    """News from outside is signed, and yet it cannot be read or may not be said in this way."""
+
+
 class PermissionDeniedError(GatewayError):
     """A request asks for more than the role may have."""

@@ -1,6 +1,6 @@
 """RECORDED: what was intended, expected and heard back. Rules settle and assess; rows are made in `store.py`. Executes nothing."""
 
-from pytest_golden.errors import JournalError
+from pytest_golden.errors import JournalError, PayloadError, SignatureError
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -13,6 +13,11 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
+from pytest_golden.journal.outside.callback import callback_signal
+from pytest_golden.journal.outside.github import github_signal
+from pytest_golden.journal.outside.human import human_signal
+from pytest_golden.journal.reading.summary import JournalSummary, SuccessRate
+from pytest_golden.journal.routing.explanation import RoutingExplanation
 from pytest_golden.journal.service import Journal
 
 __all__ = [
@@ -24,8 +29,16 @@ __all__ = [
     "Journal",
     "JournalEntry",
     "JournalError",
+    "JournalSummary",
+    "PayloadError",
     "Polarity",
     "RoutedBy",
+    "RoutingExplanation",
     "Signal",
     "SignalType",
+    "SignatureError",
+    "SuccessRate",
+    "callback_signal",
+    "github_signal",
+    "human_signal",
 ]

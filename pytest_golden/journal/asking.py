@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_golden.clock import new_id
 from pytest_golden.journal.given import clean_json, clean_text
+from pytest_golden.journal.hints import LONGEST_KEY, MOST_KEYS
 from pytest_golden.journal.model import Expectation, Polarity
 from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
 from pytest_golden.manifest.kinds import COMMAND, DURATION, FLAG, TEXT, Kind, check_text, one_of
@@ -29,8 +30,11 @@ def _check_minutes(value: Any) -> int | float:
 def _check_hint(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not value:
         raise wrong(f"a mapping with a key at least is wanted, not {show(value)}")
+    if len(value) > MOST_KEYS:
+        raise wrong(f"has {len(value)} keys, and at most {MOST_KEYS} are compared; leave some out")
     for key, item in value.items():
-        check_text(key)
+        if len(check_text(key)) > LONGEST_KEY:
+            raise wrong(f"the key {show(key)} is longer than {LONGEST_KEY} characters")
         if item is not None and not isinstance(item, str | bool | int | float):
             raise wrong(f"{key} must be a text, a number, true, false or null, since it is compared as text")
     return dict(value)

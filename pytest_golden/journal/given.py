@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_golden.frozen import FrozenDict
+from pytest_golden.manifest.unquoted import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.text import storable
 from pytest_golden.trajectory.freezing import freeze
 from pytest_golden.trajectory.json_form import json_form
 from pytest_golden.trajectory.vocabulary import check_text
 
+# Redacting and indexing more would hold up all who write.
+_MOST_CHARACTERS = 1 << 20
+# SQLite's own integers end at 2^63 - 1.
+_MOST_ASKED = 1_000_000
+
 
 def clean_text(field: str, text: object) -> str:
     """Give a text as it is kept.
 
     Raises:
-        ValueError: it is blank, no text, or holds a NUL character; the message names the field.
+        ValueError: it is blank, no text, too long, or holds a NUL character; the message names the field.
     """
     checked = check_text(field, text)
-    _refuse_nul(field, checked)
+    _check_content(field, checked)
     return storable(redact(checked))
 
 
@@ -26,13 +34,18 @@ def clean_name(field: str, text: object) -> str:
     """Give a name that is looked up later, as it is: hiding a part of it would make two names one.
 
     Raises:
-        ValueError: it is blank, no text, or holds a NUL character or half a character; the message names the field.
+        ValueError: it is blank, no text, too long, or holds a NUL character or half a character; the message names the field.
     """
     checked = check_text(field, text)
-    _refuse_nul(field, checked)
+    _check_content(field, checked)
     if storable(checked) != checked:
         raise ValueError(f"{field} {checked!r} holds half a character; remove it")
     return checked
+
+
+def clean_optional(field: str, name: str | None) -> str | None:
+    """Give a name as `clean_name` does, None as it is."""
+    return None if name is None else clean_name(field, name)
 
 
 def clean_notes(field: str, text: object) -> str | None:
@@ -46,21 +59,62 @@ def clean_json(field: str, value: Any) -> Any:
     """Give any value as it is kept: JSON content, deeply frozen.
 
     Raises:
-        ValueError: a text in it holds a NUL character; the message names the field.
+        ValueError: a text in it holds a NUL character, or all of them are too long; the message names the field.
     """
     plain = json_form(value)
-    _refuse_nul(field, plain)
+    _check_content(field, plain)
     return freeze(field, redact(plain))
 
 
-def _refuse_nul(field: str, value: Any) -> None:
-    if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError(f"{field} holds a NUL character; remove it")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_nul(field, key)
-            _refuse_nul(field, item)
-    elif isinstance(value, list):
-        for item in value:
-            _refuse_nul(field, item)
+def clean_data(field: str, value: Any) -> Any:
+    """Give a mapping as it is kept, empty for None.
+
+    Raises:
+        ValueError: it is something else, or `clean_json` refuses it; the message names the field.
+    """
+    if value is None:
+        return FrozenDict()
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{field} must be a mapping (a dict) or None, not {show(value)}")  # noqa: TRY004 - one kind of refusal
+    return clean_json(field, value)
+
+
+def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
+    """Give actions as they are kept.
+
+    Raises:
+        ValueError: they are no list, or `clean_json` refuses them.
+    """
+    if isinstance(actions, str | bytes | dict) or not isinstance(actions, Iterable):
+        raise ValueError(f"actions must be a list, not {actions!r}; write it in brackets")  # noqa: TRY004 - one kind of refusal
+    return tuple(clean_json("actions", list(actions)))
+
+
+def check_limit(limit: int) -> int:
+    """Give a limit as databases take it.
+
+    Raises:
+        ValueError: it is no whole number, or below 1.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"limit must be a whole number from 1 up, not {limit!r}")
+    return min(limit, _MOST_ASKED)
+
+
+def _check_content(field: str, value: Any) -> None:
+    count = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if "\0" in one:
+                raise ValueError(f"{field} holds a NUL character; remove it")
+            count += len(one)
+        elif isinstance(one, dict):
+            waiting += (*one.keys(), *one.values())
+        elif isinstance(one, list):
+            waiting += one
+    if count > _MOST_CHARACTERS:
+        raise ValueError(
+            f"{field} has {count:,} characters, and more than {_MOST_CHARACTERS:,} are not kept; say where the rest is"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.journal.hints import rank, write_shape
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 _COUNTED = ("open", "met", "unmet", "expired", "critical_lost", "positive", "negative", "correction")
 #: The columns of an entry that hold its counts.
 COUNT_COLUMNS = tuple(f"{name}_count" for name in _COUNTED)
+
+#: What `entry_columns` and `signal_columns` give.
+ENTRY_COLUMNS = (
+    *("id", "job_id", "agent_id", "session_key", "parent_id", "intent", "intent_type", "actions", "immediate_result"),
+    *("immediate_notes", "assessment", "assessment_notes", "closed_at", "created_at", "updated_at"),
+)
+SIGNAL_COLUMNS = ("id", "entry_id", "source", "signal_type", "summary", "data", "external_id", "created_at")
 
 
 def entry_columns(entry: JournalEntry) -> dict[str, Any]:
@@ -77,8 +85,8 @@ def read_entry(
         created_at=from_ms(row.created_at),
         updated_at=from_ms(row.updated_at),
         parent_id=row.parent_id,
-        expectations=tuple(map(_read_expectation, expectations)),
-        signals=tuple(map(_read_signal, signals)),
+        expectations=tuple(map(read_expectation, expectations)),
+        signals=tuple(map(read_signal, signals)),
         history=tuple(map(_read_history, history)),
     )
 
@@ -96,6 +104,20 @@ def expectation_columns(expectation: Expectation) -> dict[str, Any]:
         "expires_at": _ms_or_none(expectation.expires_at),
         "check": expectation.check,
         "created_at": to_ms(expectation.created_at),
+    }
+
+
+def routing_columns(
+    expectation: Expectation, anchor: int | None, agent_id: str, session_key: str | None
+) -> dict[str, Any]:
+    """Give the columns by which signals find an expectation; `anchor` is the one of its hint's that it lies under."""
+    hint = expectation.match_hint or {}
+    return {
+        "agent_id": agent_id,
+        "session_key": session_key,
+        "hint_anchor": anchor,
+        "hint_shape": write_shape(hint),
+        "hint_rank": rank(len(hint), _ms_or_none(expectation.expires_at)),
     }
 
 
@@ -132,7 +154,8 @@ def storable_or_none(text: str | None) -> str | None:
     return None if text is None else storable(text)
 
 
-def _read_expectation(row: Any) -> Expectation:
+def read_expectation(row: Any) -> Expectation:
+    """Make an expectation of its row."""
     return Expectation(
         id=row.id,
         entry_id=row.entry_id,
@@ -149,7 +172,8 @@ def _read_expectation(row: Any) -> Expectation:
     )
 
 
-def _read_signal(row: Any) -> Signal:
+def read_signal(row: Any) -> Signal:
+    """Make a signal of its row."""
     return Signal(
         id=row.id,
         entry_id=row.entry_id,

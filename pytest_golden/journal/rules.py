@@ -7,13 +7,8 @@ many expectations the entry has.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
-from pytest_golden.trajectory.vocabulary import check_word
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
 _ANSWERS = {
@@ -25,25 +20,30 @@ _RESULTS = {ImmediateResult.SUCCESS: Assessment.SUCCESS, ImmediateResult.FAILURE
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """How much pruning leaves of an agent's closed entries; None: no limit of this kind."""
+
+    days: int | None = None
+    entries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
-    """What an agent may have otherwise. `all_expired`: what an entry is whose expectations all went without news."""
+    """What an agent may have otherwise.
+
+    `all_expired` is what an entry is whose expectations all went without news; `intent_types` are those that it may log
+    (None: any).
+    """
 
     all_expired: Assessment = Assessment.EXPIRED
+    intent_types: tuple[str, ...] | None = None
+    retention: Retention = Retention()
 
-    @classmethod
-    def parse(cls, wishes: Mapping[str, Any]) -> Rules:
-        """Read `{"all_expired": "success"}`.
-
-        Raises:
-            ValueError: an unknown key, or a word that the key cannot have.
-        """
-        unknown = sorted(set(wishes) - {"all_expired"}, key=str)
-        if unknown:
-            raise ValueError(f"the rule {unknown[0]!r} is unknown: there is all_expired")
-        all_expired = check_word("all_expired", wishes.get("all_expired", Assessment.EXPIRED), Assessment)
-        if all_expired is Assessment.OPEN:
-            raise ValueError("all_expired 'open' would leave an entry open forever: give success, failure or expired")
-        return cls(all_expired)
+    def check_intent_type(self, agent_id: str, intent_type: str | None) -> None:
+        """Refuse an intent type that the agent may not log with a `ValueError`."""
+        if self.intent_types is not None and intent_type not in self.intent_types:
+            allowed = ", ".join(self.intent_types) or "none"
+            raise ValueError(f"intent_type {intent_type!r} is not one of agent {agent_id!r}: give one of {allowed}")
 
 
 DEFAULT_RULES = Rules()

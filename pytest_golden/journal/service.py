@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
+from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.asking import read_expectations
 from pytest_golden.journal.default_store import find_default_store
-from pytest_golden.journal.given import clean_json, clean_name, clean_notes, clean_text
-from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry
-from pytest_golden.journal.rules import DEFAULT_RULES, Rules
-from pytest_golden.journal.store import (
-    Outcome,
-    get_agent,
-    get_entry,
-    has_entry,
-    insert_entry,
-    list_entries,
-    record_outcome,
+from pytest_golden.journal.expiry.store import resolve_due
+from pytest_golden.journal.given import (
+    check_limit,
+    clean_actions,
+    clean_data,
+    clean_name,
+    clean_notes,
+    clean_optional,
+    clean_text,
 )
+from pytest_golden.journal.hearing.hearing import hear
+from pytest_golden.journal.hearing.orphans import route_again, route_to_new
+from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
+from pytest_golden.journal.reading.store import count_entries, get_routing, list_entries, list_open, list_orphans
+from pytest_golden.journal.reading.summary import summarize
+from pytest_golden.journal.routing.explanation import read_explanation
+from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.journal.rules_file import find_rules
+from pytest_golden.journal.standing.store import Change, get_agent, override
+from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
 from pytest_golden.storage.moments import from_ms, to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.vocabulary import check_time, check_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.model import Expectation
+    from pytest_golden.journal.reading.summary import JournalSummary
+    from pytest_golden.journal.routing.explanation import RoutingExplanation
 
 _ALL = "all"
 #: What `review_journal` can be asked for.
 FILTERS = (_ALL, *(assessment.value for assessment in Assessment))
-# SQLite's own integers end at 2^63 - 1.
-_MOST = 1_000_000
+_T = TypeVar("_T")
 
 
 class Journal:
     """Entries of pipelines and agents in one store. Threads may share it. It closes only a store that it opened itself.
 
-    `clock` gives an aware UTC datetime. `rules` are by agent: `{"builder": {"all_expired": "success"}}`.
+    `clock` gives an aware UTC datetime. `rules` are by agent: `{"builder": {"all_expired": "success", "intent_types":
+    ["deploy"], "retention": {"days": 90, "entries": 10000}}}`.
     """
 
     def __init__(
@@ -53,7 +67,7 @@ class Journal:
     ) -> None:
         self._store = store
         self._clock = utc_now if clock is None else clock
-        self._rules = {agent_id: Rules.parse(wishes) for agent_id, wishes in (rules or {}).items()}
+        self._rules = parse_rules(rules)
         self._closes_store = closes_store
 
     @classmethod
@@ -66,17 +80,17 @@ class Journal:
         """Open the journal in a store: a file or a URL.
 
         The default is the variable GOLDEN_STORE_URL, else `.golden/golden.db` in the workspace root of the nearest
-        manifest, else in the current folder.
+        manifest, else in the current folder. The default rules are in the file that GOLDEN_JOURNAL_RULES names.
 
         Raises:
-            SettingsError: no store can be at such a place, or there is to be none.
+            SettingsError: no store can be at such a place, there is to be none, or the file of rules cannot be used.
             ManifestError: the manifest, which tells the workspace root, cannot be used.
             StorageError: it cannot be opened.
             ValueError: there is no such rule.
         """
         store = Store.open(find_default_store() if url is None else url)
         try:
-            return cls(store, clock=clock, rules=rules, closes_store=True)
+            return cls(store, clock=clock, rules=find_rules() if rules is None else rules, closes_store=True)
         except BaseException:
             store.close()
             raise
@@ -94,21 +108,23 @@ class Journal:
         """Begin an entry: say what is about to be done, before it is done. The entry is on the disk on return.
 
         Raises:
-            ValueError: a text is blank or no text; the message names it.
+            ValueError: a text is blank or no text, or the agent may not log this type; the message names it.
             JournalError: there is no such parent.
             StorageError: it cannot be written.
         """
         moment = self._now()
+        intent_type = clean_optional("intent_type", intent_type)
+        self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
         entry = JournalEntry(
             id=new_id("entry"),
-            job_id=_clean_optional("job_id", job_id),
+            job_id=clean_optional("job_id", job_id),
             agent_id=clean_name("agent_id", agent_id),
-            session_key=_clean_optional("session_key", session_key),
+            session_key=clean_optional("session_key", session_key),
             intent=clean_text("intent", intent),
-            intent_type=_clean_optional("intent_type", intent_type),
+            intent_type=intent_type,
             created_at=moment,
             updated_at=moment,
-            parent_id=_clean_optional("parent_id", parent_id),
+            parent_id=clean_optional("parent_id", parent_id),
         )
         with self._store.write() as connection:
             if parent_id is not None and not has_entry(connection, parent_id):
@@ -141,16 +157,97 @@ class Journal:
         outcome = Outcome(
             check_word("result", result, ImmediateResult),
             clean_notes("notes", notes),
-            _clean_actions(actions or ()),
+            clean_actions(actions or ()),
             read_expectations(expectations or (), entry_id=entry_id, moment=moment),
         )
         with self._store.write() as connection:
-            owner = get_agent(connection, entry_id)
-            if agent_id is not None and agent_id != owner:
-                raise JournalError(f"entry {entry_id!r} is another agent's, not of {agent_id!r}")
+            owner = _get_owner(connection, entry_id, agent_id)
             rules = self._rules.get(owner, DEFAULT_RULES)
             record_outcome(connection, entry_id, outcome, moment, who=owner, rules=rules)
+            route_to_new(connection, outcome.expectations, owner, rules)
             return get_entry(connection, entry_id)
+
+    def add_signal(
+        self,
+        source: str,
+        signal_type: SignalType | str,
+        summary: str,
+        *,
+        data: Mapping[str, Any] | None = None,
+        external_id: str | None = None,
+        agent_id: str | None = None,
+        session_key: str | None = None,
+        entry_id: str | None = None,
+    ) -> Signal:
+        """Take in news, let it answer the expectation that it fits, and give the signal as it is kept.
+
+        What is due is resolved first. The same `external_id` from one source has one effect; without one, the same content
+        until a younger expectation fits. The source `human` stands above all rules, on an entry or a session's latest.
+
+        Raises:
+            ValueError: a value that is not allowed; the message names it and what is.
+            JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
+            StorageError: it cannot be written.
+        """
+        signal = Signal(
+            id=new_id("signal"),
+            entry_id=clean_optional("entry_id", entry_id),
+            source=clean_name("source", source),
+            signal_type=check_word("signal_type", signal_type, SignalType),
+            summary=clean_text("summary", summary),
+            data=clean_data("data", data),
+            external_id=clean_optional("external_id", external_id),
+            created_at=self._now(),
+        )
+        asked = clean_optional("agent_id", agent_id)
+        session = clean_optional("session_key", session_key)
+
+        def take_in(connection: Connection) -> Signal:
+            owner = asked if signal.entry_id is None else _get_owner(connection, signal.entry_id, asked)
+            return hear(connection, signal, agent_id=owner, session_key=session, rules=self._rules)
+
+        return self._after_sweep(signal.created_at, take_in)
+
+    def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
+        """Let a person say where an entry stands, above all rules; the last word wins. Gives the entry with all it has.
+
+        Raises:
+            ValueError: a value that is not allowed, as to open the entry again; the message names it and what is.
+            JournalError: there is no such entry.
+            StorageError: it cannot be written.
+        """
+        word = check_word("assessment", assessment, Assessment)
+        if word is Assessment.OPEN:
+            raise ValueError("assessment 'open' is refused, since no entry is opened again: give another one")
+        change = Change(clean_name("by", by), to_ms(self._now()), clean_notes("notes", notes))
+        entry_id = clean_name("entry_id", entry_id)
+        with self._store.write() as connection:
+            override(connection, entry_id, word, change)
+            return get_entry(connection, entry_id)
+
+    def sweep(self) -> int:
+        """Resolve every expectation whose time is over, and give how many there were; again at once it finds none.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        moment = self._now()
+        count, is_more = 0, True
+        while is_more:
+            with self._store.write() as connection:
+                resolved, is_more = resolve_due(connection, moment, self._rules)
+            count += resolved
+        return count
+
+    def reroute_orphans(self) -> int:
+        """Give open expectations the orphans that fit their hints, and give how many found a place.
+
+        `log_outcome` does so for the expectations that it adds; this is for those that came in another way.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        return self._after_sweep(self._now(), lambda connection: route_again(connection, self._rules))
 
     def get(self, entry_id: str) -> JournalEntry:
         """Give an entry with its expectations, signals and history.
@@ -178,17 +275,61 @@ class Journal:
         """
         if filter not in FILTERS:
             raise ValueError(f"filter {filter!r} is unknown: give one of {', '.join(FILTERS)}")
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"limit must be a whole number from 1 up, not {limit!r}")
+        limit = check_limit(limit)
         assessment = None if filter == _ALL else Assessment(filter)
         with self._store.read() as connection:
             return list_entries(
                 connection,
-                agent_id=_clean_optional("agent_id", agent_id),
+                agent_id=clean_optional("agent_id", agent_id),
                 assessment=assessment,
-                intent_type=_clean_optional("intent_type", intent_type),
-                limit=min(limit, _MOST),
+                intent_type=clean_optional("intent_type", intent_type),
+                limit=limit,
             )
+
+    def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
+        """Give what is still expected, the soonest expiry first and what never expires last, at most `limit` of them.
+
+        Raises:
+            ValueError: a limit below 1, or an agent that is no text.
+            StorageError: it cannot be read.
+        """
+        agent_id, limit = clean_optional("agent_id", agent_id), check_limit(limit)
+        with self._store.read() as connection:
+            return list_open(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
+
+    def orphans(self, *, limit: int = 500) -> tuple[Signal, ...]:
+        """Give the signals that found no entry yet, the newest first, at most `limit` of them.
+
+        Raises:
+            ValueError: a limit below 1.
+            StorageError: it cannot be read.
+        """
+        limit = check_limit(limit)
+        with self._store.read() as connection:
+            return list_orphans(connection, limit=limit)
+
+    def explain_routing(self, signal_id: str) -> RoutingExplanation:
+        """Tell by which rule a signal found its place, which expectations it might have concerned, and why they took it or not.
+
+        Raises:
+            JournalError: there is no such signal.
+            StorageError: it cannot be read.
+        """
+        signal_id = clean_name("signal_id", signal_id)
+        with self._store.read() as connection:
+            return read_explanation(signal_id, *get_routing(connection, signal_id))
+
+    def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
+        """Sum up how often what was begun since a moment succeeded: in all, by intent type, and by day.
+
+        Raises:
+            ValueError: a moment that is no aware datetime, or an agent that is no text.
+            StorageError: it cannot be read.
+        """
+        agent_id = clean_optional("agent_id", agent_id)
+        began = None if since is None else to_ms(check_time("since", since))
+        with self._store.read() as connection:
+            return summarize(count_entries(connection, agent_id=agent_id, since=began))
 
     def close(self) -> None:
         """Close the store, if this journal has opened it."""
@@ -201,16 +342,21 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _after_sweep(self, moment: datetime, work: Callable[[Connection], _T]) -> _T:
+        """Do some work in the transaction that resolves the last of what is due."""
+        while True:
+            with self._store.write() as connection:
+                _, is_more = resolve_due(connection, moment, self._rules)
+                if not is_more:
+                    return work(connection)
+
     def _now(self) -> datetime:
         # As it is kept: an entry just made equals the same one read back.
         return from_ms(to_ms(check_time("the clock's time", self._clock())))
 
 
-def _clean_optional(field: str, name: str | None) -> str | None:
-    return None if name is None else clean_name(field, name)
-
-
-def _clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
-    if isinstance(actions, str | bytes | dict) or not isinstance(actions, Iterable):
-        raise ValueError(f"actions must be a list, not {actions!r}; write it in brackets")  # noqa: TRY004 - one kind of refusal
-    return tuple(clean_json("actions", list(actions)))
+def _get_owner(connection: Connection, entry_id: str, agent_id: str | None) -> str:
+    owner = get_agent(connection, entry_id)
+    if agent_id is not None and agent_id != owner:
+        raise JournalError(f"entry {entry_id!r} is another agent's, not of {agent_id!r}")
+    return owner

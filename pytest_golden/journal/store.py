@@ -8,91 +8,89 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, case, func, insert, select, update
+from sqlalchemy import BigInteger, bindparam, func, insert, literal_column, select, update
 
-from pytest_golden.errors import JournalError
-from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity
+from pytest_golden.journal.hints import list_anchors
+from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
 from pytest_golden.journal.rows import (
-    COUNT_COLUMNS,
-    count_columns,
+    ENTRY_COLUMNS,
+    SIGNAL_COLUMNS,
     entry_columns,
     expectation_columns,
     read_counts,
     read_entry,
+    routing_columns,
     signal_columns,
     storable_or_none,
 )
-from pytest_golden.journal.rules import DEFAULT_RULES, Rules, assess, lapse, settle
+from pytest_golden.journal.rules import DEFAULT_RULES, Rules, settle
+from pytest_golden.journal.standing.store import (
+    UPDATE_ENTRY,
+    Change,
+    add_history,
+    describe_unknown,
+    get_standing,
+    write_standing,
+)
 from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import Connection
 
-    from pytest_golden.journal.model import Expectation, JournalEntry, RoutedBy, Signal
+    from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, Signal
     from pytest_golden.journal.rules import Counts
 
-_INSERT_ENTRY = insert(entries)
+_ROUTED = ("expectation_id", "agent_id", "routed_by", "is_late")
+_HEARD = ("session_key", "content_digest", "routing", "expectation_mark")
+_INSERT_ENTRY = Prepared(insert(entries), *ENTRY_COLUMNS)
 _INSERT_EXPECTATION = insert(expectations)
-_INSERT_SIGNAL = insert(signals)
-_INSERT_HISTORY = insert(entry_history)
-_UPDATE_ENTRY = update(entries).where(entries.c.number == bindparam("the_entry"))
-_UPDATE_EXPECTATION = update(expectations).where(expectations.c.number == bindparam("the_expectation"))
+_INSERT_SIGNAL = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED)
+_INSERT_HEARD = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED, *_HEARD)
+_ROUTE_SIGNAL = Prepared(
+    update(signals).where(signals.c.id == bindparam("the_signal")), "entry_id", *_ROUTED, "routing"
+)
+_FIND_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == bindparam("the_entry")))
+_SETTLE_EXPECTATION = Prepared(
+    update(expectations).where(expectations.c.number == bindparam("the_expectation")),
+    *("status", "resolved_by", "resolved_at"),
+)
 _COUNT_OPEN = (
     update(entries)
     .where(entries.c.id == bindparam("the_entry"))
     .values(open_count=entries.c.open_count + bindparam("n"))
 )
-# What an entry is assessed from, and one of its expectations, if one is asked for.
-_STANDING: Select[Any] = (
-    select(
-        entries.c.number,
-        entries.c.id,
-        entries.c.agent_id,
-        entries.c.immediate_result,
-        entries.c.assessment,
-        entries.c.closed_at,
-        entries.c.updated_at,
-        entries.c.human_word,
-        *(entries.c[name] for name in COUNT_COLUMNS),
-        expectations.c.number.label("expectation_number"),
-        expectations.c.status,
-        expectations.c.polarity,
-        expectations.c.critical,
-        expectations.c.expires_at,
-        expectations.c.created_at.label("expectation_created_at"),
-    )
-    .outerjoin_from(
-        entries,
-        expectations,
-        and_(expectations.c.entry_id == entries.c.id, expectations.c.id == bindparam("the_expectation")),
-    )
-    .where(entries.c.id == bindparam("the_entry"))
-    .with_for_update(of=entries)
-)
-_OPEN_OF_ENTRY = and_(
-    expectations.c.entry_id == bindparam("the_entry"), expectations.c.status == ExpectationStatus.OPEN.value
-)
-_COUNT_OPEN_KINDS = (
-    select(expectations.c.polarity, expectations.c.critical, func.count().label("number"))
-    .where(_OPEN_OF_ENTRY)
-    .group_by(expectations.c.polarity, expectations.c.critical)
-)
-_MOMENT = bindparam("moment", type_=BigInteger())
-_LAPSE = (
-    update(expectations)
-    .where(_OPEN_OF_ENTRY)
-    .values(
-        status=case({polarity.value: lapse(polarity).value for polarity in Polarity}, value=expectations.c.polarity),
-        resolved_by=bindparam("who"),
-        resolved_at=case((expectations.c.created_at > _MOMENT, expectations.c.created_at), else_=_MOMENT),
+# An anchor with so many open expectations is as good as any with more.
+_CROWDED = 32
+_COUNT_AT_ANCHOR = Prepared(
+    select(func.count().label("number")).select_from(
+        select(literal_column("1"))
+        .where(
+            expectations.c.hint_anchor == bindparam("the_anchor", type_=BigInteger()),
+            expectations.c.status == literal_column("'open'"),
+        )
+        .limit(_CROWDED)
+        .subquery()
     )
 )
+
+
+class Heard(NamedTuple):
+    """How a signal was routed, and what it is known again by."""
+
+    routed_by: RoutedBy
+    routing: Mapping[str, Any] | None = None
+    agent_id: str | None = None
+    session_key: str | None = None
+    content_digest: str | None = None
+    expectation_mark: int | None = None
 
 
 class Outcome(NamedTuple):
@@ -104,28 +102,24 @@ class Outcome(NamedTuple):
     expectations: tuple[Expectation, ...] = ()
 
 
-class Change(NamedTuple):
-    """Who changes an entry, when (milliseconds since the epoch), why, and what else the history keeps of it."""
-
-    who: str
-    moment: int
-    why: str | None = None
-    details: Mapping[str, Any] | None = None
-
-
 def insert_entry(connection: Connection, entry: JournalEntry) -> None:
     """Keep a new entry as it stands, one that is already closed too. What is in its tuples is not kept."""
-    connection.execute(_INSERT_ENTRY, entry_columns(entry))
+    _INSERT_ENTRY.run(connection, entry_columns(entry))
 
 
 def has_entry(connection: Connection, entry_id: str) -> bool:
     """Tell whether there is an entry of this id."""
-    return connection.scalar(select(entries.c.number).where(entries.c.id == entry_id)) is not None
+    return _FIND_ENTRY.first(connection, {"the_entry": entry_id}) is not None
 
 
-def insert_expectations(connection: Connection, new: Sequence[Expectation]) -> None:
-    """Keep new, open expectations and count them; their entries must be there."""
-    _insert_expectation_rows(connection, new)
+def insert_expectations(connection: Connection, new: Sequence[Expectation], *, by_hint_only: bool = False) -> None:
+    """Keep new, open expectations and count them; their entries must be there.
+
+    With `by_hint_only` no signal is taken to concern them because of its session or time.
+    """
+    for entry_id, of_entry in groupby(new, key=lambda expectation: expectation.entry_id):
+        standing = get_standing(connection, entry_id)
+        _insert_expectation_rows(connection, tuple(of_entry), standing, by_hint_only=by_hint_only)
     for entry_id, number in Counter(expectation.entry_id for expectation in new).items():
         connection.execute(_COUNT_OPEN, {"the_entry": entry_id, "n": number})
 
@@ -148,54 +142,44 @@ def record_signal(
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
     """
-    standing = _get_standing(connection, signal.entry_id, expectation_id)
-    now = to_ms(moment)
-    is_late = expectation_id is not None and standing.expires_at is not None and now >= standing.expires_at
-    is_answer = expectation_id is not None and standing.status == ExpectationStatus.OPEN and not is_late
-    connection.execute(
-        _INSERT_SIGNAL,
-        {
-            **signal_columns(signal),
-            "expectation_id": expectation_id if is_answer else None,
-            "agent_id": standing.agent_id,
-            "routed_by": routed_by.value,
-            "is_late": is_late,
-        },
-    )
-    if expectation_id is None:
-        counts = read_counts(standing).heard(signal.signal_type)
-    else:
-        counts = _settle_expectation(connection, standing, signal, now, is_late=is_late)
-    change = Change(who, now, signal.summary, {"signal": signal.id})
-    return _write_standing(connection, standing, counts, change, rules)
+    standing = get_standing(connection, signal.entry_id, expectation_id)
+    row = _read_answer(standing, expectation_id, to_ms(moment))
+    _INSERT_SIGNAL.run(connection, {**signal_columns(signal), **row, "routed_by": routed_by.value})
+    return _assess_by(connection, standing, signal, to_ms(moment), who=who, rules=rules)
 
 
-def close_expectations(
+def take_signal(
     connection: Connection,
-    entry_id: str,
-    moment: datetime,
+    signal: Signal,
+    expectation_id: str | None,
+    heard: Heard,
     *,
-    who: str,
-    why: str,
+    is_kept: bool = False,
     rules: Rules = DEFAULT_RULES,
-) -> Assessment:
-    """Close what is still open of an entry as if its time were over, and give the entry's assessment.
+) -> Signal:
+    """Do what `record_signal` does with a signal that was routed, at its own moment, and give it as it is kept.
+
+    `is_kept` tells that it is there as an orphan already. A signal without an entry is kept as an orphan.
 
     Raises:
-        JournalError: there is no such entry.
+        JournalError: there is no such entry, or no such expectation of it.
     """
-    standing = _get_standing(connection, entry_id)
-    counts = read_counts(standing)
-    if not counts.open:
-        return Assessment(standing.assessment)
-    now = to_ms(moment)
-    closed = connection.execute(_COUNT_OPEN_KINDS, {"the_entry": entry_id}).all()
-    connection.execute(_LAPSE, {"the_entry": entry_id, "who": who, "moment": now})
-    for row in closed:
-        after = lapse(Polarity(row.polarity))
-        counts = counts.moved(ExpectationStatus.OPEN, after, row.number, critical=row.critical)
-    change = Change(who, now, why, {"closed_expectations": sum(row.number for row in closed)})
-    return _write_standing(connection, standing, counts, change, rules)
+    moment = to_ms(signal.created_at)
+    if signal.entry_id is None:
+        row: dict[str, Any] = {"expectation_id": None, "agent_id": heard.agent_id, "is_late": False}
+    else:
+        standing = get_standing(connection, signal.entry_id, expectation_id)
+        row = _read_answer(standing, expectation_id, moment)
+    row |= {"routed_by": heard.routed_by.value}
+    if is_kept:
+        place = {"entry_id": signal.entry_id, "routing": heard.routing, "the_signal": signal.id}
+        _ROUTE_SIGNAL.run(connection, {**row, **place})
+    else:
+        known = {name: getattr(heard, name) for name in _HEARD}
+        _INSERT_HEARD.run(connection, {**signal_columns(signal), **row, **known})
+    if signal.entry_id is not None:
+        _assess_by(connection, standing, signal, moment, who=signal.source, rules=rules)
+    return replace(signal, expectation_id=row["expectation_id"], routed_by=heard.routed_by)
 
 
 def record_outcome(
@@ -214,21 +198,21 @@ def record_outcome(
     Raises:
         JournalError: there is no such entry.
     """
-    standing = _get_standing(connection, entry_id)
-    _insert_expectation_rows(connection, outcome.expectations)
+    standing = get_standing(connection, entry_id)
+    _insert_expectation_rows(connection, outcome.expectations, standing)
     said = {"result": outcome.result.value, "expectations": len(outcome.expectations)}
     now = max(to_ms(moment), standing.updated_at)
-    _add_history(connection, entry_id, "outcome", Change(who, now, outcome.notes, said))
+    add_history(connection, entry_id, "outcome", Change(who, now, outcome.notes, said))
     changed: dict[str, Any] = {
         "immediate_result": outcome.result.value,
         "immediate_notes": storable_or_none(outcome.notes),
     }
     if outcome.actions:
         changed["actions"] = outcome.actions
-    connection.execute(_UPDATE_ENTRY, {"the_entry": standing.number, **changed})
+    connection.execute(UPDATE_ENTRY, {"the_entry": standing.number, **changed})
     counts = replace(read_counts(standing), immediate_result=outcome.result)
     counts = counts.moved(None, ExpectationStatus.OPEN, len(outcome.expectations), critical=False)
-    return _write_standing(connection, standing, counts, Change(who, now, outcome.notes), rules)
+    return write_standing(connection, standing, counts, Change(who, now, outcome.notes), rules)
 
 
 def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
@@ -239,7 +223,7 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
     """
     row = connection.execute(select(entries).where(entries.c.id == entry_id)).one_or_none()
     if row is None:
-        raise _unknown(entry_id)
+        raise describe_unknown(entry_id)
     parts = {
         name: connection.execute(select(table).where(table.c.entry_id == entry_id).order_by(table.c.number)).all()
         for name, table in (("expectations", expectations), ("signals", signals), ("history", entry_history))
@@ -247,58 +231,35 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
     return read_entry(row, **parts)
 
 
-def list_entries(
-    connection: Connection,
-    *,
-    agent_id: str | None = None,
-    assessment: Assessment | None = None,
-    intent_type: str | None = None,
-    limit: int,
-) -> tuple[JournalEntry, ...]:
-    """Give the newest entries with their expectations, newest first; None stands for any."""
-    wanted = [
-        column == value
-        for column, value in (
-            (entries.c.agent_id, agent_id),
-            (entries.c.assessment, assessment),
-            (entries.c.intent_type, intent_type),
-        )
-        if value is not None
-    ]
-    if assessment is Assessment.OPEN:
-        # What the index of the open ones goes by.
-        wanted.append(entries.c.closed_at.is_(None))
-    chosen = select(entries).where(*wanted).order_by(entries.c.number.desc()).limit(limit)
-    ids = chosen.with_only_columns(entries.c.id).subquery()
-    found = connection.execute(chosen).all()
-    asked: dict[str, list[Any]] = {row.id: [] for row in found}
-    for row in connection.execute(
-        select(expectations).where(expectations.c.entry_id.in_(select(ids))).order_by(expectations.c.number)
-    ):
-        asked[row.entry_id].append(row)
-    return tuple(read_entry(row, expectations=asked[row.id]) for row in found)
+def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[str, Any]:
+    """Give the columns of a signal that tell what it is to its entry."""
+    is_late = expectation_id is not None and standing.expires_at is not None and now >= standing.expires_at
+    is_answer = expectation_id is not None and standing.status == ExpectationStatus.OPEN and not is_late
+    return {
+        "expectation_id": expectation_id if is_answer else None,
+        "agent_id": standing.agent_id,
+        "is_late": is_late,
+    }
 
 
-def get_agent(connection: Connection, entry_id: str) -> str:
-    """Give the agent whose entry it is.
+def _assess_by(
+    connection: Connection, standing: Any, signal: Signal, now: int, *, who: str, rules: Rules
+) -> Assessment:
+    if standing.expectation_number is None:
+        counts = read_counts(standing).heard(signal.signal_type)
+    else:
+        counts = _settle_expectation(connection, standing, signal, now)
+    change = Change(who, now, signal.summary, {"signal": signal.id})
+    return write_standing(connection, standing, counts, change, rules)
 
-    Raises:
-        JournalError: there is no such entry.
-    """
-    agent_id: str | None = connection.scalar(select(entries.c.agent_id).where(entries.c.id == entry_id))
-    if agent_id is None:
-        raise _unknown(entry_id)
-    return agent_id
 
-
-def _settle_expectation(
-    connection: Connection, standing: Row[Any], signal: Signal, now: int, *, is_late: bool
-) -> Counts:
+def _settle_expectation(connection: Connection, standing: Any, signal: Signal, now: int) -> Counts:
     before = ExpectationStatus(standing.status)
+    is_late = standing.expires_at is not None and now >= standing.expires_at
     settlement = settle(signal.signal_type, before, Polarity(standing.polarity), is_late=is_late)
     if settlement.status is not before:
-        connection.execute(
-            _UPDATE_EXPECTATION,
+        _SETTLE_EXPECTATION.run(
+            connection,
             {
                 "the_expectation": standing.expectation_number,
                 "status": settlement.status.value,
@@ -310,58 +271,32 @@ def _settle_expectation(
     return counts.moved(before, settlement.status, critical=standing.critical)
 
 
-def _get_standing(connection: Connection, entry_id: str | None, expectation_id: str | None = None) -> Row[Any]:
-    names = {"the_entry": entry_id, "the_expectation": expectation_id}
-    row: Row[Any] | None = connection.execute(_STANDING, names).one_or_none()
-    if row is None:
-        raise _unknown(entry_id)
-    if expectation_id is not None and row.expectation_number is None:
-        raise JournalError(f"entry {entry_id} has no expectation {expectation_id!r}")
-    return row
+def _insert_expectation_rows(
+    connection: Connection, new: Sequence[Expectation], standing: Any, *, by_hint_only: bool = False
+) -> None:
+    rows = []
+    crowds: dict[int, int] = {}
+    for expectation in new:
+        anchors = list_anchors(expectation.match_hint or {})
+        if by_hint_only or len(anchors) < 2:
+            anchor = next(iter(anchors), None)
+        else:
+            anchor = _choose_anchor(connection, anchors, crowds)
+        routing = routing_columns(expectation, anchor, standing.agent_id, standing.session_key)
+        if by_hint_only:
+            routing |= {"hint_shape": None, "session_key": None}
+        rows.append({**expectation_columns(expectation), **routing})
+    if rows:
+        connection.execute(_INSERT_EXPECTATION, rows)
 
 
-def _write_standing(
-    connection: Connection, standing: Row[Any], counts: Counts, change: Change, rules: Rules
-) -> Assessment:
-    before = Assessment(standing.assessment)
-    after = assess(counts, rules, before=before)
-    # A clock that went back must not put a change before what it changes.
-    moment = max(change.moment, standing.updated_at)
-    has_left_open = standing.closed_at is None and after is not Assessment.OPEN
-    connection.execute(
-        _UPDATE_ENTRY,
-        {
-            "the_entry": standing.number,
-            **count_columns(counts),
-            "assessment": after.value,
-            "closed_at": moment if has_left_open else standing.closed_at,
-            "updated_at": moment,
-        },
-    )
-    if after is not before:
-        details = {"from": before.value, "to": after.value, **(change.details or {})}
-        _add_history(connection, standing.id, "assessment", change._replace(moment=moment, details=details))
-    return after
-
-
-def _add_history(connection: Connection, entry_id: str, what: str, change: Change) -> None:
-    connection.execute(
-        _INSERT_HISTORY,
-        {
-            "entry_id": entry_id,
-            "changed_at": change.moment,
-            "what": what,
-            "who": change.who,
-            "why": storable_or_none(change.why),
-            "details": change.details,
-        },
-    )
-
-
-def _insert_expectation_rows(connection: Connection, new: Sequence[Expectation]) -> None:
-    if new:
-        connection.execute(_INSERT_EXPECTATION, [expectation_columns(expectation) for expectation in new])
-
-
-def _unknown(entry_id: str | None) -> JournalError:
-    return JournalError(f"the journal has no entry {entry_id!r}")
+def _choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
+    """Choose the anchor with the fewest open expectations; `crowds` knows those that are kept together."""
+    for anchor in anchors:
+        if anchor not in crowds:
+            crowds[anchor] = int(_COUNT_AT_ANCHOR.first(connection, {"the_anchor": anchor}).number)
+        if not crowds[anchor]:
+            break
+    chosen = min((anchor for anchor in anchors if anchor in crowds), key=crowds.__getitem__)
+    crowds[chosen] += 1
+    return chosen

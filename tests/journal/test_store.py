@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from pytest_golden.errors import JournalError, StorageError
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.expiry.store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -23,16 +24,15 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
+from pytest_golden.journal.reading.store import list_entries
 from pytest_golden.journal.rows import read_counts
 from pytest_golden.journal.rules import Counts, Rules
 from pytest_golden.journal.store import (
     Outcome,
-    close_expectations,
     get_entry,
     has_entry,
     insert_entry,
     insert_expectations,
-    list_entries,
     record_outcome,
     record_signal,
 )
@@ -209,7 +209,7 @@ def test_an_unknown_entry_or_expectation_is_refused_and_nothing_is_kept(store: S
         signal(store, unknown, SignalType.POSITIVE)
     with store.write() as connection, pytest.raises(JournalError, match="no entry 'entry_none'"):
         close_expectations(connection, "entry_none", BEGIN, who="golden", why="x")
-    with pytest.raises(StorageError):
+    with pytest.raises(JournalError, match="no entry 'entry_none'"):
         expect(store, unknown, {})
     assert read(store, entry).signals == ()
 

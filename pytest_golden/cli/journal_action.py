@@ -1,0 +1,93 @@
+"""What the actions of `golden journal` have in common: how they are declared, and the journal that they work on."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
+from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.errors import SettingsError
+from pytest_golden.journal.rules_file import find_rules, read_rules_file
+from pytest_golden.journal.service import Journal
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+#: Whose entries are meant when nobody is named: the gate's own agent.
+DEFAULT_AGENT = "golden"
+_MOST = 100_000
+
+
+class Action(NamedTuple):
+    """One action: its name and summary, what declares its arguments, and what does it and gives the exit code."""
+
+    name: str
+    summary: str
+    declare: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def declare_common(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that every action has."""
+    add_manifest_option(parser)
+    add_store_option(parser)
+    add_json_option(parser)
+    parser.add_argument(
+        "--rules", metavar="FILE", help="Rules of agents, YAML or JSON (default: env GOLDEN_JOURNAL_RULES, else none)."
+    )
+
+
+@contextmanager
+def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Iterator[Journal]:
+    """Give the journal that is meant; what it refuses inside the block is bad input. With `makes` a store may be made.
+
+    Raises:
+        SettingsError: there is no store, or something that was given is refused.
+        GoldenError: whatever else the journal says.
+    """
+    rules = find_rules() if arguments.rules is None else read_rules_file(Path(arguments.rules))
+    with open_store(arguments, makes=makes) as store:
+        try:
+            yield Journal(store, rules=rules)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+
+
+def add_limit_option(parser: argparse.ArgumentParser, default: int) -> None:
+    """Declare `--limit`."""
+    parser.add_argument("--limit", metavar="N", default=str(default), help=f"How many at most (default {default}).")
+
+
+def read_limit(text: str) -> int:
+    """Read the value of `--limit`.
+
+    Raises:
+        SettingsError: it is no such number.
+    """
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST:
+        raise SettingsError(f"--limit {text} is no number of entries; give one from 1 to {_MOST}")
+    return int(text)
+
+
+def read_json(option: str, text: str) -> Any:
+    """Read a value that is given as JSON.
+
+    Raises:
+        SettingsError: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise SettingsError(f"{option} is nested too deeply") from None
+    except ValueError as error:
+        raise SettingsError(f"{option} is no JSON: {error}; write it in single quotes") from None
+
+
+def show_local(moment: datetime) -> str:
+    """Write a moment in the local time zone, to the minute."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,1 @@
+"""What becomes of expectations whose time is over."""

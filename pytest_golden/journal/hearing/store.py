@@ -1,0 +1,123 @@
+"""What must be looked up to take a signal in. Each function works on an open connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
+
+from pytest_golden.journal.model import Assessment
+from pytest_golden.journal.rows import read_signal
+from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.schema import entries, expectations, signals
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.model import Signal
+
+_BY_EXTERNAL_ID = select(signals).where(
+    signals.c.source == bindparam("the_source"), signals.c.external_id == bindparam("the_external_id")
+)
+_HAS_EXTERNAL_ID = Prepared(_BY_EXTERNAL_ID.with_only_columns(signals.c.number))
+_BY_CONTENT = (
+    select(signals)
+    .where(signals.c.content_digest == bindparam("the_digest"))
+    .order_by(signals.c.number.desc())
+    .limit(1)
+)
+_HAS_CONTENT = Prepared(_BY_CONTENT.with_only_columns(signals.c.number))
+_LAST_EXPECTATION = Prepared(select(func.max(expectations.c.number).label("number")))
+# From the end, where what is asked for is found at once.
+_LAST_BEFORE = (
+    select(expectations.c.number)
+    .where(expectations.c.created_at <= bindparam("the_moment", type_=BigInteger()))
+    .order_by(expectations.c.number.desc())
+    .limit(1)
+)
+_LATEST_OF_SESSION = Prepared(
+    select(entries.c.id)
+    .where(
+        entries.c.agent_id == bindparam("the_agent", type_=Text()),
+        entries.c.session_key == bindparam("the_session", type_=Text()),
+    )
+    .order_by(entries.c.number.desc())
+    .limit(1)
+)
+_WORD = Prepared(select(entries.c.human_word).where(entries.c.id == bindparam("the_entry")))
+_BEGAN = Prepared(select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")))
+_ORPHANS = (
+    select(signals)
+    .where(
+        signals.c.routed_by == literal_column("'orphan'"),
+        signals.c.created_at >= bindparam("the_moment", type_=BigInteger()),
+    )
+    .order_by(signals.c.created_at, signals.c.number)
+)
+
+
+class Earlier(NamedTuple):
+    """The same news heard before, and the last expectation that there was then (None: not known)."""
+
+    signal: Signal
+    mark: int | None
+
+
+class Orphan(NamedTuple):
+    """A signal that found no entry, and whose it would be."""
+
+    signal: Signal
+    agent_id: str | None
+
+
+def find_by_external_id(connection: Connection, source: str, external_id: str) -> Signal | None:
+    """Find what this source has said under this id."""
+    names = {"the_source": source, "the_external_id": external_id}
+    if _HAS_EXTERNAL_ID.first(connection, names) is None:
+        return None
+    return read_signal(connection.execute(_BY_EXTERNAL_ID, names).one())
+
+
+def find_by_content(connection: Connection, digest: str) -> Earlier | None:
+    """Find the newest signal with this content."""
+    if _HAS_CONTENT.first(connection, {"the_digest": digest}) is None:
+        return None
+    row = connection.execute(_BY_CONTENT, {"the_digest": digest}).one()
+    return Earlier(read_signal(row), row.expectation_mark)
+
+
+def find_mark(connection: Connection, earlier: Earlier) -> int:
+    """Give the number of the last expectation that there was when this news was heard earlier."""
+    if earlier.mark is not None:
+        return earlier.mark
+    found = connection.scalar(_LAST_BEFORE, {"the_moment": to_ms(earlier.signal.created_at)})
+    return int(found or 0)
+
+
+def find_last_expectation(connection: Connection) -> int:
+    """Give the number of the expectation that was recorded last, 0 without any."""
+    return _LAST_EXPECTATION.first(connection, {}).number or 0
+
+
+def find_latest_entry(connection: Connection, agent_id: str, session_key: str) -> str | None:
+    """Find the entry that an agent began last in a session."""
+    row = _LATEST_OF_SESSION.first(connection, {"the_agent": agent_id, "the_session": session_key})
+    return None if row is None else row.id
+
+
+def read_word(connection: Connection, entry_id: str) -> Assessment | None:
+    """Read a person's last word on an entry."""
+    row = _WORD.first(connection, {"the_entry": entry_id})
+    return None if row is None or row.human_word is None else Assessment(row.human_word)
+
+
+def read_beginning(connection: Connection, entry_id: str) -> int:
+    """Give when an entry began, in milliseconds since the epoch; it must be there."""
+    return int(_BEGAN.first(connection, {"the_entry": entry_id}).created_at)
+
+
+def list_orphans_since(connection: Connection, moment: int) -> tuple[Orphan, ...]:
+    """Give the orphans that were heard at this moment or later, the oldest first."""
+    rows = connection.execute(_ORPHANS, {"the_moment": moment}).all()
+    return tuple(Orphan(read_signal(row), row.agent_id) for row in rows)

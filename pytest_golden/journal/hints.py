@@ -1,0 +1,141 @@
+"""What a hint asks for and what a signal has, compared as text; and the columns by which the store finds hints. Pure.
+
+An expectation lies in the index under one key of its hint, its anchor: a signal that fits has that key too. Guesses ask
+for the shape of a hint instead: the source that it names, and its other keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SOURCE = "source"
+#: The shape of an expectation without a hint.
+NO_HINT = ""
+#: No hint has more keys: the rank has no room for more.
+MOST_KEYS = 99
+#: No longer key of a hint is asked for: a deep and wide signal would have endless ones.
+LONGEST_KEY = 300
+_EXPIRY_BITS = 48
+_NEVER = (1 << _EXPIRY_BITS) - 1
+_LONGEST_SHOWN = 60
+
+#: A signal's keys, dotted for what lies deeper, and each one's values as text (none for a list or mapping as a whole).
+Words = dict[str, tuple[str, ...]]
+
+
+class Shape(NamedTuple):
+    """The source that a hint names, None for any, and its other keys."""
+
+    source: str | None
+    keys: tuple[str, ...]
+
+
+def read_words(source: str, data: Mapping[str, Any]) -> Words:
+    """Give what a signal has; `source` is its own, whatever its data say."""
+    words: dict[str, list[str]] = {}
+    for key, value in _walk(data):
+        values = words.setdefault(key, [])
+        if not isinstance(value, dict | list | tuple):
+            values.append(write_text(value))
+    return {**{key: tuple(values) for key, values in words.items()}, SOURCE: (source,)}
+
+
+def write_text(value: Any) -> str:
+    """Write a value as it is compared: a text as it is, a number, true, false and null as JSON has them."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def find_missing(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
+    """Give the keys of a hint that a signal does not have."""
+    return tuple(key for key in hint if key not in words)
+
+
+def find_other(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
+    """Give the keys of a hint that have another value in the signal."""
+    return tuple(key for key, value in hint.items() if key in words and write_text(value) not in words[key])
+
+
+def fits(hint: Mapping[str, Any], words: Words) -> bool:
+    """Tell whether every key of a hint is in the signal with an equal value."""
+    return all(write_text(value) in words.get(key, ()) for key, value in hint.items())
+
+
+def describe_misfit(hint: Mapping[str, Any], words: Words) -> str:
+    """Say why a hint does not fit; empty when it does."""
+    told = [
+        f"{key} is {_show(words[key])} in the signal, not {_show((write_text(hint[key]),))}"
+        for key in find_other(hint, words)
+    ]
+    missing = find_missing(hint, words)
+    return "; ".join([*told, *([f"the signal has no {', '.join(missing)}"] if missing else [])])
+
+
+def anchor_of(key: str, value: str) -> int:
+    """Give the number under which an expectation with this key and value in its hint may lie in the index."""
+    written = f"{key}\0{value}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(written, digest_size=8).digest()) >> 1
+
+
+def anchors_of(words: Words) -> tuple[int, ...]:
+    """Give all numbers under which an expectation may lie that a signal fits."""
+    return tuple(anchor_of(key, value) for key, values in words.items() for value in values)
+
+
+def list_anchors(hint: Mapping[str, Any]) -> tuple[int, ...]:
+    """Give the numbers under which a hint may be kept, those first that are likely to be rare: long, and not the source."""
+    written = [(key, write_text(value)) for key, value in hint.items()]
+    written.sort(key=lambda pair: (pair[0] == SOURCE, -len(pair[1])))
+    return tuple(anchor_of(key, value) for key, value in written)
+
+
+def write_shape(hint: Mapping[str, Any] | None) -> str:
+    """Write the shape of a hint."""
+    if not hint:
+        return NO_HINT
+    source = write_text(hint[SOURCE]) if SOURCE in hint else None
+    return json.dumps([source, *sorted(key for key in hint if key != SOURCE)], separators=(",", ":"))
+
+
+@lru_cache(maxsize=1024)
+def read_shape(shape: str) -> Shape:
+    """Read a shape as it was written."""
+    source, *keys = json.loads(shape) if shape else (None,)
+    return Shape(source, tuple(keys))
+
+
+def count_keys(shape: str) -> int:
+    """Give how many keys a hint of this shape has."""
+    source, keys = read_shape(shape)
+    return len(keys) + (source is not None)
+
+
+def rank(keys: int, expires_at: int | None) -> int:
+    """Give a number that is smaller the more keys a hint has, and then the nearer its expiry (milliseconds, None: never)."""
+    expiry = _NEVER if expires_at is None else min(max(expires_at, 0), _NEVER - 1)
+    return ((MOST_KEYS - min(keys, MOST_KEYS)) << _EXPIRY_BITS) | expiry
+
+
+def _walk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Give every key that is not the signal's own source, with its value, whatever lies how deep."""
+    waiting: list[tuple[str, Any]] = [("", data)]
+    while waiting:
+        way, value = waiting.pop()
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            path = f"{way}.{key}" if way else str(key)
+            if len(path) > LONGEST_KEY:
+                continue
+            yield path, item
+            if isinstance(item, dict | list | tuple):
+                waiting.append((path, item))
+
+
+def _show(values: tuple[str, ...]) -> str:
+    told = " or ".join(repr(value) for value in values[:3]) or "no plain value"
+    return told if len(told) <= _LONGEST_SHOWN else f"{told[: _LONGEST_SHOWN - 4]} ..."

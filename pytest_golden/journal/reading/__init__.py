@@ -1,0 +1,1 @@
+"""Looks into the journal: reviews, what is open, orphans, sums."""

@@ -1,0 +1,212 @@
+"""By which rule a signal finds an expectation. Pure: the candidates are found in `store.py`.
+
+The rules in their order: a hint whose every key fits, the same session, the time window, the entry that the signal names,
+and none. Within a rule, those of the named entry come first, then the open ones before those that are resolved, then more
+hint keys, a nearer expiry, and the older one.
+
+A resolved expectation is never answered again. It still tells where two kinds of news belong: news against what was met
+in time, and news that comes too late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.journal.hints import Words, describe_misfit, find_other, fits, rank
+from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: How many candidates are kept with a signal.
+MOST_KEPT = 25
+_AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
+
+
+class Step(IntEnum):
+    """The rules that take an expectation, in their order."""
+
+    HINT = 0
+    SESSION = 1
+    WINDOW = 2
+
+
+_ROUTED_BY = {Step.HINT: RoutedBy.MATCH_HINT, Step.SESSION: RoutedBy.SESSION_KEY, Step.WINDOW: RoutedBy.TIME_WINDOW}
+
+
+class News(NamedTuple):
+    """A signal as the rules see it; `moment` is in milliseconds since the epoch.
+
+    Without an agent all agents' hints are asked, and nothing else. `entry_id` is the entry that it names. With
+    `by_hint_only` neither its session nor its time says anything, and a name is binding: so is a person's word.
+    """
+
+    words: Words
+    signal_type: SignalType
+    moment: int
+    agent_id: str | None = None
+    session_key: str | None = None
+    entry_id: str | None = None
+    by_hint_only: bool = False
+
+
+class Candidate(NamedTuple):
+    """An expectation that a signal may concern; `number` is its place in the order of recording."""
+
+    id: str
+    number: int
+    entry_id: str
+    agent_id: str
+    session_key: str | None
+    status: ExpectationStatus
+    hint: Mapping[str, Any] | None
+    created_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a candidate: the rule that took or refused it, and why."""
+
+    expectation_id: str
+    rule: RoutedBy
+    taken: bool
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names, JSON-safe."""
+        return {
+            "expectation_id": self.expectation_id,
+            "rule": self.rule.value,
+            "taken": self.taken,
+            "reason": self.reason,
+        }
+
+
+class Route(NamedTuple):
+    """Where a signal goes: the rule, and the expectation if one is concerned; the verdict on each candidate."""
+
+    rule: RoutedBy
+    taken: Candidate | None
+    verdicts: tuple[Verdict, ...]
+
+
+class _Fit(NamedTuple):
+    order: tuple[int, ...]
+    step: Step
+    candidate: Candidate
+    reason: str
+
+
+def route(news: News, candidates: Iterable[Candidate]) -> Route:
+    """Find the expectation that a signal concerns. The order of the candidates does not matter."""
+    fitting: list[_Fit] = []
+    refused: list[Verdict] = []
+    for candidate in {one.id: one for one in candidates}.values():
+        found = _consider(news, candidate)
+        if isinstance(found, Verdict):
+            refused.append(found)
+        else:
+            fitting.append(found)
+    fitting.sort()
+    taken = fitting[0] if fitting else None
+    verdicts = [*(_judge(fit, fitting[0]) for fit in fitting), *sorted(refused, key=lambda one: one.expectation_id)]
+    if taken is None:
+        return Route(RoutedBy.ORPHAN if news.entry_id is None else RoutedBy.ENTRY, None, tuple(verdicts))
+    return Route(_ROUTED_BY[taken.step], taken.candidate, tuple(verdicts))
+
+
+def is_contradicted(candidate: Candidate, words: Words) -> bool:
+    """Tell whether a key of the expectation's hint has another value in the signal."""
+    return bool(candidate.hint) and bool(find_other(candidate.hint or {}, words))
+
+
+def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
+    if news.agent_id is not None and candidate.agent_id != news.agent_id:
+        return _refuse(candidate, Step.HINT, "it is another agent's")
+    if news.by_hint_only and news.entry_id is not None and not _is_named(news, candidate):
+        return _refuse(candidate, Step.HINT, "the signal goes to the entry that it names")
+    step = _find_step(news, candidate)
+    if isinstance(step, Verdict):
+        return step
+    is_late = candidate.expires_at is not None and news.moment >= candidate.expires_at
+    is_open = candidate.status is ExpectationStatus.OPEN and not is_late
+    if not is_open and not _may_concern_resolved(news, candidate, is_late=is_late):
+        return _refuse(candidate, step, f"it fits, but is {candidate.status} already")
+    order = (
+        not _is_named(news, candidate),
+        step,
+        not is_open,
+        rank(len(candidate.hint or ()), candidate.expires_at),
+        candidate.number,
+    )
+    return _Fit(order, step, candidate, _explain(step, candidate, is_open=is_open, is_late=is_late))
+
+
+def _find_step(news: News, candidate: Candidate) -> Step | Verdict:
+    """Give the first rule by which a candidate fits, or why none does."""
+    if candidate.hint and fits(candidate.hint, news.words):
+        return Step.HINT
+    misfit = describe_misfit(candidate.hint, news.words) if candidate.hint else "it has no hint"
+    if news.agent_id is None or news.by_hint_only:
+        return _refuse(candidate, Step.HINT, misfit)
+    if is_contradicted(candidate, news.words):
+        return _refuse(candidate, Step.HINT, misfit)
+    if news.entry_id is not None and not _is_named(news, candidate):
+        return _refuse(candidate, Step.HINT, f"{misfit}; the signal names another entry")
+    if news.session_key is not None and candidate.session_key == news.session_key:
+        return Step.SESSION
+    return _try_window(news, candidate, misfit)
+
+
+def _try_window(news: News, candidate: Candidate, misfit: str) -> Step | Verdict:
+    if candidate.expires_at is None:
+        return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; it has no time window")
+    if not candidate.created_at <= news.moment < candidate.expires_at:
+        return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; outside its time window")
+    return Step.WINDOW
+
+
+def _may_concern_resolved(news: News, candidate: Candidate, *, is_late: bool) -> bool:
+    return is_late or (candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST)
+
+
+def _is_named(news: News, candidate: Candidate) -> bool:
+    return candidate.entry_id == news.entry_id
+
+
+def _explain(step: Step, candidate: Candidate, *, is_open: bool, is_late: bool) -> str:
+    told = {
+        Step.HINT: f"every key of its hint fits ({', '.join(candidate.hint or ())})",
+        Step.SESSION: "it is in the same session",
+        Step.WINDOW: "the signal came in its time window",
+    }[step]
+    if is_late:
+        return f"{told}; its time is over, so the news goes to its entry and decides nothing"
+    return told if is_open else f"{told}; it is met, so news against it goes to its entry"
+
+
+def _judge(fit: _Fit, taken: _Fit) -> Verdict:
+    rule = _ROUTED_BY[fit.step]
+    if fit is taken:
+        return Verdict(fit.candidate.id, rule, taken=True, reason=fit.reason)
+    # The first thing in which the order differs is what decided.
+    differing = next(place for place, pair in enumerate(zip(fit.order, taken.order, strict=True)) if pair[0] != pair[1])
+    won = (
+        "is of the entry that the signal names",
+        "fits by an earlier rule",
+        "is open",
+        _explain_rank(fit.candidate, taken.candidate),
+        "is older",
+    )[differing]
+    return Verdict(fit.candidate.id, rule, taken=False, reason=f"{fit.reason}, but {taken.candidate.id} {won}")
+
+
+def _explain_rank(fit: Candidate, taken: Candidate) -> str:
+    return "has more hint keys" if len(taken.hint or ()) > len(fit.hint or ()) else "has a nearer expiry"
+
+
+def _refuse(candidate: Candidate, step: Step, reason: str) -> Verdict:
+    return Verdict(candidate.id, _ROUTED_BY[step], taken=False, reason=reason)

@@ -1,0 +1,476 @@
+"""Signals as callers give them: where they go, what they do, and what does nothing again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import JournalError
+from pytest_golden.journal import Expectation, Journal, JournalEntry, RoutedBy, Signal, SignalType
+from pytest_golden.journal.store import insert_expectations, record_signal
+from tests.journal.conftest import BEGIN, Clock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.storage.store import Store
+
+SECRET = "ghp_" + "a1B2" * 9
+GREEN = {"description": "CI is green", "match_hint": {"source": "ci", "pr": 42}}
+
+
+def begin(
+    journal: Journal, *wishes: dict[str, Any], agent: str = "builder", session: str | None = None
+) -> JournalEntry:
+    entry = journal.log_intent("deploy", "deploy", agent_id=agent, session_key=session)
+    return journal.log_outcome(entry.id, "success" if wishes else "unknown", expectations=wishes)
+
+
+def stand(journal: Journal, entry: JournalEntry) -> str:
+    return journal.get(entry.id).assessment
+
+
+def test_news_answers_the_expectation_that_its_hint_fits(journal: Journal, clock: Clock) -> None:
+    entry = begin(journal, GREEN)
+    clock.move(minutes=5)
+    signal = journal.add_signal(
+        "ci", "positive", "build 7 is green", data={"pr": "42", "sha": "abc"}, agent_id="builder"
+    )
+    kept = journal.get(entry.id)
+    assert kept.signals == (signal,)
+    assert (signal.entry_id, signal.expectation_id) == (entry.id, entry.expectations[0].id)
+    assert (signal.routed_by, signal.created_at, signal.data) == ("match_hint", clock.now, {"pr": "42", "sha": "abc"})
+    assert (kept.assessment, kept.closed_at) == ("success", clock.now)
+    assert kept.expectations[0].resolved_by == signal.id
+    assert (kept.history[-1].who, kept.history[-1].why) == ("ci", "build 7 is green")
+
+
+def test_webhooks_need_no_agent(journal: Journal) -> None:
+    entry = begin(journal, GREEN, agent="critic")
+    assert journal.add_signal("ci", "negative", "red", data={"pr": 42}).entry_id == entry.id
+    assert stand(journal, entry) == "failure"
+    assert journal.add_signal("ci", "negative", "red", data={"pr": 43}).routed_by == "orphan"
+
+
+def test_the_ladder_of_rules(journal: Journal) -> None:
+    hinted = begin(journal, GREEN)
+    in_session = begin(journal, {"description": "somebody is happy"}, session="chat")
+    in_window = begin(journal, {"description": "it is read", "expires_minutes": 5})
+    plain = begin(journal)
+    told: dict[str, Any] = {"data": {"pr": 42}, "agent_id": "builder", "session_key": "chat"}
+    found = [journal.add_signal("ci", "positive", f"news {number}", **told) for number in range(4)]
+    assert [one.entry_id for one in found] == [hinted.id, in_session.id, in_window.id, None]
+    assert [one.routed_by for one in found] == ["match_hint", "session_key", "time_window", "orphan"]
+    named = journal.add_signal("ci", "positive", "named", entry_id=plain.id)
+    assert (named.routed_by, named.entry_id, named.expectation_id) == ("entry", plain.id, None)
+    assert [stand(journal, one) for one in (hinted, in_session, in_window, plain)] == ["success"] * 4
+
+
+def test_a_named_entry_is_not_passed_over_by_a_guess(journal: Journal) -> None:
+    other = begin(journal, {"description": "it is read", "expires_minutes": 5})
+    plain = begin(journal)
+    assert journal.add_signal("ci", "negative", "it broke", entry_id=plain.id).entry_id == plain.id
+    assert (stand(journal, plain), stand(journal, other)) == ("failure", "open")
+
+
+@pytest.mark.parametrize("signal_type", ["positive", "negative"])
+def test_the_same_external_id_from_one_source_has_one_effect(journal: Journal, signal_type: str) -> None:
+    entry = begin(journal, GREEN, GREEN)
+    first = journal.add_signal("ci", signal_type, "build 7", data={"pr": 42}, external_id="7")
+    again = journal.add_signal("ci", "negative", "another text", data={"pr": 42, "x": 1}, external_id="7")
+    assert again == first
+    assert journal.add_signal("other", "neutral", "build 7", external_id="7").id != first.id
+    assert [one.status == "open" for one in journal.get(entry.id).expectations].count(True) == 1
+
+
+def test_the_same_content_has_one_effect_while_no_younger_expectation_fits(journal: Journal) -> None:
+    entry = begin(journal, GREEN, GREEN)
+    told: dict[str, Any] = {"data": {"pr": 42}, "agent_id": "builder"}
+    first = journal.add_signal("ci", "positive", "green", **told)
+    assert journal.add_signal("ci", "positive", "green", **told) == first
+    assert [one.status for one in journal.get(entry.id).expectations] == ["met", "open"]
+    younger = begin(journal, GREEN)
+    new = journal.add_signal("ci", "positive", "green", **told)
+    assert (new.id != first.id, new.entry_id) == (True, younger.id)
+    assert journal.add_signal("ci", "positive", "green", **told) == new
+    assert journal.add_signal("ci", "positive", "green again", **told).entry_id == entry.id
+
+
+def test_the_first_expectation_of_all_is_younger_than_what_was_said_before(journal: Journal, clock: Clock) -> None:
+    first = journal.add_signal("ci", "positive", "green", data={"pr": 42})
+    clock.move(minutes=1)
+    entry = begin(journal, GREEN)
+    new = journal.add_signal("ci", "positive", "green", data={"pr": 42})
+    assert (new.id != first.id, new.entry_id) == (True, entry.id)
+
+
+def test_orphans_and_neutral_news_are_known_again_too(journal: Journal) -> None:
+    begin(journal, GREEN)
+    for source, data in (("ci", {"pr": 42}), ("lost", {})):
+        first = journal.add_signal(source, "neutral", "looking", data=data)
+        assert journal.add_signal(source, "neutral", "looking", data=data) == first
+    assert journal.add_signal("ci", "neutral", "looking", data={"pr": 42}, agent_id="builder") != first
+
+
+def test_an_orphan_finds_a_new_expectation_by_hint_when_it_is_not_older_than_the_entry(
+    journal: Journal, clock: Clock
+) -> None:
+    too_old = journal.add_signal("ci", "positive", "long ago", data={"pr": 42})
+    clock.move(minutes=1)
+    entry = journal.log_intent("deploy", agent_id="builder", session_key="s")
+    foreign = journal.add_signal("ci", "positive", "of another", data={"pr": 42}, agent_id="critic")
+    fitting = journal.add_signal("ci", "positive", "green", data={"pr": 42})
+    later = journal.add_signal("ci", "negative", "red", data={"pr": 42})
+    guess = journal.add_signal("chat", "positive", "nice", agent_id="builder", session_key="s")
+    assert {one.id for one in journal.orphans()} == {too_old.id, foreign.id, fitting.id, later.id, guess.id}
+    clock.move(minutes=1)
+    told = journal.log_outcome(entry.id, "success", expectations=[GREEN, {"description": "liked"}])
+    assert [one.id for one in told.signals] == [fitting.id, later.id]
+    assert [one.expectation_id for one in told.signals] == [told.expectations[0].id, None]
+    assert (told.expectations[0].status, told.expectations[0].resolved_by) == ("met", fitting.id)
+    assert told.assessment == "failure"
+    assert [one.id for one in journal.orphans()] == [guess.id, foreign.id, too_old.id]
+    assert journal.explain_routing(fitting.id).rule == "match_hint"
+    assert journal.reroute_orphans() == 0
+
+
+def test_orphans_are_routed_again_when_they_are_asked_for(journal: Journal, store: Store, clock: Clock) -> None:
+    entry = begin(journal, GREEN)
+    orphan = journal.add_signal("ci", "positive", "green", data={"pr": 41})
+    with store.write() as connection:
+        connection.exec_driver_sql("""UPDATE signals SET data = '{"pr": 42}' WHERE id = ?""", (orphan.id,))
+    assert journal.reroute_orphans() == 1
+    assert stand(journal, entry) == "success"
+    assert journal.orphans() == ()
+
+
+@pytest.mark.parametrize("swept", [True, False])
+@pytest.mark.parametrize("signal_type", ["positive", "negative", "neutral", "correction"])
+def test_late_news_goes_to_its_entry_and_decides_nothing(
+    journal: Journal, clock: Clock, signal_type: str, swept: bool
+) -> None:
+    entry = begin(journal, {**GREEN, "expires_minutes": 5})
+    clock.move(minutes=5)
+    if swept:
+        assert journal.sweep() == 1
+    late = journal.add_signal("ci", signal_type, "late", data={"pr": 42}, agent_id="builder")
+    assert (late.entry_id, late.expectation_id, late.routed_by) == (entry.id, None, "match_hint")
+    kept = journal.get(entry.id)
+    assert (kept.assessment, kept.expectations[0].status) == ("expired", "expired")
+    assert journal.orphans() == ()
+
+
+def test_news_against_what_was_met_makes_a_failure_by_every_rule(journal: Journal) -> None:
+    told: list[dict[str, Any]] = [{"data": {"pr": 42}}, {"session_key": "s"}, {}]
+    wishes: list[tuple[dict[str, Any], str | None]] = [
+        (GREEN, None),
+        ({"description": "liked"}, "s"),
+        ({"description": "read", "expires_minutes": 5}, None),
+    ]
+    for (wish, session), how in zip(wishes, told, strict=True):
+        entry = begin(journal, wish, session=session)
+        journal.add_signal("ci", "positive", f"fine {how}", agent_id="builder", **how)
+        assert stand(journal, entry) == "success"
+        against = journal.add_signal("ci", "negative", f"not fine {how}", agent_id="builder", **how)
+        assert (against.entry_id, against.expectation_id) == (entry.id, None)
+        assert stand(journal, entry) == "failure"
+
+
+def test_what_is_due_is_resolved_before_a_signal_is_taken_in(journal: Journal, clock: Clock) -> None:
+    due = [begin(journal, {"description": "read", "expires_minutes": 1}) for _ in range(3)]
+    quiet = begin(journal, {"description": "no incident", "polarity": "negative", "expires_minutes": 1})
+    clock.move(minutes=1)
+    assert journal.open_expectations() == ()
+    journal.add_signal("ci", "neutral", "hello")
+    assert [stand(journal, one) for one in due] == ["expired"] * 3
+    kept = journal.get(quiet.id)
+    assert (kept.assessment, kept.expectations[0].status, kept.expectations[0].resolved_by) == (
+        "success",
+        "met",
+        "sweep",
+    )
+    assert (kept.history[-1].who, kept.history[-1].why) == ("sweep", "the time is over")
+    assert journal.sweep() == 0
+
+
+def test_a_sweep_resolves_more_than_it_does_at_once(journal: Journal, clock: Clock) -> None:
+    wish = {"description": "read", "expires_minutes": 1}
+    entries = [begin(journal, *[wish] * 400) for _ in range(3)]
+    clock.move(minutes=2)
+    assert journal.sweep() == 1200
+    assert journal.sweep() == 0
+    assert [stand(journal, one) for one in entries] == ["expired"] * 3
+
+
+def test_an_agent_whose_silence_is_success(store: Store, clock: Clock) -> None:
+    journal = Journal(store, clock=clock, rules={"builder": {"all_expired": "success", "intent_types": ["deploy"]}})
+    entry = begin(journal, {"description": "read", "expires_minutes": 1})
+    other = begin(journal, {"description": "read", "expires_minutes": 1}, agent="critic")
+    clock.move(minutes=1)
+    journal.sweep()
+    assert (stand(journal, entry), stand(journal, other)) == ("success", "expired")
+    with pytest.raises(ValueError, match="intent_type 'etl' is not one of agent 'builder': give one of deploy"):
+        journal.log_intent("load", "etl", agent_id="builder")
+
+
+def test_a_persons_word_stands_above_all_rules_and_the_last_one_wins(journal: Journal, clock: Clock) -> None:
+    entry = begin(journal, GREEN)
+    journal.add_signal("ci", "negative", "red", data={"pr": 42})
+    good = journal.add_signal("human", "positive", "good job", entry_id=entry.id)
+    assert (good.routed_by, good.expectation_id) == ("entry", None)
+    kept = journal.get(entry.id)
+    assert (kept.assessment, kept.assessment_notes) == ("success", "good job")
+    assert journal.add_signal("human", "positive", "good job", entry_id=entry.id) == good
+    journal.add_signal("human", "correction", "that's wrong", entry_id=entry.id)
+    assert stand(journal, entry) == "failure"
+    assert journal.add_signal("human", "positive", "good job", entry_id=entry.id) != good
+    assert stand(journal, entry) == "success"
+    journal.add_signal("ci", "negative", "red again", entry_id=entry.id)
+    journal.log_outcome(entry.id, "failure")
+    assert stand(journal, entry) == "success"
+    told = journal.assess(entry.id, "partial", "half of it", by="ada")
+    assert (told.assessment, told.assessment_notes, told.history[-1].who) == ("partial", "half of it", "ada")
+    assert told.closed_at == BEGIN
+    with pytest.raises(ValueError, match="assessment 'open' is refused"):
+        journal.assess(entry.id, "open", by="ada")
+
+
+def test_a_word_that_changes_nothing_is_in_the_history_too(journal: Journal) -> None:
+    entry = begin(journal)
+    for who in ("ada", "bob"):
+        journal.assess(entry.id, "success", by=who)
+    words = [(one.who, one.details["from"], one.details["to"]) for one in journal.get(entry.id).history[1:]]
+    assert words == [("ada", "open", "success"), ("bob", "success", "success")]
+
+
+def test_a_word_in_a_session_is_about_its_latest_entry(journal: Journal) -> None:
+    first = begin(journal, {"description": "liked"}, session="chat")
+    latest = begin(journal, session="chat")
+    word = journal.add_signal("human", "correction", "no, the other file", agent_id="builder", session_key="chat")
+    assert (word.entry_id, word.routed_by) == (latest.id, "session_key")
+    assert (stand(journal, first), stand(journal, latest)) == ("open", "failure")
+    assert journal.add_signal("human", "positive", "fine", agent_id="builder", session_key="none").routed_by == "orphan"
+    assert journal.add_signal("human", "positive", "fine", session_key="chat").routed_by == "orphan"
+
+
+def test_a_word_answers_an_expectation_that_asks_for_it(journal: Journal) -> None:
+    entry = begin(journal, {"description": "approved", "match_hint": {"source": "human"}}, GREEN, session="chat")
+    word = journal.add_signal("human", "positive", "approved", agent_id="builder", session_key="chat")
+    kept = journal.get(entry.id)
+    assert (word.routed_by, kept.expectations[0].status, kept.assessment) == ("match_hint", "met", "success")
+    asked = begin(journal, {"description": "approved", "match_hint": {"source": "human"}}, GREEN, session="elsewhere")
+    journal.add_signal("human", "positive", "fine", agent_id="builder", session_key="chat")
+    assert (journal.get(asked.id).expectations[0].status, stand(journal, asked)) == ("met", "open")
+
+
+def test_the_neutral_and_negative_of_a_person_is_news_like_any_other(journal: Journal) -> None:
+    entry = begin(journal, session="chat")
+    journal.add_signal("human", "neutral", "hm", entry_id=entry.id)
+    assert stand(journal, entry) == "open"
+    journal.add_signal("human", "negative", "bad", entry_id=entry.id)
+    assert stand(journal, entry) == "failure"
+
+
+def test_routing_is_explained_from_what_was_kept(journal: Journal) -> None:
+    entry = begin(journal, GREEN, {"description": "other", "match_hint": {"source": "ci", "pr": 43}})
+    signal = journal.add_signal("ci", "positive", "green", data={"pr": 42}, agent_id="builder")
+    told = journal.explain_routing(signal.id)
+    assert (told.signal_id, told.rule, told.others) == (signal.id, "match_hint", 0)
+    assert [(one.expectation_id, one.taken, one.reason) for one in told.candidates] == [
+        (entry.expectations[0].id, True, "every key of its hint fits (source, pr)"),
+        (entry.expectations[1].id, False, "pr is '42' in the signal, not '43'"),
+    ]
+    assert told.to_dict()["candidates"][0]["rule"] == "match_hint"
+    with pytest.raises(JournalError, match="no signal 'signal_none'"):
+        journal.explain_routing("signal_none")
+
+
+def test_whoever_named_the_expectation_is_told_as_the_reason(journal: Journal, store: Store) -> None:
+    entry = begin(journal, GREEN)
+    news = [
+        Signal(
+            id=f"signal_{name}",
+            entry_id=entry.id,
+            source="golden",
+            signal_type=SignalType.NEUTRAL,
+            summary="x",
+            created_at=BEGIN,
+        )
+        for name in ("named", "alone")
+    ]
+    with store.write() as connection:
+        record_signal(connection, news[0], entry.expectations[0].id, BEGIN, routed_by=RoutedBy.MATCH_HINT)
+        record_signal(connection, news[1], None, BEGIN, routed_by=RoutedBy.ENTRY)
+    [named] = journal.explain_routing("signal_named").candidates
+    assert (named.expectation_id, named.taken) == (entry.expectations[0].id, True)
+    assert journal.explain_routing("signal_alone").candidates == ()
+
+
+def test_the_gates_expectations_are_found_by_their_hint_alone(journal: Journal, store: Store) -> None:
+    entry = begin(journal, session="s")
+    asked = [
+        Expectation(
+            id=f"x{number}",
+            entry_id=entry.id,
+            description="d",
+            match_hint={"source": "golden", "project": number},
+            created_at=BEGIN,
+        )
+        for number in range(3)
+    ]
+    with store.write() as connection:
+        insert_expectations(connection, asked, by_hint_only=True)
+    told: dict[str, Any] = {"agent_id": "builder", "session_key": "s"}
+    assert journal.add_signal("golden", "positive", "x", **told).routed_by == "orphan"
+    assert journal.add_signal("golden", "positive", "x", data={"project": 1}, **told).expectation_id == "x1"
+    assert [one.id for one in journal.open_expectations("builder")] == ["x0", "x2"]
+
+
+def test_the_same_content_from_an_import_is_known_again_by_its_time(
+    journal: Journal, store: Store, clock: Clock
+) -> None:
+    first = journal.add_signal("ci", "neutral", "looking", data={"pr": 42})
+    with store.write() as connection:
+        connection.exec_driver_sql("UPDATE signals SET expectation_mark = NULL")
+    assert journal.add_signal("ci", "neutral", "looking", data={"pr": 42}) == first
+    clock.move(minutes=1)
+    entry = begin(journal, GREEN)
+    assert journal.add_signal("ci", "neutral", "looking", data={"pr": 42}).entry_id == entry.id
+
+
+def test_what_is_kept_of_a_routing_is_bounded(journal: Journal) -> None:
+    begin(journal, *({"description": "d", "match_hint": {"pr": number}} for number in range(60)))
+    told = journal.explain_routing(journal.add_signal("ci", "neutral", "x", data={"pr": 7}, agent_id="builder").id)
+    assert (len(told.candidates), told.others) == (25, 35)
+    assert [one.taken for one in told.candidates].count(True) == 1
+    orphan = journal.explain_routing(journal.add_signal("ci", "neutral", "x", data={"pr": -1}).id)
+    assert (orphan.rule, len(orphan.candidates), orphan.others) == ("orphan", 25, 35)
+
+
+def test_a_signal_with_many_keys_finds_its_expectation(journal: Journal) -> None:
+    begin(journal, *({"description": "d", "match_hint": {"nobody": number}} for number in range(3)))
+    entry = begin(journal, {"description": "d", "match_hint": {"k1999": 1999}})
+    data = {f"k{number}": number for number in range(2000)}
+    assert journal.add_signal("ci", "positive", "wide", data=data).entry_id == entry.id
+
+
+def test_guesses_walk_through_every_shape_of_hint(journal: Journal) -> None:
+    for wish in ({"pr": 1}, {"source": "ci", "pr": 2}, {"source": "else", "sha": "x"}, {"branch": "b"}):
+        begin(journal, {"description": "d", "match_hint": wish, "expires_minutes": 5}, session="s")
+    fitting = begin(
+        journal, {"description": "d", "match_hint": {"env": "prod", "job": 7}, "expires_minutes": 9}, session="s"
+    )
+    told: dict[str, Any] = {"data": {"pr": 9, "branch": "c", "env": "prod"}, "agent_id": "builder"}
+    assert journal.add_signal("ci", "neutral", "by time", **told).entry_id == fitting.id
+    assert journal.add_signal("ci", "neutral", "by session", **told, session_key="s").routed_by == "session_key"
+    assert (
+        journal.add_signal("ci", "neutral", "x", data={**told["data"], "env": "dev"}, agent_id="builder").entry_id
+        is None
+    )
+
+
+def test_late_news_of_a_session_goes_to_what_expired_last(journal: Journal, clock: Clock) -> None:
+    begin(journal, {"description": "d", "expires_minutes": 1}, session="s")
+    latest = begin(journal, {"description": "d", "expires_minutes": 2}, session="s")
+    clock.move(minutes=3)
+    late = journal.add_signal("chat", "negative", "hm", agent_id="builder", session_key="s")
+    assert (late.routed_by, late.expectation_id) == ("session_key", None)
+    assert late.entry_id in {latest.id, journal.review_journal()[1].id}
+    assert stand(journal, latest) == "expired"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"signal_type": "good"}, "signal_type 'good' is unknown: give one of positive, negative, neutral, correction"),
+        ({"source": " "}, "source must be text that is not blank"),
+        ({"summary": ""}, "summary must be text that is not blank"),
+        ({"summary": "a\0"}, "summary holds a NUL character"),
+        ({"data": ["a"]}, "data must be a mapping"),
+        ({"data": {"a": "\0"}}, "data holds a NUL character"),
+        ({"data": {"a": "x" * (20 << 20)}}, "data has 20,971,521 characters, and more than 1,048,576 are not kept"),
+        ({"summary": "x" * (20 << 20)}, "summary has 20,971,520 characters"),
+        ({"external_id": ""}, "external_id must be text"),
+        ({"session_key": "\udc80"}, "session_key '\\\\udc80' holds half a character"),
+        ({"agent_id": 3}, "agent_id must be text"),
+    ],
+)
+def test_a_signal_that_cannot_be_used_is_refused_and_nothing_is_kept(
+    journal: Journal, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        journal.add_signal(**{"source": "ci", "signal_type": "positive", "summary": "green", **arguments})
+    assert journal.orphans() == ()
+
+
+def test_unknown_ids_and_other_agents_entries_are_refused(journal: Journal) -> None:
+    entry = begin(journal)
+    with pytest.raises(JournalError, match="the journal has no entry 'entry_none'"):
+        journal.add_signal("ci", "positive", "green", entry_id="entry_none")
+    with pytest.raises(JournalError, match="is another agent's, not of 'critic'"):
+        journal.add_signal("ci", "positive", "green", entry_id=entry.id, agent_id="critic")
+    with pytest.raises(JournalError, match="no entry 'entry_none'"):
+        journal.assess("entry_none", "success", by="ada")
+    for bad in ({"assessment": "good"}, {"by": " "}, {"notes": "\0"}):
+        with pytest.raises(ValueError, match=r"assessment|by|notes"):
+            journal.assess(entry.id, **{"assessment": "success", "by": "ada", **bad})
+    assert journal.get(entry.id) == entry
+
+
+@pytest.mark.parametrize(
+    "text", ["'; DROP TABLE entries; --", "<script>alert(1)</script>", 'a"b', "100%", "\u202e", "ünï ☃"]
+)
+def test_sql_and_html_are_text_in_every_field(journal: Journal, text: str) -> None:
+    entry = journal.log_intent(text, text, agent_id=text, session_key=text, job_id=text)
+    journal.log_outcome(
+        entry.id, "success", text, actions=[text], expectations=[{"description": text, "match_hint": {text: text}}]
+    )
+    signal = journal.add_signal(
+        text, "positive", text, data={text: text}, external_id=text, agent_id=text, session_key=text
+    )
+    kept = journal.get(entry.id)
+    assert (signal.routed_by, kept.assessment, kept.signals) == ("match_hint", "success", (signal,))
+    assert (signal.source, signal.summary, signal.data) == (text, text, {text: text})
+    assert journal.assess(entry.id, "failure", text, by=text).assessment_notes == text
+    assert list(journal.summary(text).by_intent_type) == [text]
+
+
+def test_half_characters_and_deep_data_are_kept(journal: Journal) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    signal = journal.add_signal("ci", "neutral", "half \udc80", data={"half": "\udc80", "deep": deep})
+    assert signal.summary == "half \\udc80"
+    assert journal.orphans()[0].data["half"] == signal.data["half"]
+
+
+def test_a_clock_that_goes_back_breaks_nothing(journal: Journal, clock: Clock) -> None:
+    entry = begin(journal, {**GREEN, "expires_minutes": 5})
+    clock.move(hours=-3)
+    signal = journal.add_signal("ci", "positive", "green", data={"pr": 42}, agent_id="builder")
+    kept = journal.get(entry.id)
+    assert (signal.entry_id, kept.assessment, kept.closed_at, kept.updated_at) == (entry.id, "success", BEGIN, BEGIN)
+    assert journal.sweep() == 0
+
+
+def test_nothing_secret_of_a_signal_is_kept(journal: Journal, store: Store, tmp_path: Path) -> None:
+    begin(journal, {"description": "d", "match_hint": {"url": "x"}})
+    journal.add_signal("ci", "neutral", f"with {SECRET}", data={"token": SECRET, "url": f"https://ada:{SECRET}@x/y"})
+    store.close()
+    assert not [path for path in tmp_path.iterdir() if SECRET.encode() in path.read_bytes()]
+
+
+def test_open_expectations_are_told_the_soonest_first(journal: Journal, clock: Clock) -> None:
+    begin(journal, {"description": "never"}, {"description": "late", "expires_minutes": 9})
+    begin(journal, {"description": "soon", "expires_minutes": 1}, agent="critic")
+    begin(journal, {"description": "met", "match_hint": {"pr": 1}, "expires_minutes": 1})
+    journal.add_signal("ci", "positive", "x", data={"pr": 1})
+    assert [one.description for one in journal.open_expectations()] == ["soon", "late", "never"]
+    assert [one.description for one in journal.open_expectations("builder")] == ["late", "never"]
+    assert [one.description for one in journal.open_expectations(limit=1)] == ["soon"]
+    assert journal.open_expectations("nobody") == ()
+    assert journal.open_expectations()[0].expires_at == BEGIN + timedelta(minutes=1)
+    with pytest.raises(ValueError, match="limit must be a whole number"):
+        journal.open_expectations(limit=0)

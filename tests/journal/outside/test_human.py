@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_golden.journal import human_signal
+from pytest_golden.journal.outside.human_words import CORRECTIONS, PRAISE
+
+
+def read(text: str) -> str | None:
+    signal = human_signal(text)
+    return None if signal is None else signal["signal_type"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "good job",
+        "Good job!",
+        "GREAT WORK.",
+        "well done",
+        "perfect, thanks",
+        "Perfect thanks",
+        "Perfect! Thanks a lot 🎉",
+        "Thank you so much, really great work everyone!",
+        "hey, good job",
+        "@golden good job :)",
+        "Nice work @golden, @builder[0]".replace("[0]", ""),
+        "good job on the sales report",
+        "Great job with those charts, thanks for the quick fix!",
+        "that's right",
+        "That’s perfect.",
+        "thats correct",
+        "this is absolutely perfect",
+        "it looks good",
+        "LGTM 👍",
+        "good work and thanks",
+        "> totals: 5\n\nExactly right.",
+        "Well done!\n\n```\n5 passed\n```",
+        "- good job",
+        "👍",
+        "👍🏽👍",
+        "👍\ufe0f",
+        "+1",
+        " :+1: ",
+    ],
+)
+def test_praise_is_positive(text: str) -> None:
+    assert read(text) == "positive"
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("that's wrong, the totals count refunds", "the totals count refunds"),
+        ("That’s WRONG: 5, not 7", "5, not 7"),
+        ("thats wrong. Why do you count refunds?", "Why do you count refunds?"),
+        ("this is completely wrong because it counts 1.5 twice", "it counts 1.5 twice"),
+        ("its wrong and needs a fix", "needs a fix"),
+        ("no, that's incorrect - version 1.2 is out", "version 1.2 is out"),
+        ("Sorry, @golden, you got it wrong!\nRefunds are negative.", "Refunds are negative."),
+        ("Hi team,\n\nthese are wrong; see `totals`", "see `totals`"),
+        ("Thanks for the quick reply. That is a mistake: use ```net```", "use ```net```"),
+        ("> totals: 5\nwrong, should be:\n```\ntotals: 7\n```", "should be: ``` totals: 7 ```"),
+        ("that's wrong", "that's wrong"),
+        ("That's wrong...", "That's wrong..."),
+        ("that's wrong :(", "that's wrong :("),
+        ("@builder Wrong.", "@builder Wrong."),
+        ("bad job", "bad job"),
+        ("you're wrong", "you're wrong"),
+        ("👎", "👎"),
+        ("-1", "-1"),
+        (":thumbsdown:", ":thumbsdown:"),
+    ],
+)
+def test_correction_tells_what_is_wrong(text: str, summary: str) -> None:
+    assert human_signal(text) == {"source": "human", "signal_type": "correction", "summary": summary}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # negations
+        "not good",
+        "not a good job",
+        "good job, not!",
+        "that's not wrong",
+        "that isn't wrong",
+        "this isn't right",
+        "it is not correct",
+        "no wrong answers here, well",
+        "nothing is wrong",
+        "not perfect",
+        # questions
+        "is this wrong?",
+        "that's wrong?",
+        "this is wrong, isn't it?",
+        "this is wrong because of the refunds?",
+        "wrong?!",
+        "that's wrong...?",
+        "wrong，is it？".replace("，", ", "),
+        "good job?",
+        "perfect, right?",
+        # doubts and conditions
+        "that's wrong, maybe",
+        "this is wrong, or the table is",
+        "if this is wrong, tell me",
+        "I think that's wrong",
+        "he says that's wrong",
+        # irony and words taken back
+        "good job /s",
+        "good job 🙃",
+        "that's wrong, just kidding",
+        "that's wrong. jk",
+        "this is wrong, never mind",
+        "good job, you broke it",
+        "Good job! Now nothing works.",
+        "great job breaking production",
+        "good job on the report but not the totals",
+        "good job on the report that nobody can ever read",
+        "perfect, another outage",
+        "thanks for nothing",
+        "yeah, perfect storm",
+        # quotations and code
+        "> good job",
+        ">that's wrong, really",
+        "```\ngood job\n```",
+        "~~~text\nthat's wrong\n~~~",
+        "    good job",
+        "'good job'",
+        '"that\'s wrong", he said',
+        "“good job”",
+        "`wrong`",
+        "<!-- good job -->",
+        # beyond the grammar
+        "",
+        " \n\t",
+        "thanks",
+        "ok",
+        "right",
+        "wrong window",
+        "that's wrong-headed",
+        "the good job",
+        "good jobs",
+        "goodjob",
+        "wrongly, this counts",
+        "great",
+        "it works",
+        "+1 but",
+        "- 1",
+        "👍 👎",
+        "@golden",
+        "...",
+        "das ist falsch",
+        "good job " + "really " * 50 + "bad",
+        "wrong " * 50,
+    ],
+)
+def test_anything_else_is_no_word(text: str) -> None:
+    assert human_signal(text) is None
+
+
+def _phrases(patterns: tuple[str, ...]) -> list[str]:
+    phrases = []
+    for pattern in patterns:
+        written = [""]
+        for place in pattern.split():
+            written = [f"{begun} {word}".strip() for begun in written for word in place.split("/")]
+        phrases += written
+    return phrases
+
+
+@pytest.mark.parametrize(("patterns", "says"), [(PRAISE, "positive"), (CORRECTIONS, "correction")])
+def test_every_phrase_says_what_its_table_says_and_its_denial_nothing(patterns: tuple[str, ...], says: str) -> None:
+    for phrase in _phrases(patterns):
+        for text in (phrase, phrase.upper(), phrase.replace("'", "’"), phrase.replace("'", ""), f"{phrase}!"):
+            assert read(text) == says, text
+        for text in (f"not {phrase}", f"{phrase}?", f"> {phrase}", f"never {phrase}", f"{phrase} not"):
+            assert read(text) is None, text
+
+
+PIECES = [
+    "good",
+    "job",
+    "perfect",
+    "thanks",
+    "that's",
+    "wrong",
+    "not",
+    "because",
+    "and",
+    *",.?!>-:'",
+    "👍",
+    "-1",
+    "@x",
+    "/s",
+]
+grammar_words = st.sampled_from([*PIECES, "```", "~~~", "\n"])
+texts = st.text() | st.lists(grammar_words).map(" ".join) | st.lists(grammar_words).map("".join)
+
+
+@given(texts)
+def test_no_text_is_too_odd(text: str) -> None:
+    signal: Any = human_signal(text)
+    assert signal is None or (
+        signal.keys() == {"source", "signal_type", "summary"}
+        and signal["source"] == "human"
+        and signal["signal_type"] in {"positive", "correction"}
+        and signal["summary"].strip()
+        and signal["summary"].encode()
+        and "\0" not in signal["summary"]
+    )
+
+
+@given(texts)
+def test_denied_asked_and_quoted_texts_are_no_word(text: str) -> None:
+    line = " ".join(text.split())
+    assert human_signal(f"> {line}") is None
+    assert human_signal(f"not {line}") is None
+    assert human_signal(f"```\n{line.replace('`', '')}\n```") is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "'", "a'", "-", "a-", ".", "?", ". ", ".a", "\n", " ", "!?", "```\n", "> ", "and ", "good job ", "good job, ",
+     "wrong ", "wrong, ", "no, ", "thanks\n", "@", "@a ", "👍", "👍 ", "/s", "ß", "\0", "~~~a\n", ";", "that's wrong. "],
+)  # fmt: skip
+def test_time_grows_with_the_length_alone(piece: str) -> None:
+    for begin in ("", "that's wrong ", "that's wrong, ", "good job"):
+        text = begin + piece * (100_000 // len(piece))
+        began = time.process_time()
+        human_signal(text)
+        assert time.process_time() - began < 2
