@@ -80,6 +80,15 @@ def changes_between(folder: Path, before: Checkout, now: Checkout, within: Path 
     return _with_files(changes, _compare_dirty(before, now, committed), now.root, within)
 
 
+def count_commits(folder: Path, before: str, now: str) -> int | None:
+    """Count the commits that came from one commit to another, 1,000 at most; None when that is not known."""
+    try:
+        came, _ = _list_commits(folder, before, now)
+    except GoldenError:
+        return None
+    return len(came)
+
+
 class _Range(NamedTuple):
     """What two commits have between them: the contents then and now of each path, and the subjects, newest first."""
 

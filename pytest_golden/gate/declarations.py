@@ -6,17 +6,20 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction import redact
+from pytest_golden.regression.wording import format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 # These are for people and change nothing of a run.
 _FOR_PEOPLE = frozenset({"title", "description"})
+_DURATIONS = frozenset({"timeout", "cpu_limit"})
+_SIZES = frozenset({"memory_limit"})
 _LONGEST_VALUE = 60
 
 
 def compare_declarations(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give lines such as `timeout 600 -> 60` from two `GoldenProjectConfig.to_dict()`; secret values never appear.
+    """Give lines such as `timeout 10m -> 60s` from two `GoldenProjectConfig.to_dict()`; secret values never appear.
 
     A key that only one of the two programs knew is left out.
     """
@@ -30,13 +33,24 @@ def _list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
         if key == "set_env":
             yield from _list_variables(before[key] or {}, value or {})
         else:
-            yield f"{key} {_show(before[key])} -> {_show(value)}"
+            yield f"{key} {_show_value(key, before[key])} -> {_show_value(key, value)}"
 
 
 def _list_variables(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*now, *before]):
-        if before.get(name) != now.get(name):
-            yield f"set_env.{name} {_show(before.get(name))} -> {_show(now.get(name))}"
+        if name not in before:
+            yield f"set_env.{name} added: {_show(now[name])}"
+        elif name not in now:
+            yield f"set_env.{name} removed"
+        elif before[name] != now[name]:
+            yield f"set_env.{name} {_show(before[name])} -> {_show(now[name])}"
+
+
+def _show_value(key: str, value: Any) -> str:
+    is_amount = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_amount and key in _DURATIONS:
+        return format_duration(value)
+    return format_size(int(value)) if is_amount and key in _SIZES else _show(value)
 
 
 def _show(value: Any) -> str:

@@ -26,11 +26,12 @@ class UsualDuration(NamedTuple):
 def flakiness(results: Iterable[PastResult]) -> float | None:
     """Give the share of neighbouring results on one commit that differ, 0 to 1; None without two runs on one commit.
 
-    Skipped ones and those whose commit is not known do not count.
+    Those on edits that were not committed do not count, nor those whose commit is not known, nor what did not run to
+    its end.
     """
     by_commit: dict[str, list[ResultStatus]] = {}
     for result in results:
-        if result.commit is not None and result.status is not ResultStatus.SKIPPED:
+        if result.counts and result.commit is not None and result.dirty is False:
             by_commit.setdefault(result.commit, []).append(result.status)
     neighbours = [pair for statuses in by_commit.values() for pair in pairwise(statuses)]
     return sum(one is not other for one, other in neighbours) / len(neighbours) if neighbours else None
@@ -45,6 +46,17 @@ def usual_duration(results: Iterable[PastResult]) -> UsualDuration:
     return UsualDuration(middle, median(abs(one - middle) for one in seconds))
 
 
+def count_retried(results: Iterable[PastResult]) -> int:
+    """Count the passes that took a retry."""
+    return sum(result.is_flaky for result in results)
+
+
 def count_leading_failures(results: Sequence[PastResult]) -> int:
-    """Count the failures in a row that the newest results, which stand first, are."""
+    """Count the failures in a row that the newest results, which stand first, are; all of them ran to their end."""
     return next((place for place, result in enumerate(results) if result.status not in FAILURES), len(results))
+
+
+def count_passes(results: Sequence[PastResult]) -> int:
+    """Count the passes in a row up to the newest result, which stands first; all of them ran to their end."""
+    leading = next((place for place, result in enumerate(results) if result.status in FAILURES), len(results))
+    return max(leading, results[0].pass_streak) if leading else 0

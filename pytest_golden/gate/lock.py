@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
+from pytest_golden.storage.folder import STATE_FOLDER, ignore_in_git
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-STATE_FOLDER = ".golden"
 
 
 @contextmanager
@@ -72,9 +72,7 @@ def _name_substitute(workspace_root: Path) -> Path:
 
 def _make_folder(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="ascii")
+    ignore_in_git(folder)
     if not os.access(folder, os.W_OK):
         message = f"{folder} cannot be written"
         raise PermissionError(message)

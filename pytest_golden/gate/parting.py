@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _ERRORS = frozenset({"metadata.error", "metadata.failed"})
 _SAID_BY_FAILING = _ERRORS | {"importance", "metadata.error_type"}
 _MOST_SHOWN = 3
+_ABSENT = "(not reported)"
 
 
 def describe_parting(good: Trajectory, present: Trajectory) -> str | None:
@@ -54,10 +55,20 @@ def _list_changes(changes: Collection[StepChange]) -> str:
     # The failure's text has the error, and every step that fails is important.
     told = [change for change in changes if change.field not in _SAID_BY_FAILING]
     has_failed = any(change.field in _ERRORS and change.right for change in changes)
-    shown = [str(change._replace(field=change.field.removeprefix("metadata."))) for change in told or changes]
+    shown = [_write(change) for change in told or changes]
     words = ["it failed", *(shown if told else ())] if has_failed else shown
     more = len(words) - _MOST_SHOWN
     return ", ".join(words[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _write(change: StepChange) -> str:
+    name = change.field.removeprefix("metadata.")
+    told = str(change._replace(field=name))
+    if name == change.field:
+        return told
+    if change.left is None:
+        told = told.replace(f"{name} none", f"{name} {_ABSENT}", 1)
+    return told if change.right is not None else f"{told.removesuffix('none')}{_ABSENT}"
 
 
 def _is_an_order(difference: TrajectoryDiff, good: Trajectory, present: Trajectory) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_golden.regression.model import ResultStatus
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
     from typing import Any
-
-    from pytest_golden.regression.model import ResultStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class PastResult:
     """One project's result in one gate run, as far as its history needs it.
 
     `message` is the first reason, None for a pass. `pass_streak` counts the passes in a row up to this one.
+    What was skipped or interrupted is neither a pass nor a failure, and breaks no streak.
     """
 
     entry_id: str
@@ -36,6 +37,22 @@ class PastResult:
     created_at: datetime
     trajectory_id: str | None
     message: str | None
+    is_interrupted: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Tell whether it ran to its end, so that it says something of the project."""
+        return self.status is not ResultStatus.SKIPPED and not self.is_interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """What the first failure after a pass ran on, as a checkout has it."""
+
+    commit: str | None
+    branch: str | None
+    dirty: bool | None
+    dirty_files: Mapping[str, str | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +60,14 @@ class PastPass:
     """The last pass of a project, with what it ran in: to be compared with the present failure.
 
     `dirty_files` gives the content hash of each file that differed from the commit. `declaration` holds the project's
-    manifest keys, `surroundings` the versions of what was installed.
+    manifest keys, `surroundings` the versions of what was installed. `first_failure` is the first one after it.
     """
 
     result: PastResult
     dirty_files: Mapping[str, str | None] | None
     declaration: Mapping[str, Any]
     surroundings: Mapping[str, Any]
+    first_failure: FirstFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate.events import ResultJudged, RunBegun
 from pytest_golden.gate.store import finish_run, has_ended, insert_result, insert_run, list_interrupted
+from pytest_golden.journal.expiry.store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -20,7 +21,6 @@ from pytest_golden.journal.model import (
 )
 from pytest_golden.journal.store import (
     Outcome,
-    close_expectations,
     has_entry,
     insert_entry,
     insert_expectations,
@@ -101,7 +101,7 @@ def _record_begin(connection: Connection, begun: RunBegun) -> None:
     insert_entry(connection, entry)
     insert_run(connection, begun)
     expected = [_expect(begun, project, identity, moment) for project, identity in begun.expectations.items()]
-    insert_expectations(connection, expected)
+    insert_expectations(connection, expected, by_hint_only=True)
 
 
 def _expect(begun: RunBegun, project: str, identity: str, moment: datetime) -> Expectation:

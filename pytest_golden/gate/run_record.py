@@ -6,34 +6,44 @@ Whatever goes wrong here is said and costs the gate nothing: its verdict, its or
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.gate.events import ResultJudged, RunBegun
 from pytest_golden.gate.recording import close_interrupted, record_event
 from pytest_golden.gate.spool import read_spool
+from pytest_golden.gate.stale_log import find_log, set_log_aside
 from pytest_golden.storage.integrity import put_aside
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
     from pathlib import Path
 
-    from pytest_golden.gate.events import GateEvent, ResultJudged, RunBegun, RunEnded
+    from sqlalchemy import Connection
+
+    from pytest_golden.gate.events import GateEvent, RunEnded
     from pytest_golden.gate.spool import Spool
+    from pytest_golden.gate.stale_log import Log
     from pytest_golden.journal.model import JournalEntry
 
-# A gate waits this long for a locked store, once: then the spool takes what comes.
-_PATIENCE_SECONDS = 5.0
+# A gate waits this long for a locked store in all.
+PATIENCE_SECONDS = 5.0
+# One that was locked so long is only asked again.
+_LATER_PATIENCE_SECONDS = 0.1
+# A disk that damages each new store too is not worth a third.
+_MOST_RENEWALS = 2
 _LOST = frozenset({StorageTrouble.GONE, StorageTrouble.CORRUPT})
+_T = TypeVar("_T")
 
 
 class RunRecord:
     """The record of one gate run. Nothing is raised: whatever exception comes up is said.
 
-    `store` is None while nothing can be written to it.
-
     `is_own_store` tells that only this workspace writes to the store. `say` gets news, `warn` what a person must know.
+    `store` is there to be read, None where that cannot be either.
     """
 
     def __init__(
@@ -45,6 +55,7 @@ class RunRecord:
         clock: Callable[[], datetime],
         say: Callable[[str], None],
         warn: Callable[[str], None],
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._location = location
         self._spool = spool
@@ -52,15 +63,37 @@ class RunRecord:
         self._clock = clock
         self._say = say
         self._warn = warn
-        # Kept to be told again to a new store, when the present one vanishes below us.
+        self._patience_seconds = patience_seconds
+        # Kept to be told again to a new store, when the present one vanishes below us, and at the end.
         self._told: list[GateEvent] = []
-        self._has_given_up = False
+        # As many of them are durable, in the present store or in the spool.
+        self._safe_count = 0
+        self._takes = False
+        self._has_spool = True
+        self._has_missed = False
+        self._renewals = 0
+        self._log: Log | None = None
         self.store: Store | None = None
+
+    @property
+    def takes(self) -> bool:
+        """Tell whether the store takes what it is told."""
+        return self._takes
+
+    @property
+    def is_kept(self) -> bool:
+        """Tell whether this run is known to the store, or will be when its spool is taken in."""
+        return self._takes or self._has_spool
+
+    @property
+    def has_recovered(self) -> bool:
+        """Tell whether the store, which did not take all of this run at first, has all of it now."""
+        return self._takes and self._has_missed
 
     def begin(self, begun: RunBegun) -> None:
         """Open the store, take in what earlier runs could not leave there, close the interrupted ones, and begin."""
         self._open()
-        self._take_in_spool()
+        self._take_in_spool(begun.run_id)
         self._close_interrupted(begun)
         self._tell(begun)
 
@@ -69,108 +102,156 @@ class RunRecord:
         return self._tell(judged)
 
     def end(self, ended: RunEnded) -> None:
-        """End the run; what the spool took meanwhile is offered to the store once more."""
+        """End the run. A store that would not take all of it is offered the whole once more."""
         self._tell(ended)
-        if self._spool.holds(ended.run_id):
-            self._open()
-            self._take_in_spool()
-            waiting = self._spool.files()
-            if waiting:
-                self._warn(f"what the store did not take waits in {waiting[-1].parent}; the next gate takes it in")
+        if not self._takes:
+            self._offer_again(ended.run_id)
 
     def close(self) -> None:
         """Let go of the store."""
         store, self.store = self.store, None
+        self._takes = False
         if store is not None:
             store.close()
 
     def _open(self) -> None:
         self.close()
         try:
-            self.store = Store.open(self._location, busy_seconds=_PATIENCE_SECONDS)
+            self.store = Store.open(self._location, busy_seconds=self._patience_seconds)
         except Exception as error:
-            if _trouble(error) is StorageTrouble.CORRUPT and self._put_aside(error):
+            if self._may_renew(error) and self._put_aside(error):
                 self._open()
             else:
-                self._say_spooled(error)
-
-    def _put_aside(self, error: Exception) -> bool:
-        """Keep a damaged store's bytes under another name, so that a new one can take its place."""
-        if self._is_own_store:
-            with suppress(StorageError):
-                self.close()
-                kept = put_aside(self._location, self._clock())
-                self._warn(f"{error}; its bytes are kept as {kept}, and a new store begins")
-                return True
-        return False
+                self._refuse(error)
+        else:
+            self._takes = True
+            self._log = find_log(self.store.path)
 
     def _tell(self, event: GateEvent) -> JournalEntry | None:
         self._told.append(event)
-        if self._has_given_up:
-            return None
-        if self.store is None or self._spool.holds(event.run_id):
-            self._set_aside(event)
-            return None
         try:
-            return self._write(self.store, event)
+            entry = self._write(lambda connection: record_event(connection, event))
         except Exception as error:
-            if _trouble(error) in _LOST:
-                return self._tell_again(error)
-            self._say_spooled(error)
-            self._set_aside(event)
+            if self._takes:
+                # The event's own fault: what comes after it goes on into the store.
+                self._told.pop()
+                self._warn(f"{_describe(event)} is not recorded: {error}")
+                self._append(event)
+            self._set_aside()
             return None
-
-    def _tell_again(self, error: Exception) -> JournalEntry | None:
-        """Tell a new store all of this run, since the one that had it has vanished or is damaged."""
-        if _trouble(error) is StorageTrouble.GONE:
-            self._warn(f"{error}; a new store begins with this run")
-        if _trouble(error) is StorageTrouble.GONE or self._put_aside(error):
-            self._open()
-        entry = None
-        for event in self._told:
-            try:
-                if self.store is None or self._spool.holds(event.run_id):
-                    self._set_aside(event)
-                else:
-                    entry = self._write(self.store, event)
-            except Exception as again:
-                self._say_spooled(again)
-                self._set_aside(event)
+        self._safe_count = len(self._told)
         return entry
 
-    def _set_aside(self, event: GateEvent) -> None:
+    def _write(self, work: Callable[[Connection], _T]) -> _T:
+        """Do some work in a transaction; a new store takes the place of one that has vanished or is damaged.
+
+        Raises:
+            StorageError: no store takes anything, which is said already.
+            Exception: whatever the work itself raises; the store still takes other work.
+        """
+        while self.store is not None and self._takes:
+            try:
+                with self.store.write() as connection:
+                    return work(connection)
+            except StorageError as error:
+                if self._may_renew(error):
+                    self._renew(error)
+                else:
+                    self._refuse(error)
+        raise StorageError("no store takes anything")
+
+    def _may_renew(self, error: Exception) -> bool:
+        trouble = _find_trouble(error)
+        is_ours = trouble is StorageTrouble.GONE or (trouble is StorageTrouble.CORRUPT and self._is_own_store)
+        return is_ours and self._renewals < _MOST_RENEWALS
+
+    def _renew(self, error: StorageError) -> None:
+        """Open a store in the place of one that is lost, and tell it all of this run up to the present event."""
+        path = None if self.store is None else self.store.path
+        self.close()
+        self._safe_count = 0
+        if error.trouble is StorageTrouble.CORRUPT and not self._put_aside(error):
+            self._refuse(error)
+            return
+        if error.trouble is StorageTrouble.GONE:
+            self._renewals += 1
+            set_log_aside(path, self._log, self._clock())
+            self._warn(f"{error}; what is there now, or a new store, takes all of this run")
+        self._open()
+        with suppress(StorageError):
+            self._write(partial(_record_all, events=self._told[:-1]))
+
+    def _put_aside(self, error: Exception) -> bool:
+        """Keep a damaged store's bytes under another name, so that a new one can take its place."""
+        self._renewals += 1
+        with suppress(StorageError):
+            kept = put_aside(self._location, self._clock())
+            self._warn(f"{error}; its bytes are kept as {kept}, and a new store begins")
+            return True
+        return False
+
+    def _refuse(self, error: Exception) -> None:
+        self._takes = False
+        self._has_missed = True
+        trouble = _find_trouble(error)
+        if trouble in _LOST:
+            self._safe_count = 0
+        if trouble is StorageTrouble.LOCKED:
+            self._patience_seconds = min(self._patience_seconds, _LATER_PATIENCE_SECONDS)
+        self._warn(f"{error}; results are kept aside, and the gate goes on")
+
+    def _set_aside(self) -> None:
+        """Keep in the spool what no store has."""
+        for event in self._told[self._safe_count :]:
+            self._append(event)
+        self._safe_count = len(self._told)
+
+    def _append(self, event: GateEvent) -> None:
+        if not self._has_spool:
+            return
         try:
             self._spool.append(event)
-        except StorageError as error:
-            # Without a spool, each result would wait for the store in vain.
-            self._has_given_up = True
-            self._warn(f"{error}. This run is lost to history from here on, and the gate goes on")
+        except Exception as error:
+            self._has_spool = False
+            self._warn(f"{error}; unless the store takes this run at its end it is lost to history")
 
-    def _say_spooled(self, error: Exception) -> None:
-        self._warn(f"{error}. Results go to a spool file, and the gate goes on")
+    def _offer_again(self, run_id: str) -> None:
+        self._open()
+        self._take_in_spool(run_id)
+        try:
+            # The spool may have had no room for it.
+            self._write(partial(_record_all, events=self._told))
+        except Exception:
+            waiting = self._spool.files()
+            if self._has_spool and waiting:
+                self._warn(f"what the store did not take waits in {waiting[-1].parent}; the next gate takes it in")
+            else:
+                self._warn("this run is lost to history")
 
-    def _take_in_spool(self) -> None:
+    def _take_in_spool(self, run_id: str) -> None:
         """Put what waits in spool files into the store, a file in one transaction, and remove the files."""
-        store = self.store
-        if store is None:
-            return
-        for path in self._spool.files():
+        others = 0
+        for path in self._spool.files() if self._takes else ():
             try:
-                with store.write() as connection:
-                    for event in read_spool(path):
-                        record_event(connection, event)
+                self._write(partial(_record_all, events=tuple(read_spool(path))))
                 path.unlink()
             except Exception as error:
+                if not self._takes:
+                    break
                 self._warn(f"the results in {path} were not taken in: {error}")
             else:
-                self._say(f"results that waited in {path.name} are in the store now")
+                others += path.stem != run_id
+        if others:
+            self._say(
+                "1 earlier run is in the history now"
+                if others == 1
+                else f"{others} earlier runs are in the history now"
+            )
 
     def _close_interrupted(self, begun: RunBegun) -> None:
-        if self.store is None:
-            return
         try:
-            with self.store.write() as connection:
-                closed = close_interrupted(
+            closed = self._write(
+                lambda connection: close_interrupted(
                     connection,
                     run_id=begun.run_id,
                     workspace_root=begun.workspace_root,
@@ -178,19 +259,28 @@ class RunRecord:
                     moment=begun.moment,
                     is_own_store=self._is_own_store,
                 )
+            )
         except Exception as error:
-            self._warn(str(error))
+            if self._takes:
+                self._warn(f"interrupted gates stay open: {error}")
             return
         for run in closed:
-            began = f"{run.started_at:%Y-%m-%d %H:%M} UTC"
+            is_of_today = run.started_at.date() == self._clock().date()
+            began = f"{run.started_at:{'%H:%M' if is_of_today else '%Y-%m-%d %H:%M'}} UTC"
             counted = f"{run.recorded_count} of {run.expected_count} projects"
-            self._say(f"the gate that began {began} was interrupted after {counted}; the journal says so now")
-
-    @staticmethod
-    def _write(store: Store, event: GateEvent) -> JournalEntry | None:
-        with store.write() as connection:
-            return record_event(connection, event)
+            self._say(f"the gate of {began} was cut off after {counted}")
 
 
-def _trouble(error: Exception) -> StorageTrouble | None:
+def _record_all(connection: Connection, events: Iterable[GateEvent]) -> None:
+    for event in events:
+        record_event(connection, event)
+
+
+def _find_trouble(error: Exception) -> StorageTrouble | None:
     return error.trouble if isinstance(error, StorageError) else None
+
+
+def _describe(event: GateEvent) -> str:
+    if isinstance(event, ResultJudged):
+        return f"the result of {event.result.name}"
+    return f"the {'beginning' if isinstance(event, RunBegun) else 'end'} of this run"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import StorageError
 from pytest_golden.gate.events import read_event, write_event
+from pytest_golden.storage.folder import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Spool:
-    """The spool files of a workspace, one a gate run, in `folder`."""
+    """The spool files of a workspace for one store, one a gate run, in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +33,7 @@ class Spool:
         path = self._folder / f"{event.run_id}.jsonl"
         line = json.dumps(write_event(event), separators=(",", ":")) + "\n"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 _write_whole(handle, line.encode("ascii"))

@@ -6,24 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, func, insert, or_, select, update
 
-from pytest_golden.errors import StorageError
-from pytest_golden.gate.past import InterruptedRun, PastPass, PastResult
-from pytest_golden.regression.model import ResultStatus
+from pytest_golden.errors import JournalError
+from pytest_golden.gate.history import FAILURES
+from pytest_golden.gate.past import FirstFailure, InterruptedRun, PastPass, PastResult
+from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import expectations, gate_results, gate_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from sqlalchemy import Connection, Row, Select
 
     from pytest_golden.gate.events import ResultJudged, RunBegun
+    from pytest_golden.regression.model import GoldenProjectResult
 
+# So many interrupted ones in a row before a failure are not looked through.
+_MOST_FAILURES_READ = 20
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
 _INSERT_RUN = insert(gate_runs)
-_INSERT_RESULT = insert(gate_results)
-_LAST_STREAK = (
+_INSERT_RESULT = Prepared(
+    insert(gate_results), *(column.name for column in gate_results.c if column.name not in {"number", "learned_at"})
+)
+_LAST_STREAK = Prepared(
     select(gate_results.c.pass_streak)
     .where(gate_results.c.project == bindparam("project_name"))
     .order_by(gate_results.c.number.desc())
@@ -70,24 +77,22 @@ def has_ended(connection: Connection, run_id: str) -> bool:
     """Tell whether the end of a run is recorded.
 
     Raises:
-        StorageError: it was never begun in this store.
+        JournalError: it was never begun in this store.
     """
     row = connection.execute(select(gate_runs.c.finished_at).where(gate_runs.c.entry_id == run_id)).one_or_none()
     if row is None:
-        raise StorageError(f"the gate run {run_id} was never begun in this store")
+        raise JournalError(f"the gate run {run_id} was never begun in this store")
     return row.finished_at is not None
 
 
 def insert_result(connection: Connection, judged: ResultJudged) -> int:
-    """Keep a result, and give how many passes in a row end with it (0 when it is no pass)."""
+    """Keep a result, and give how many passes in a row there are up to it; a failure ends them."""
     result = judged.result
-    streak = 0
-    if result.status is ResultStatus.PASSED:
-        streak = 1 + (connection.scalar(_LAST_STREAK, {"project_name": result.name}) or 0)
+    streak = _count_streak(connection, result)
     # The steps are in the trajectory.
     plain = {key: value for key, value in result.to_dict().items() if key not in {"steps", "trajectory"}}
-    connection.execute(
-        _INSERT_RESULT,
+    _INSERT_RESULT.run(
+        connection,
         {
             "entry_id": judged.entry_id,
             "run_id": judged.run_id,
@@ -107,6 +112,15 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
         },
     )
     return streak
+
+
+def _count_streak(connection: Connection, result: GoldenProjectResult) -> int:
+    is_interrupted = _was_interrupted(reason.kind for reason in result.reasons)
+    if result.status in FAILURES and not is_interrupted:
+        return 0
+    last = _LAST_STREAK.first(connection, {"project_name": result.name})
+    before = 0 if last is None else int(last.pass_streak)
+    return before + 1 if result.status is ResultStatus.PASSED else before
 
 
 def list_interrupted(
@@ -155,7 +169,8 @@ def list_results(connection: Connection, project: str, limit: int) -> tuple[Past
 
 def find_last_pass(connection: Connection, project: str) -> PastPass | None:
     """Give a project's last pass and what it ran in, or None."""
-    query = _past_results(gate_runs.c.dirty_files, gate_runs.c.environment_digest, gate_results.c.declaration_digest)
+    about_run = (gate_runs.c.dirty_files, gate_runs.c.environment_digest)
+    query = _past_results(gate_results.c.number, gate_results.c.declaration_digest, *about_run)
     passed = and_(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value)
     row = connection.execute(query.where(passed).limit(1)).one_or_none()
     if row is None:
@@ -165,14 +180,31 @@ def find_last_pass(connection: Connection, project: str) -> PastPass | None:
         row.dirty_files,
         declaration=read_document(connection, row.declaration_digest) or {},
         surroundings=read_document(connection, row.environment_digest) or {},
+        first_failure=_find_first_failure(connection, project, row.number),
     )
+
+
+def _find_first_failure(connection: Connection, project: str, after: int) -> FirstFailure | None:
+    rows = connection.execute(
+        select(_REASONS, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, gate_runs.c.dirty_files)
+        .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
+        .where(gate_results.c.project == project, gate_results.c.number > after)
+        .where(gate_results.c.status.in_([status.value for status in FAILURES]))
+        .order_by(gate_results.c.number)
+        .limit(_MOST_FAILURES_READ)
+    )
+    failed = next((row for row in rows if not _was_interrupted(_list_kinds(row.reasons))), None)
+    return None if failed is None else FirstFailure(failed.commit, failed.branch, failed.dirty, failed.dirty_files)
+
+
+_REASONS = gate_results.c.result["reasons"].label("reasons")
 
 
 def _past_results(*more: Any) -> Select[Any]:
     columns = [gate_results.c[name] for name in _RESULT_COLUMNS]
     message = gate_results.c.result["error_message"].as_string().label("message")
     return (
-        select(*columns, message, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, *more)
+        select(*columns, message, _REASONS, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, *more)
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
         .order_by(gate_results.c.number.desc())
     )
@@ -196,7 +228,17 @@ _RESULT_COLUMNS = (
 
 def _past_result(row: Row[Any]) -> PastResult:
     fields = {name: getattr(row, name) for name in (*_RESULT_COLUMNS, "commit", "branch", "dirty", "message")}
-    return PastResult(**{**fields, "status": ResultStatus(row.status), "created_at": from_ms(row.created_at)})
+    fields |= {"status": ResultStatus(row.status), "created_at": from_ms(row.created_at)}
+    return PastResult(**fields, is_interrupted=_was_interrupted(_list_kinds(row.reasons)))
+
+
+def _list_kinds(reasons: Any) -> Iterable[Any]:
+    """Give the kinds of a result's reasons, of those at least that are what the gate writes."""
+    return [reason.get("kind") for reason in reasons or () if isinstance(reason, dict)]
+
+
+def _was_interrupted(kinds: Iterable[Any]) -> bool:
+    return ReasonKind.INTERRUPTED in kinds
 
 
 def _count(connection: Connection, column: Any, value: str) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.settings import NO_STORE
+from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 STORE_NAME = "golden.db"
-SPOOL_NAME = "spool"
+_SPOOL_NAME = "spool"
 
 
 class StorePlace(NamedTuple):
@@ -26,3 +29,15 @@ def find_store_place(said: str | None, state_folder: Path) -> StorePlace | None:
         return None
     own = state_folder / STORE_NAME
     return StorePlace(own, is_own=True) if said is None or said == str(own) else StorePlace(said, is_own=False)
+
+
+def find_spool_folder(place: StorePlace, state_folder: Path) -> Path:
+    """Give the folder of what waits for this store, and for no other.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+    """
+    folder = state_folder / _SPOOL_NAME
+    if place.is_own:
+        return folder
+    return folder / sha256(os.fsencode(parse_location(place.location).shown)).hexdigest()[:16]

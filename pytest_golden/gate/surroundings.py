@@ -38,7 +38,7 @@ def describe_surroundings(projects: Iterable[GoldenProjectConfig], workspace_roo
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "golden": distributions.pop(_OURS, None),
         "distributions": distributions,
-        "venvs": {venv: _describe_venv(workspace_root / Path(venv).expanduser()) for venv in _list_venvs(projects)},
+        "venvs": {venv: _describe_venv(_locate(venv, workspace_root)) for venv in _list_venvs(projects)},
     }
 
 
@@ -98,6 +98,10 @@ def _read_version(metadata: Path) -> str:
 
 def _list_venvs(projects: Iterable[GoldenProjectConfig]) -> list[str]:
     return sorted({project.venv for project in projects if project.venv is not None})
+
+
+def _locate(venv: str, workspace_root: Path) -> Path:
+    return workspace_root / os.path.expanduser(venv)  # noqa: PTH111 - a user that there is not is no error here
 
 
 def _describe_venv(folder: Path) -> dict[str, Any]:

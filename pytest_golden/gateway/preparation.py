@@ -205,7 +205,7 @@ def _copy_on_write(path: Path, folder: Path, *, overlay: bool) -> tuple[str, ...
 
 def _place_in_home(declared: str) -> Path:
     """Give a passed file its place by the path that was declared, since links lead programs from there."""
-    path = Path(os.path.normpath(Path(declared).expanduser()))
+    path = Path(os.path.normpath(os.path.expanduser(declared)))
     return path.relative_to(Path.home()) if path.is_relative_to(Path.home()) else Path(path.name)
 
 

@@ -87,7 +87,7 @@ def _resolve(text: str, workspace_root: Path, key: str) -> Path:
         raise ProjectUnusableError(
             Problem.PATH_NOT_FOUND, f"{key} {text} is a Windows path, and this is {sys.platform}"
         )
-    given = workspace_root / Path(text).expanduser()
+    given = workspace_root / os.path.expanduser(text)
     try:
         path = Path(os.path.realpath(given.parent, strict=True)) / given.name if given.name else given
         if given.name in {".", ".."} or path.is_dir():

@@ -133,7 +133,10 @@ class ExecutionGateway:
         try:
             return self._project_redactor(project, self._resolve(project)).text(text)
         except (ProjectUnusableError, OSError):
-            return self._redactor(project.set_env, ()).text(text)
+            passed = {name: self._environ[name] for name in project.pass_env if name in self._environ}
+            files = (self.workspace_root / os.path.expanduser(name) for name in project.pass_files)
+            readable = [file for file in files if os.path.isfile(file) and os.access(file, os.R_OK)]
+            return self._redactor({**passed, **project.set_env}, readable).text(text)
 
     def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
         """Resolve all paths now, so that nothing that happens later leads them elsewhere.

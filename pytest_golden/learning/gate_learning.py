@@ -63,6 +63,10 @@ class LearningReport:
     seconds: float = 0.0
 
 
+# A run that was told not to be learned from is passed over for good.
+_MAY_LEARN = frozenset({None, "on"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Lesson:
     """What one result teaches."""
@@ -132,7 +136,7 @@ class _Batch:
     def _learn_from(
         self, connection: Connection, recorded: RecordedResult, bodies: Mapping[str, str | None]
     ) -> Sequence[_Lesson]:
-        if recorded.status == ResultStatus.SKIPPED:
+        if recorded.status == ResultStatus.SKIPPED or recorded.learning not in _MAY_LEARN:
             self.passed_over += 1
             return ()
         try:

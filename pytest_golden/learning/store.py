@@ -11,6 +11,7 @@ from pytest_golden.learning.model import Memory, MemoryHit
 from pytest_golden.storage.inserting import insert_if_absent
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.namespaces import namespace_range, read_namespace, write_namespace
+from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import memories
 from pytest_golden.storage.search import find_memories, index_memories, index_memory, unindex_memory
 from pytest_golden.trajectory.freezing import freeze_mapping
@@ -29,7 +30,9 @@ _NEWEST: Select[Any] = select(*_COLUMNS, memories.c.words).where(
     memories.c.is_newest.is_(True),
 )
 # One statement finds out whether the key is new and stores it: most are.
-_INSERT_IF_NEW = insert_if_absent(memories, memories.c.number)
+_INSERT_IF_NEW = Prepared(
+    insert_if_absent(memories, memories.c.number), *(column.name for column in memories.c if column.name != "number")
+)
 _INSERT_ALL_NEW = insert_if_absent(memories, memories.c.number, memories.c.namespace, memories.c.key)
 _INSERT = insert(memories).returning(memories.c.number)
 _AGE = update(memories).where(memories.c.number == bindparam("old_number")).values(is_newest=False, words=None)
@@ -59,10 +62,11 @@ def put_memory(connection: Connection, draft: MemoryDraft, moment: int) -> Memor
 
 def insert_if_new(connection: Connection, draft: MemoryDraft, moment: int) -> int | None:
     """Store a memory as version 1 and give its number; None, and nothing stored, when its key is there."""
-    number: int | None = connection.scalar(_INSERT_IF_NEW, _row_of(draft, moment))
-    if number is not None:
-        index_memory(connection, number, draft.words)
-    return number
+    row = _INSERT_IF_NEW.first(connection, _row_of(draft, moment))
+    if row is None:
+        return None
+    index_memory(connection, row.number, draft.words)
+    return int(row.number)
 
 
 def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], moment: int) -> frozenset[str]:

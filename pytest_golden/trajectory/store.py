@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import bindparam, insert, select
 
 from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import parse_time
@@ -15,7 +16,7 @@ from pytest_golden.trajectory.vocabulary import parse_time
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_INSERT = insert(trajectories)
+_INSERT = Prepared(insert(trajectories), *(column.name for column in trajectories.c if column.name != "number"))
 _FIND = select(trajectories.c.body).where(trajectories.c.id == bindparam("trajectory_id"))
 
 
@@ -34,8 +35,8 @@ def insert_trajectory(
     """
     body = trajectory if isinstance(trajectory, Mapping) else trajectory.to_dict()
     completed_at = body.get("completed_at")
-    connection.execute(
-        _INSERT,
+    _INSERT.run(
+        connection,
         {
             "id": body.get("id"),
             "entry_id": entry_id,

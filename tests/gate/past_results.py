@@ -9,19 +9,26 @@ from pytest_golden.gate.past import PastResult
 from pytest_golden.regression.model import ResultStatus
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-STATUSES = {"P": ResultStatus.PASSED, "F": ResultStatus.FAILED, "E": ResultStatus.ERROR, "-": ResultStatus.SKIPPED}
+STATUSES = {
+    "P": ResultStatus.PASSED,
+    "~": ResultStatus.PASSED,
+    "F": ResultStatus.FAILED,
+    "E": ResultStatus.ERROR,
+    "-": ResultStatus.SKIPPED,
+    "^": ResultStatus.ERROR,
+}
 
 
 def results_of(word: str, *, earlier_passes: int = 0, **fields: Any) -> tuple[PastResult, ...]:
-    """Give results newest first from a word that is read oldest first: P, F, E, - and ~ for a flaky pass.
+    """Give results newest first from a word that is read oldest first: P, F, E, -, ^ for an interrupted one and ~ for a flaky pass.
 
     A field given as a list has one value a result, oldest first.
     """
     results = []
     streak = earlier_passes
     for number, sign in enumerate(word):
-        status = STATUSES["P" if sign == "~" else sign]
-        streak = streak + 1 if status is ResultStatus.PASSED else 0
+        status = STATUSES[sign]
+        streak = {"P": streak + 1, "~": streak + 1, "-": streak, "^": streak}.get(sign, 0)
         own = {name: value[number] if isinstance(value, list) else value for name, value in fields.items()}
         result = {
             "entry_id": f"entry_{number}",
@@ -40,6 +47,7 @@ def results_of(word: str, *, earlier_passes: int = 0, **fields: Any) -> tuple[Pa
             "created_at": NOON + timedelta(hours=number),
             "trajectory_id": None,
             "message": None if sign in "P~" else "exit code 1, expected 0\nmore",
+            "is_interrupted": sign == "^",
         }
         results.append(PastResult(**{**result, **own}))
     return tuple(reversed(results))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.changes import Present, find_changes
 from pytest_golden.gate.checkout import read_checkout
-from pytest_golden.gate.past import PastPass
+from pytest_golden.gate.past import FirstFailure, PastPass
 from pytest_golden.manifest import GoldenProjectConfig
 from tests.gate.past_results import NOON, results_of
 from tests.gate.test_base_manifest import git
@@ -38,10 +39,31 @@ def test_everything_that_changed_since_the_last_pass_is_found(tmp_path: Path) ->
     changed = find_changes(past, present, "step 3")
     assert (changed.passed_at, changed.run_id, changed.commit) == (NOON, "run_0", then.commit)
     assert changed.checkout.files == ("etl/a.py",)
-    assert changed.declaration == ("timeout 600 -> 60",)
+    assert changed.declaration == ("timeout 10m -> 60s",)
     assert changed.surroundings == ("pandas 2.2.3 -> 2.3.0 (in v)",)
     plain = changed.to_dict()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["passed_at"] == "2026-11-20T12:00:00.000000Z"
     assert plain["checkout"]["files"] == ["etl/a.py"]
     assert plain["parted"] == "step 3"
+
+
+def test_failure_that_is_not_the_first_is_compared_up_to_that_alone(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    commits = []
+    for number in range(4):
+        (tmp_path / f"{number}.py").write_text("1")
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-q", "-m", f"commit {number}")
+        commits.append(read_checkout(tmp_path).commit)
+    past = PastPass(results_of("P", commit=commits[0])[0], {}, {}, {})
+    present = Present(tmp_path, read_checkout(tmp_path), {}, {})
+
+    broken = find_changes(replace(past, first_failure=FirstFailure(commits[1], "main", False, {})), present)
+    assert (broken.checkout.subjects, broken.checkout.files) == (("commit 1",), ("1.py",))
+    assert broken.later_commit_count == 2
+    assert broken.to_dict()["later_commit_count"] == 2
+
+    for commit in (None, commits[0], commits[3], "f" * 40):
+        whole = find_changes(replace(past, first_failure=FirstFailure(commit, "main", False, {})), present)
+        assert (whole.checkout.commit_count, whole.later_commit_count) == (3, None)

@@ -29,8 +29,8 @@ def test_keys_that_changed_are_told_with_short_values() -> None:
     assert compare_declarations(BEFORE.to_dict(), now.to_dict()) == (
         f"expected_outcome success -> specific_error:{'x' * 42}...",
         'args none -> ["--select", "all"]',
-        "timeout 600 -> 60",
-        "memory_limit none -> 2048",
+        "timeout 10m -> 60s",
+        "memory_limit none -> 2KiB",
         "network true -> false",
         'mounts none -> [{"path": "/data", "mode": "read"}]',
     )
@@ -41,8 +41,8 @@ def test_variables_are_told_one_by_one_and_secrets_never() -> None:
         BEFORE, set_env={"TZ": "CET", "API_TOKEN": "f6e5d4c3b2a1", "NEW": "x", "DB_PASSWORD": "hunter2hunter2"}
     )
     lines = compare_declarations(BEFORE.to_dict(), now.to_dict())
-    assert lines[:2] == ("set_env.TZ UTC -> CET", "set_env.NEW none -> x")
-    assert lines[-1] == "set_env.OLD 1 -> none"
+    assert lines[:2] == ("set_env.TZ UTC -> CET", "set_env.NEW added: x")
+    assert lines[-1] == "set_env.OLD removed"
     assert "hunter2" not in str(lines)
     assert "f6e5d4c3b2a1" not in str(lines)
     assert compare_declarations(redact(BEFORE.to_dict()), now.to_dict()) == lines

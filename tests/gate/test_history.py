@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.gate.history import count_leading_failures, flakiness, usual_duration
+from pytest_golden.gate.history import count_leading_failures, count_passes, count_retried, flakiness, usual_duration
 from tests.gate.past_results import results_of
 
 A, B = "a" * 40, "b" * 40
@@ -20,6 +20,7 @@ A, B = "a" * 40, "b" * 40
         ("FE", [A, A], 1.0),
         ("PFPP", [A, B, A, B], 0.5),
         ("P-P", [A, A, A], 0.0),
+        ("P^P", [A, A, A], 0.0),
         ("PF", [None, None], None),
     ],
 )
@@ -27,6 +28,20 @@ def test_flakiness_is_the_share_of_neighbours_on_one_commit_that_differ(
     word: str, commits: list[str | None], share: float | None
 ) -> None:
     assert flakiness(results_of(word, commit=commits)) == share
+
+
+def test_flakiness_leaves_out_what_ran_on_edits() -> None:
+    assert flakiness(results_of("PF", dirty=True)) is None
+    assert flakiness(results_of("PFPP", dirty=[False, True, None, False])) == 0.0
+
+
+def test_passes_that_took_a_retry_are_counted() -> None:
+    assert count_retried(results_of("P~F~-")) == 2
+
+
+@pytest.mark.parametrize(("word", "earlier", "count"), [("F", 0, 0), ("FPP", 0, 2), ("P", 7, 8), ("PF", 7, 0)])
+def test_passes_in_a_row_are_counted_from_the_newest(word: str, earlier: int, count: int) -> None:
+    assert count_passes(results_of(word, earlier_passes=earlier)) == count
 
 
 def test_usual_duration_is_that_of_the_passes() -> None:

@@ -60,7 +60,16 @@ def test_step_that_failed_is_told_without_its_error() -> None:
     told = "step 1, 'load': it failed, rows 3 -> 2"
     assert describe_parting(good, run_of(("load", {"rows": 2, "error": "boom"}))) == told
     many = {"error": "boom", "rows": 1, "a": 1, "b": 1, "c": 1}
-    told = "step 1, 'load': it failed, rows 3 -> 1, a none -> 1 and 2 more"
+    told = "step 1, 'load': it failed, rows 3 -> 1, a (not reported) -> 1 and 2 more"
     assert describe_parting(good, run_of(("load", many))) == told
-    fixed = "step 1, 'load': error 'boom' -> none"
+    fixed = "step 1, 'load': error 'boom' -> (not reported)"
     assert describe_parting(run_of(("load", {"error": "boom"})), run_of("load")) == fixed
+
+
+def test_what_one_of_the_two_did_not_report_is_told() -> None:
+    good, present = run_of(("load", {"rows": 3})), run_of(("load", {"kept": 2}))
+    told = "step 1, 'load': rows 3 -> (not reported), kept (not reported) -> 2"
+    assert describe_parting(good, present) == told
+    reported = run_of(("load", {"text": "none"}))
+    assert describe_parting(run_of("load"), reported) == "step 1, 'load': text (not reported) -> 'none'"
+    assert describe_parting(reported, run_of("load")) == "step 1, 'load': text 'none' -> (not reported)"

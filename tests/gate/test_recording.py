@@ -8,12 +8,12 @@ from sqlalchemy import func, select
 
 from pytest_golden.clock import new_id
 from pytest_golden.errors import JournalError, StorageError
-from pytest_golden.gate.past import InterruptedRun
+from pytest_golden.gate.past import FirstFailure, InterruptedRun
 from pytest_golden.gate.recording import close_interrupted, record_event
 from pytest_golden.gate.store import find_last_pass, list_projects, list_results
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, JournalEntry, RoutedBy
 from pytest_golden.journal.store import get_entry
-from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.schema import metadata, trajectories
 from pytest_golden.storage.store import Store
@@ -22,6 +22,8 @@ from tests.gate.gate_events import begin, end, judge, moment
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pytest_golden.gate.events import ResultJudged, RunBegun
 
 PASSED, FAILED, ERROR, SKIPPED = ResultStatus.PASSED, ResultStatus.FAILED, ResultStatus.ERROR, ResultStatus.SKIPPED
 
@@ -222,10 +224,44 @@ def test_history_counts_passes_in_a_row_and_starts_again_after_a_failure(store: 
     with store.read() as connection:
         results = list_results(connection, "one", 10)
 
-    assert [result.pass_streak for result in results] == [1, 0, 1, 0, 2, 1]
+    assert [result.pass_streak for result in results] == [2, 1, 1, 0, 2, 1]
     assert [result.status for result in results] == [PASSED, SKIPPED, PASSED, FAILED, PASSED, PASSED]
     assert results[3].message == "it ended with exit code 3"
     assert results[0].commit == "c" * 40
+
+
+def interrupt(begun: RunBegun, project: str) -> ResultJudged:
+    judged = judge(begun, project, ERROR)
+    reasons = (Reason(ReasonKind.INTERRUPTED, "interrupted before it ended"),)
+    return replace(judged, result=replace(judged.result, reasons=reasons))
+
+
+def test_interrupted_result_breaks_no_streak(store: Store) -> None:
+    for number in range(3):
+        begun = begin("one", minute=number)
+        record(store, begun, interrupt(begun, "one") if number == 1 else judge(begun, "one"), end(begun))
+
+    with store.read() as connection:
+        results = list_results(connection, "one", 10)
+
+    assert [result.pass_streak for result in results] == [2, 1, 1]
+    assert [result.is_interrupted for result in results] == [False, True, False]
+    assert [result.counts for result in results] == [True, False, True]
+
+
+def test_first_failure_after_the_last_pass_is_found(store: Store) -> None:
+    words: dict[str, ResultStatus | None] = {"a": FAILED, "b": PASSED, "c": None, "d": SKIPPED, "e": ERROR, "f": FAILED}
+    for number, (sign, status) in enumerate(words.items()):
+        checkout = {"commit": sign * 40, "branch": "main", "dirty": False, "dirty_files": {}}
+        begun = begin("one", minute=number, checkout=checkout)
+        record(store, begun, interrupt(begun, "one") if status is None else judge(begun, "one", status), end(begun))
+
+    with store.read() as connection:
+        past = find_last_pass(connection, "one")
+
+    assert past is not None
+    assert past.result.commit == "b" * 40
+    assert past.first_failure == FirstFailure("e" * 40, "main", False, {})
 
 
 def test_history_keeps_the_order_of_recording_when_the_clock_goes_back(store: Store) -> None:
@@ -248,6 +284,7 @@ def test_last_pass_brings_what_it_ran_in(store: Store) -> None:
 
     assert past is not None
     assert past.result.run_id == good.run_id
+    assert past.first_failure is not None
     assert (past.result.commit, past.dirty_files) == ("a" * 40, {"x": "1"})
     assert past.declaration == {"name": "one", "timeout": 600.0}
     assert past.surroundings == {"python": "3.11.2"}

@@ -5,7 +5,6 @@ import json
 import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from pytest_golden.gate.surroundings import compare_surroundings, describe_surroundings, read_distributions
@@ -89,17 +88,12 @@ def test_version_of_a_virtualenv_is_read(tmp_path: Path) -> None:
     assert found["venvs"]["v"]["python"] == "3.12.1"
 
 
-def test_three_hundred_distributions_cost_little(tmp_path: Path) -> None:
+def test_distributions_are_told_from_their_names_alone(tmp_path: Path) -> None:
     for number in range(300):
         (tmp_path / f"package_{number}-1.{number}.dist-info").mkdir()
         (tmp_path / f"package_{number}").mkdir()
-
-    def measure() -> float:
-        began = time.perf_counter()
-        assert len(read_distributions([str(tmp_path)])) == 300
-        return time.perf_counter() - began
-
-    assert min(measure() for _ in range(10)) < 0.005
+    found = read_distributions([str(tmp_path)])
+    assert (len(found), found["package-7"]) == (300, "1.7")
 
 
 def test_differences_are_told_with_both_versions() -> None:

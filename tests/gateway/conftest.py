@@ -245,7 +245,11 @@ def run_elsewhere(workspace: Path, tmp_path: Path, found: Probe) -> RunElsewhere
 #: No user namespace can be made inside: the machine of a locked-down kernel or container.
 NO_NAMESPACES = ("--unshare-user", "--disable-userns", "--dev-bind", "/", "/", "--proc", "/proc")
 #: Nothing can be written anywhere, as in a container that was started read-only.
-READ_ONLY = ("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--ro-bind", "/dev/shm", "/dev/shm")
+READ_ONLY = (
+    *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--ro-bind", "/dev/shm", "/dev/shm"),
+    # A measured child would complain that it cannot write what it measured.
+    *("--unsetenv", "COVERAGE_PROCESS_CONFIG", "--unsetenv", "COVERAGE_PROCESS_START"),
+)
 #: An ordinary user, who has no capability and is not the owner of anything that others own.
 NOT_ROOT = ("--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--dev-bind", "/", "/")
 

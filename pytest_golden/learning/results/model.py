@@ -44,3 +44,5 @@ class RecordedResult:
     occasion: Occasion
     branch: str | None
     result: str
+    # The word of `--golden-learning` that the run was given; None where none was kept.
+    learning: str | None

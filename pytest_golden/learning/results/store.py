@@ -26,6 +26,14 @@ _OCCASION: tuple[Any, ...] = (
     gate_runs.c.commit,
     gate_runs.c.dirty,
 )
+# Facts that are no JSON would end the whole look.
+_IS_READABLE = func.json_valid(cast(gate_runs.c.facts, Text)) == 1
+_REST: tuple[Any, ...] = (
+    *_OCCASION,
+    cast(gate_results.c.result, Text).label("result"),
+    gate_runs.c.branch,
+    case((_IS_READABLE, gate_runs.c.facts["learning"].as_string())).label("learning"),
+)
 _TEXT = cast(trajectories.c.body, Text)
 _SHORT_TEXT = case((func.length(_TEXT) <= _SHORT_CHARACTERS, _TEXT)).label("body")
 _LONG_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
@@ -56,9 +64,7 @@ def list_unlearned(connection: Connection, limit: int, run_id: str | None = None
             gate_results.c.attempts,
             gate_results.c.is_flaky,
             gate_results.c.trajectory_id,
-            gate_runs.c.branch,
-            cast(gate_results.c.result, Text).label("result"),
-            *_OCCASION,
+            *_REST,
         )
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
         .where(gate_results.c.learned_at.is_(None))
@@ -120,6 +126,7 @@ def _recorded(row: Row[Any]) -> RecordedResult:
         occasion=_occasion(row),
         branch=row.branch,
         result=row.result,
+        learning=row.learning,
     )
 
 

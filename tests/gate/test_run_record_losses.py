@@ -1,0 +1,250 @@
+"""A gate run whose store is damaged or vanishes meanwhile, and what a spool brings to the next one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from pytest_golden.journal.model import Assessment
+from pytest_golden.regression.model import ResultStatus
+from tests.gate.gate_events import begin, end, judge
+from tests.gate.record_place import Place, damage, fold_log, whole
+
+FAILED = ResultStatus.FAILED
+
+
+def test_store_that_is_no_store_is_kept_aside_when_the_gate_begins(place: Place) -> None:
+    place.path.write_bytes(b"this was a database once" * 1000)
+    before = place.path.read_bytes()
+    begun = begin("one")
+    place.run(begun)
+
+    place.assert_whole(begun)
+    assert [path.read_bytes() for path in place.aside()] == [before]
+    assert len(place.warned) == 1
+    assert f"its bytes are kept as {place.aside()[0]}, and a new store begins" in place.warned[0]
+
+
+def test_store_that_is_damaged_in_the_middle_is_kept_aside_and_the_new_one_has_the_whole_run(place: Place) -> None:
+    place.run(begin("zero"))
+    begun = begin("one", "two", "three")
+    _, first, *others, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    fold_log(place.path)
+    damaged = damage(place.path)
+    entries = [record.record(judged) for judged in others]  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    assert [entry is not None for entry in entries] == [True, True]
+    place.assert_whole(begun)
+    assert [path.read_bytes() for path in place.aside()] == [damaged]
+    assert len(place.warned) == 1
+
+
+def test_damaged_store_of_several_workspaces_is_left_to_people(place: Place) -> None:
+    place.path.write_bytes(b"this was a database once" * 1000)
+    begun = begin("one")
+    place.run(begun, is_own_store=False)
+
+    assert place.aside() == []
+    assert "damaged" in place.warned[0]
+    assert place.spool.holds(begun.run_id)
+
+
+def test_disk_that_damages_each_new_store_is_given_up(place: Place) -> None:
+    begun = begin("one", "two", "three", "four")
+    _, *judged, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    for one in judged:
+        if record.takes:
+            fold_log(place.path)
+            damage(place.path)
+        record.record(one)  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    assert len(place.aside()) == 2
+    assert place.spool.holds(begun.run_id)
+    place.path.unlink()
+    place.warned.clear()
+    place.run(begin("five", minute=1))
+    assert place.warned == []
+    place.assert_whole(begun)
+
+
+def test_damaged_store_that_cannot_be_renamed_goes_to_the_spool(place: Place) -> None:
+    sealed = place.folder / "sealed"
+    sealed.mkdir()
+    place.path = sealed / "golden.db"
+    place.path.mkdir()
+    begun = begin("one")
+    place.run(begun)
+
+    assert place.spool.holds(begun.run_id)
+
+
+def test_store_that_is_deleted_while_the_gate_runs_is_made_again_with_the_whole_run(place: Place) -> None:
+    place.run(begin("zero"))
+    begun = begin("one", "two")
+    _, first, second, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    place.path.unlink()
+    assert record.record(second) is not None  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    place.assert_whole(begun)
+    assert len(place.warned) == 1
+    assert "removed or replaced while it was open" in place.warned[0]
+
+
+def test_folder_that_is_deleted_while_the_gate_runs_is_made_again(place: Place) -> None:
+    place.path = place.folder / "state" / "golden.db"
+    begun = begin("one", "two")
+    _, first, second, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    shutil.rmtree(place.path.parent)
+    record.record(second)  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    place.assert_whole(begun)
+
+
+def test_store_that_is_replaced_while_the_gate_runs_takes_the_whole_run_and_loses_nothing_itself(place: Place) -> None:
+    """The log of the vanished store must not be read into the one that stands in its place."""
+    other = place.folder / "other.db"
+    before = begin(*(f"old{number}" for number in range(30)))
+    place.run(before, location=other)
+    begun = begin(*(f"new{number}" for number in range(30)), minute=1)
+    events = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    for judged in events[1:20]:
+        record.record(judged)  # type: ignore[arg-type]
+    other.replace(place.path)
+    for judged in events[20:-1]:
+        record.record(judged)  # type: ignore[arg-type]
+    record.end(events[-1])  # type: ignore[arg-type]
+    record.close()
+
+    place.assert_whole(begun)
+    place.assert_whole(before)
+    assert len(place.warned) == 1
+
+
+def test_spool_is_taken_in_next_time_and_said(place: Place) -> None:
+    begun = begin("one", "two")
+    for event in whole(begun):
+        place.spool.append(event)
+    place.run(begin("one", minute=1))
+
+    place.assert_whole(begun)
+    assert place.said == ["1 earlier run is in the history now"]
+    assert place.spool.files() == ()
+    assert place.streak("one") == [2, 1]
+
+
+def test_spool_of_a_run_that_began_in_the_store_completes_it(place: Place) -> None:
+    begun = begin("one", "two")
+    first, second = judge(begun, "one"), judge(begun, "two")
+    record = place.open()
+    record.begin(begun)
+    record.record(first)
+    record.close()
+    # One of them is in both: a kill may come between the store's commit and the file's removal.
+    for event in (first, second, end(begun)):
+        place.spool.append(event)
+    place.run(begin("one", minute=1))
+
+    place.assert_whole(begun)
+    assert place.said == ["1 earlier run is in the history now"]
+
+
+def test_spool_of_an_interrupted_run_is_taken_in_before_the_run_is_closed(place: Place) -> None:
+    begun = begin("one", "two", "three")
+    for event in (begun, judge(begun, "one"), judge(begun, "two")):
+        place.spool.append(event)
+    place.run(begin("one", minute=1))
+
+    assert place.said[1].endswith("was cut off after 2 of 3 projects")
+    assert place.entry(begun.run_id).assessment is Assessment.PARTIAL
+
+
+def test_spool_of_two_runs_in_one_file_is_taken_in_whole(place: Place) -> None:
+    one, two = begin("one"), begin("one", minute=1)
+    path = place.spool.append(one)
+    for event in whole(two):
+        place.spool.append(event)
+    with path.open("ab") as file:
+        file.write((place.folder / "spool" / f"{two.run_id}.jsonl").read_bytes())
+    place.run(begin("one", minute=2))
+
+    assert place.entry(two.run_id).assessment is Assessment.SUCCESS
+    assert place.streak("one") == [2, 1]
+    assert place.warned == []
+
+
+def test_torn_spool_is_taken_in_as_far_as_it_goes(place: Place) -> None:
+    begun = begin("one", "two")
+    for event in whole(begun)[:-1]:
+        path = place.spool.append(event)
+    path.write_bytes(path.read_bytes()[:-30])
+    place.run(begin("three", minute=1))
+
+    assert place.streak("one") == [1]
+    assert place.streak("two") == []
+    assert place.spool.files() == ()
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        b"no json\n",
+        b"\xff\xfe\n",
+        b"[]\n",
+        b'{"event": "born"}\n',
+        b'{"event": "judged", "result": {}}\n',
+        b'{"event": "ended", "run_id": 3, "moment": "late", "immediate_result": "good", "notes": "", '
+        b'"final_status": "", "facts": {}}\n',
+        b"[" * 100_000 + b"\n",
+    ],
+    ids=["text", "bytes", "list", "kind", "keys", "values", "deep"],
+)
+def test_poisoned_spool_file_is_said_and_left_and_blocks_nothing(place: Place, poison: bytes) -> None:
+    first, second = begin("one", run_id="entry_01"), begin("two", run_id="entry_02")
+    path = place.spool.append(first)
+    with path.open("ab") as file:
+        file.write(poison)
+    for event in whole(second):
+        place.spool.append(event)
+    present = begin("three", minute=1)
+    place.run(present)
+
+    assert len(place.warned) == 1
+    assert place.warned[0].startswith(f"the results in {path} were not taken in: ")
+    assert place.spool.files() == (path,)
+    assert place.said == ["1 earlier run is in the history now"]
+    place.assert_whole(second)
+    place.assert_whole(present)
+
+
+def test_line_of_a_newer_form_is_said_and_left(place: Place) -> None:
+    begun = begin("one")
+    path = place.spool.append(begun)
+    line = {**json.loads(path.read_text()), "mood": "good"}
+    path.write_text(json.dumps(line) + "\n")
+    place.run(begin("two", minute=1))
+
+    assert "mood" in place.warned[0]
+    assert place.spool.files() == (path,)
