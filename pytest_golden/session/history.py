@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.errors import GoldenError
 from pytest_golden.gate.changes import Present
 from pytest_golden.gate.known import find_changed, find_seen
 from pytest_golden.gate.store import list_results
-from pytest_golden.report.history_text import WINDOW, describe_changes, describe_streak
+from pytest_golden.regression.model import ReasonKind
+from pytest_golden.report.history_text import ENOUGH, WINDOW, describe_changes, describe_streak
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
 
     from pytest_golden.gate.checkout import Checkout
     from pytest_golden.gate.events import ResultJudged
+    from pytest_golden.gate.past import PastResult
     from pytest_golden.gate.run_record import RunRecord
     from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
 
 # When more fail at once, the cause is the same, and git is asked no more.
 _MOST_EXPLAINED = 20
@@ -50,15 +52,25 @@ class GoldenHistory:
         self._explained = 0
 
     def explain(self, project: GoldenProjectConfig, judged: ResultJudged) -> tuple[Mapping[str, Any], ...]:
-        """Give what is known of a failure: `{kind, lines, ...}` each, the lines for people."""
+        """Give what is known of a failure: `{kind, lines, ...}` each, the lines for people.
+
+        One that was interrupted, or only waited for another project, has no cause of its own.
+        """
+        if not _has_cause(judged.result):
+            return ()
         self._explained += 1
         if self._explained > _MOST_EXPLAINED:
             return ()
         return self._read(lambda connection: tuple(self._explain(connection, project, judged))) or ()
 
     def describe_streak(self, name: str) -> str:
-        """Say how a project's newest result fits in with those before it; empty when there are none."""
-        results = self._read(lambda connection: list_results(connection, name, WINDOW)) or ()
+        """Say how a project's newest result fits in with those before it; empty when there are none.
+
+        What a store that does not take this run has last is an earlier run's result, and nothing is said of it.
+        """
+        if not self._record.takes:
+            return ""
+        results = self._read(lambda connection: _list_recent(connection, name)) or ()
         return describe_streak(results) if len(results) > 1 else ""
 
     def _explain(
@@ -90,6 +102,19 @@ class GoldenHistory:
         try:
             with store.read() as connection:
                 return ask(connection)
-        except (GoldenError, ValueError) as error:
+        except Exception as error:
+            # Whatever an earlier run, or another program, has left there: the verdict of this one stands.
             self._warn(f"earlier runs cannot be asked: {error}")
             return None
+
+
+def _has_cause(result: GoldenProjectResult) -> bool:
+    kinds = {reason.kind for reason in result.reasons}
+    return ReasonKind.INTERRUPTED not in kinds and kinds != {ReasonKind.NEED_NOT_PASSED}
+
+
+def _list_recent(connection: Connection, name: str) -> Sequence[PastResult]:
+    """Give a project's newest results: as many as hold the last ten that ran, in few reads where all did."""
+    results = list_results(connection, name, WINDOW)
+    is_enough = len(results) < WINDOW or all(result.counts for result in results)
+    return results if is_enough else list_results(connection, name, ENOUGH)

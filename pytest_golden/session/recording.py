@@ -10,31 +10,33 @@ import os
 import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.errors import GoldenError
-from pytest_golden.gate.checkout import read_checkout
+from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
-from pytest_golden.gate.store_place import SPOOL_NAME, find_store_place
+from pytest_golden.gate.store_place import find_spool_folder, find_store_place
 from pytest_golden.gate.surroundings import describe_surroundings
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.learning.gate_learning import learn_from_results
-from pytest_golden.redaction import redact
+from pytest_golden.redaction import redact, secret_literals
+from pytest_golden.report.one_line import closing_count
 from pytest_golden.session.gate_id import name_session
 from pytest_golden.session.history import GoldenHistory
 from pytest_golden.session.recorder import Kept
 from pytest_golden.settings import NO_STORE
+from pytest_golden.storage.files import refuse_foreign
+from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
 
     from pytest_golden.gate.store_place import StorePlace
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 LEARNING_SECONDS = 2.0
+_T = TypeVar("_T")
 
 
 class GoldenRecording:
@@ -81,10 +84,18 @@ class GoldenRecording:
         # Read now: a place where no store can be is refused before anything runs.
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
+        self._checkout_root: Path | None = None
         self._may_learn = False
+        self._told: list[str] = []
+        self._held: list[str] | None = None
         recorder.keep = self.keep
         if is_distributed:
             recorder.on_selected.append(self.begin)
+
+    @property
+    def entry_id(self) -> str | None:
+        """The id of the run's entry; None where it has none and will have none."""
+        return self.run_id if self._record is not None and self._record.is_kept else None
 
     def pytest_report_header(self) -> str | None:
         """Say where results go."""
@@ -102,53 +113,57 @@ class GoldenRecording:
         """End the record when all results and the floor are known."""
         if self._record is not None:
             is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+            self._held = []
             self._record.end(self._describe_end(is_interrupted=is_interrupted))
+            self._sum_up(self._held, has_recovered=self._record.has_recovered)
+            self._held = None
             self._may_learn = self._settings.learning == "on" and not is_interrupted
 
     def pytest_unconfigure(self) -> None:
         """Learn from what was recorded, after the last word to the person who waits, and let go of the store."""
         if self._record is not None:
-            if self._may_learn and self._record.store is not None:
-                self._learn(self._record.store)
-            self._record.close()
+            try:
+                if self._may_learn and self._record.store is not None and self._record.takes:
+                    self._learn(self._record.store)
+            finally:
+                self._record.close()
 
     def begin(self) -> None:
         """Begin the record, unless that is done."""
         if self._record is not None:
             return
-        root = self._declared.manifest.workspace_root
-        place = self._find_place()
-        if place is None:
+        try:
+            folder = prepare_state_folder(self._declared.manifest.workspace_root)
+            place = self._find_place()
+            if place is None:
+                return
+            begun = self._describe_begin()
+            spool = Spool(find_spool_folder(place, folder))
+        except Exception as error:
+            # Whatever lies around the gate, it runs.
+            self.warn(f"this run is not recorded: {error}")
             return
+        if place.is_own and folder.name != STATE_FOLDER:
+            told = f"{STATE_FOLDER} cannot be written, so this run is remembered in {place.location}"
+            self._say(f"golden: {told}; see it with `golden history --store {place.location}`")
         self._record = RunRecord(
             place.location,
-            Spool(prepare_state_folder(root) / SPOOL_NAME),
+            spool,
             is_own_store=place.is_own,
             clock=utc_now,
             say=lambda text: self._say(f"golden: {text}"),
             warn=self.warn,
         )
-        checkout = read_checkout(root)
-        surroundings = describe_surroundings(self._declared.projects.values(), root)
-        self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
         self._history = GoldenHistory(
-            self._record, checkout, surroundings, root, recalls=self._settings.learning != "off", warn=self.warn
+            self._record,
+            # With the marks of what is stored: else each path with one would be a change since the last pass.
+            Checkout(root=self._checkout_root, **begun.checkout),
+            begun.surroundings,
+            self._declared.manifest.workspace_root,
+            recalls=self._settings.learning != "off",
+            warn=self.warn,
         )
-        self._record.begin(
-            RunBegun(
-                run_id=self.run_id,
-                moment=to_ms(utc_now()),
-                workspace_root=redact(str(root)),
-                manifest=redact(self._declared.label),
-                command_line=("pytest", *self._arguments()),
-                checkout=checkout.to_dict(),
-                surroundings=surroundings,
-                host=platform.node(),
-                pid=os.getpid(),
-                expectations=self._expectations,
-                facts={"mode": self._settings.mode, "floor_base": self._settings.base},
-            )
-        )
+        self._record.begin(begun)
 
     def keep(self, result: GoldenProjectResult) -> Kept:
         """Record a result, durably when this returns, and add to a failure what earlier runs know about it."""
@@ -167,25 +182,39 @@ class GoldenRecording:
         )
         entry = self._record.record(judged)
         if judged.fails:
-            known = self._history.explain(project, judged)
-            result = replace(result, known=tuple(self._redact(project, dict(one)) for one in known))
+            known = (self._redact(project, dict(one)) for one in self._history.explain(project, judged))
+            result = replace(result, known=tuple(one for one in known if one is not None))
         return Kept(result, entry)
 
     def warn(self, text: str) -> None:
-        """Say what a person must know of the store, once now and once at the end."""
-        if text not in self._warnings:
-            self._warnings.append(text)
+        """Say what a person must know of the store, once; what comes up at the end is held for the summary."""
+        if text in self._told:
+            return
+        self._told.append(text)
+        if self._held is None:
             self._say(f"golden: WARNING: {text}")
+        else:
+            self._held.append(text)
 
     def describe_streak(self, name: str) -> str:
         """Say how a project's result fits in with those before it; empty when that is not known."""
         return "" if self._history is None else self._history.describe_streak(name)
 
+    def _sum_up(self, held: list[str], *, has_recovered: bool) -> None:
+        """Leave one line of all warnings to the summary: the last. What it does not say again is said by now."""
+        for text in held[:-1]:
+            self._say(f"golden: WARNING: {text}")
+        if self._told and not has_recovered:
+            self._warnings.append(self._told[-1])
+
     def _show_place(self) -> str:
         place = self._find_place()
         if place is None:
             return NO_STORE
-        shown, root = parse_location(place.location).shown, self._declared.manifest.workspace_root
+        location, root = parse_location(place.location), self._declared.manifest.workspace_root
+        if location.path is not None and not place.is_own:
+            refuse_foreign(location.path)
+        shown = location.shown
         return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
 
     def _find_place(self) -> StorePlace | None:
@@ -194,15 +223,46 @@ class GoldenRecording:
     def _learn(self, store: Store) -> None:
         try:
             learn_from_results(store, budget_seconds=LEARNING_SECONDS)
-        except GoldenError as error:
+        except KeyboardInterrupt:
+            self._say("golden: learning was interrupted; the next gate goes on with it")
+        except Exception as error:
+            # The verdict stands, and an exception here would take pytest's exit code away.
             self._say(f"golden: nothing was learned from this run: {error}")
 
-    def _arguments(self) -> tuple[str, ...]:
-        return tuple(redact(str(argument)) for argument in self._recorder.config.invocation_params.args)
+    def _describe_begin(self) -> RunBegun:
+        root = self._declared.manifest.workspace_root
+        checkout = read_checkout(root)
+        self._checkout_root = checkout.root
+        self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
+        told: dict[str, Any] = {
+            "workspace_root": redact(str(root)),
+            "manifest": redact(self._declared.label),
+            "command_line": ["pytest", *(redact(str(one)) for one in self._recorder.config.invocation_params.args)],
+            "checkout": checkout.to_dict(),
+            "facts": {
+                "mode": self._settings.mode,
+                "floor_base": self._settings.base,
+                "learning": self._settings.learning,
+            },
+        }
+        unknown = {name: type(value)() for name, value in told.items()}
+        told = self._redact_for_all(told) or {**unknown, "checkout": Checkout().to_dict()}
+        return RunBegun(
+            run_id=self.run_id,
+            moment=to_ms(utc_now()),
+            command_line=tuple(told.pop("command_line")),
+            surroundings=describe_surroundings(self._declared.projects.values(), root),
+            host=platform.node(),
+            pid=os.getpid(),
+            expectations=self._expectations,
+            **told,
+        )
 
     def _describe_end(self, *, is_interrupted: bool) -> RunEnded:
         check = self._recorder.check_result
-        told = f"{check.passed_count} of {check.total_count} golden projects passed"
+        recorder = self._recorder
+        failed = sum(map(recorder.fails, recorder.results))
+        told = closing_count(recorder.results, failed, 0, len(recorder.not_run))
         return RunEnded(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
@@ -213,7 +273,7 @@ class GoldenRecording:
                 "deselected": list(self._recorder.deselected),
                 "not_run": list(self._recorder.not_run),
                 "floor_accepted": self._floor.is_accepted,
-                "weakened_floor": [redact(weakening.to_dict()) for weakening in self._floor.weakenings],
+                "weakened_floor": self._redact_for_all([redact(one.to_dict()) for one in self._floor.weakenings]) or [],
             },
             news=tuple(self._floor_news()),
         )
@@ -221,30 +281,52 @@ class GoldenRecording:
     def _immediate_result(self, *, is_interrupted: bool) -> ImmediateResult:
         if is_interrupted:
             return ImmediateResult.PARTIAL
-        fails = self._floor.fails or any(map(self._recorder.fails, self._recorder.results))
-        return ImmediateResult.FAILURE if fails else ImmediateResult.SUCCESS
+        if self._floor.fails or any(map(self._recorder.fails, self._recorder.results)):
+            return ImmediateResult.FAILURE
+        return ImmediateResult.PARTIAL if self._recorder.not_run else ImmediateResult.SUCCESS
 
     def _floor_news(self) -> Generator[dict[str, Any], None, None]:
         """Give the signal of a weakened floor: one that a person accepted decides nothing, and is kept all the same."""
         weakenings = self._floor.weakenings
         if weakenings:
             accepted = self._floor.is_accepted
-            told = "; ".join(redact(weakening.message) for weakening in weakenings)
+            told = self._redact_for_all("; ".join(redact(weakening.message) for weakening in weakenings)) or "hidden"
             yield {
                 "id": new_id("signal"),
                 "signal_type": (SignalType.NEUTRAL if accepted else SignalType.NEGATIVE).value,
                 "summary": f"weakened floor{', accepted by a person' if accepted else ''}: {told}",
-                "data": {"floor_base": self._settings.base, "accepted": accepted},
+                "data": {"floor_base": self._redact_for_all(self._settings.base), "accepted": accepted},
             }
 
     def _declare(self, project: GoldenProjectConfig) -> dict[str, Any]:
         """Give the project's manifest keys without its secrets."""
-        return self._redact(project, redact(project.to_dict()))
+        return self._redact(project, redact(project.to_dict())) or {}
 
-    def _redact(self, project: GoldenProjectConfig, plain: dict[str, Any]) -> dict[str, Any]:
-        """Take out of JSON-safe values what is taken out of the project's output: only the gateway knows all of it."""
+    def _redact(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
+        """Take out of JSON-safe values what is taken out of the project's output: only the gateway knows all of it.
+
+        None when it cannot tell.
+        """
         try:
             text = self._gateway.call("redact", project, json.dumps(plain))
-            return plain if text is None else dict(json.loads(text))
-        except (GoldenError, ValueError):
-            return {}
+            return plain if text is None else cast("_T", json.loads(text))
+        except Exception:
+            # A plugged-in gateway may raise anything; what it would have hidden is not kept.
+            return None
+
+    def _redact_for_all(self, plain: _T) -> _T | None:
+        """Take out what is secret in any project: for what belongs to the run as a whole."""
+        redacted: _T | None = plain
+        for project in _find_secretive(self._declared.projects.values()):
+            redacted = None if redacted is None else self._redact(project, redacted)
+        return redacted
+
+
+def _find_secretive(projects: Iterable[GoldenProjectConfig]) -> tuple[GoldenProjectConfig, ...]:
+    """Give one project of each set of secrets."""
+    found: dict[Any, GoldenProjectConfig] = {}
+    for project in projects:
+        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files
+        if any(secrets):
+            found.setdefault(secrets, project)
+    return tuple(found.values())

@@ -108,7 +108,7 @@ def _start_owner(
             say=say,
         )
         register(recording, "golden_recording")
-        reports.entry_id = recording.run_id
+        reports.find_entry_id = lambda: recording.entry_id
         if terminal is not None:
             terminal.describe_streak = recording.describe_streak
 

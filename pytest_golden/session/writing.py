@@ -45,7 +45,7 @@ class GoldenReports:
         self._floor = floor
         self._started_at = utc_now()
         self.github = github
-        self.entry_id: str | None = None
+        self.find_entry_id: Callable[[], str | None] = lambda: None
         self.problems: list[str] = []
         self.lesser_problems: list[str] = []
 
@@ -88,7 +88,7 @@ class GoldenReports:
 
     def _gate_facts(self) -> dict[str, Any]:
         return {
-            "entry_id": self.entry_id,
+            "entry_id": self.find_entry_id(),
             **describe_commit(self._declared.manifest.workspace_root),
             "manifest": self._declared.label,
             "mode": self._settings.mode,

@@ -4,13 +4,21 @@ import pytest
 
 # pytester forgets what a session imported. What is here already need not be imported again by each, and SQLAlchemy,
 # being compiled in part, cannot be.
+import pytest_golden.session.recording  # noqa: F401
 import pytest_golden.session.start  # noqa: F401
+import pytest_golden.storage.upgrade  # noqa: F401
+from tests.session.recorded import Recorded
 from tests.session.workspace import Workspace
 
 
 @pytest.fixture
 def workspace(pytester: pytest.Pytester) -> Workspace:
     return Workspace(pytester)
+
+
+@pytest.fixture
+def recorded(workspace: Workspace) -> Recorded:
+    return Recorded(workspace.path / ".golden" / "golden.db")
 
 
 @pytest.fixture(autouse=True)

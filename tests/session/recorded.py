@@ -1,0 +1,62 @@
+"""What is in the store of a workspace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from pytest_golden.gate.store import list_results
+from pytest_golden.journal.store import get_entry
+from pytest_golden.storage.schema import gate_results, gate_runs, memories
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.gate.past import PastResult
+    from pytest_golden.journal.model import JournalEntry
+
+STEP = 'echo \'{"name": "%s"}\' >> "$GOLDEN_STEPS"'
+
+
+class Recorded:
+    """What is in the store of a workspace."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def runs(self) -> list[JournalEntry]:
+        with Store.open(self.path) as store, store.read() as connection:
+            ids = connection.scalars(select(gate_runs.c.entry_id).order_by(gate_runs.c.number)).all()
+            return [get_entry(connection, one) for one in ids]
+
+    def facts(self) -> dict[str, Any]:
+        """Give the row of the last run."""
+        with Store.open(self.path) as store, store.read() as connection:
+            row = connection.execute(select(gate_runs).order_by(gate_runs.c.number.desc()).limit(1)).mappings().one()
+            return dict(row)
+
+    def results(self) -> dict[str, str]:
+        """Give the statuses of the last run, in the order of their recording."""
+        last = self.facts()["entry_id"]
+        with Store.open(self.path) as store, store.read() as connection:
+            rows = connection.execute(
+                select(gate_results.c.project, gate_results.c.status)
+                .where(gate_results.c.run_id == last)
+                .order_by(gate_results.c.number)
+            ).all()
+        assert len({row.project for row in rows}) == len(rows)
+        return {row.project: row.status for row in rows}
+
+    def past(self, project: str) -> tuple[PastResult, ...]:
+        with Store.open(self.path) as store, store.read() as connection:
+            return list_results(connection, project, 20)
+
+    def namespaces(self) -> list[str]:
+        with Store.open(self.path) as store, store.read() as connection:
+            return sorted(connection.scalars(select(memories.c.namespace).distinct()))
+
+    def count_memories(self) -> int:
+        with Store.open(self.path) as store, store.read() as connection:
+            return len(connection.scalars(select(memories.c.number)).all())
