@@ -20,8 +20,10 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "JournalError",
         "ManifestError",
         "ManifestProblem",
+        "PayloadError",
         "PermissionDeniedError",
         "SettingsError",
+        "SignatureError",
     ),
     "pytest_golden.manifest": (
         "ExpectedOutcome",
@@ -79,6 +81,9 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "RoutedBy",
         "Signal",
         "SignalType",
+        "callback_signal",
+        "github_signal",
+        "human_signal",
     ),
     "pytest_golden.learning": (
         "ExtractedPlan",

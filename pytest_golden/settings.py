@@ -140,7 +140,7 @@ SETTINGS: Sequence[Setting] = (
     Setting(
         "golden-store",
         "store",
-        "Where results are recorded: a file or URL, or none. Without it .golden/golden.db in the workspace root.",
+        "Where results are recorded: a file, sqlite:///PATH, or none. Without it .golden/golden.db in the workspace root.",
         metavar="STORE",
         environment="GOLDEN_STORE_URL",
     ),
@@ -286,6 +286,9 @@ def _read(setting: Setting, sources: Sources) -> Any:
         message = f"{place}: {value!r} is none of {', '.join(setting.choices)}."
         raise ValueError(message)
     if setting.kind == "store":
+        if not value.strip():
+            message = f"{place} is empty: give a file or none."
+            raise ValueError(message)
         return value if value == NO_STORE or "://" in value else str(_place(folder, value))
     if setting.kind == "path":
         return _place(folder, value)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from pytest_golden.errors import GoldenError, ManifestError
-from pytest_golden.gate.lock import STATE_FOLDER
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.manifest import load_manifest
+from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

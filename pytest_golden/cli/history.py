@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 
@@ -17,25 +17,29 @@ from pytest_golden.cli.screen import open_console, print_json, print_table, styl
 from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import ManifestError, SettingsError
-from pytest_golden.gate.history import flakiness, usual_duration
+from pytest_golden.gate.history import count_retried, flakiness, usual_duration
 from pytest_golden.gate.store import list_projects, list_results
 from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.history_text import describe_streak, explain_signs, show_moment, sparkline, strip
+from pytest_golden.report.history_text import ENOUGH, describe_streak, explain_signs, show_moment, sparkline, strip
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
+    from rich.text import Text
 
     from pytest_golden.gate.past import PastResult
     from pytest_golden.storage.store import Store
 
 _DEFAULT_LIMIT = 20
-# Enough to tell a streak by, whatever few runs are to be shown.
-_LEAST_READ = 10
+_HEADERS = ("project", "runs, newest right", "last", "usual", "")
+_SHORT_HEADER = "runs"
+# Fewer signs tell too little: rather than that, the other columns go.
+_LEAST_SIGNS = 10
+_GAP = 2
 _SHORT = 7
 _STYLES = {
     ResultStatus.PASSED: "green",
@@ -45,7 +49,7 @@ _STYLES = {
 }
 _EPILOG = """\
 Without a NAME all projects are listed, one a line; with one, its runs, the newest first. Times are UTC.
-Flakiness is the share of neighbouring results on one commit that differ.
+Flakiness is the share of neighbouring results on one commit, without edits, that differ.
 
 exit code: 0 told, 2 bad input."""
 
@@ -78,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = [_as_json(name, results, limit) for name, results in histories.items()]
         print_json({"projects": told} if arguments.name is None else told[0])
     elif arguments.name is None:
-        _show_all(open_console(), histories, limit)
+        _show_all(open_console(), histories, declared, limit)
     else:
         _show_one(open_console(), arguments.name, histories[arguments.name], limit)
     return 0
@@ -102,12 +106,12 @@ def _list_declared(arguments: argparse.Namespace) -> tuple[str, ...]:
 def _read_all(store: Store, declared: Sequence[str], limit: int) -> dict[str, tuple[PastResult, ...]]:
     with store.read() as connection:
         names = dict.fromkeys([*declared, *list_projects(connection)])
-        return {name: list_results(connection, name, max(limit, _LEAST_READ)) for name in names}
+        return {name: list_results(connection, name, max(limit, ENOUGH)) for name in names}
 
 
 def _read_one(store: Store, name: str, declared: Sequence[str], limit: int) -> tuple[PastResult, ...]:
     with store.read() as connection:
-        results = list_results(connection, name, max(limit, _LEAST_READ))
+        results = list_results(connection, name, max(limit, ENOUGH))
         if not results and name not in declared:
             known = dict.fromkeys([*declared, *list_projects(connection)])
             near = get_close_matches(name, known, n=1)
@@ -134,23 +138,67 @@ def _run_as_json(result: PastResult) -> dict[str, Any]:
     return {**plain, "status": result.status.value, "created_at": iso_utc(result.created_at)}
 
 
-def _show_all(console: Console, histories: Mapping[str, tuple[PastResult, ...]], limit: int) -> None:
+class _Row(NamedTuple):
+    """A project's past in one line."""
+
+    name: Text
+    runs: Text
+    last: Text
+    usual: Text
+    told: Text
+
+
+def _show_all(
+    console: Console, histories: Mapping[str, tuple[PastResult, ...]], declared: Sequence[str], limit: int
+) -> None:
     if not histories:
         console.print(styled("no golden project has a run here yet: `pytest --golden` makes the first"))
         return
     is_unicode = _draws_unicode(console)
-    table = _make_table("project", "runs, newest right", "last", "usual", "")
+    rows = []
     for name, results in histories.items():
         last = results[0].status if results else None
-        table.add_row(
+        row = _Row(
             styled(name, "bold"),
             styled(strip(results[:limit], is_unicode=is_unicode)),
             styled(last or "-", _STYLES[last] if last else "dim"),
             styled(_show_usual(results[:limit])),
-            styled(describe_streak(results) if results else "no run yet"),
+            styled(_tell(results, is_gone=bool(declared) and name not in declared)),
         )
-    print_table(console, table)
+        rows.append(row)
+    print_table(console, _fit(rows, console.width))
     console.print(styled(explain_signs(is_unicode=is_unicode), "dim"))
+
+
+def _tell(results: Sequence[PastResult], *, is_gone: bool) -> str:
+    told = describe_streak(results) if results else "no run yet"
+    return " ".join(filter(None, [told, "(no longer declared)" if is_gone else ""]))
+
+
+def _fit(rows: Sequence[_Row], width: int) -> Table:
+    """Make room for the newest runs: first the oldest ones go, then the durations, then the ends of the sentences."""
+    widths = [
+        max(len(header), *(part.cell_len for part in column))
+        for header, column in zip(_HEADERS, zip(*rows, strict=True), strict=True)
+    ]
+    name, runs, last, usual, told = widths
+    room = width - name - last - told - 4 * _GAP - usual
+    has_usual = room >= _LEAST_SIGNS
+    room += 0 if has_usual else usual + _GAP
+    runs = min(runs, max(room, _LEAST_SIGNS))
+    told = max(0, told + min(0, room - _LEAST_SIGNS))
+    headers = [_HEADERS[0], _HEADERS[1] if runs >= len(_HEADERS[1]) else _SHORT_HEADER, *_HEADERS[2:]]
+    table = _make_table(*(header for header in headers if has_usual or header != "usual"))
+    for row in rows:
+        durations = [row.usual] if has_usual else []
+        table.add_row(row.name, row.runs[-runs:], row.last, *durations, _shorten(row.told, told))
+    return table
+
+
+def _shorten(told: Text, width: int) -> Text:
+    if told.cell_len <= width:
+        return told
+    return styled(f"{told.plain[: width - 3].rstrip()}..." if width > 3 else "")
 
 
 def _show_one(console: Console, name: str, results: Sequence[PastResult], limit: int) -> None:
@@ -173,7 +221,7 @@ def _list_runs(results: Sequence[PastResult]) -> Table:
     table = _make_table("when (UTC)", "status", "time", "commit", "tries", "reason")
     for result in results:
         reason = "" if result.message is None else next(iter(result.message.splitlines()), "")
-        took = "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)
+        took = format_elapsed(result.execution_time_seconds) if result.counts else "-"
         table.add_row(
             styled(show_moment(result.created_at)),
             styled(result.status, _STYLES[result.status]),
@@ -189,7 +237,12 @@ def _make_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for column in columns:
         is_number = column in {"time", "usual", "tries"}
-        table.add_column(column, justify="right" if is_number else "left", no_wrap=column != "reason", overflow="fold")
+        table.add_column(
+            column,
+            justify="right" if is_number else "left",
+            no_wrap=column not in {"project", "reason"},
+            overflow="fold",
+        )
     return table
 
 
@@ -215,10 +268,11 @@ def _explain_usual(results: Sequence[PastResult]) -> str:
 
 def _show_flakiness(results: Sequence[PastResult]) -> str:
     share = flakiness(results)
-    if share is None:
-        return "not known: no commit has two runs"
-    told = f"{share:.0%} of neighbouring results on one commit differ"
-    return f"{told}; some ran on edits that were not committed" if any(result.dirty for result in results) else told
+    told = "not known: no commit has two runs without edits"
+    if share is not None:
+        told = f"{share:.0%} of neighbouring results on one commit differ"
+    ran, retried = sum(result.counts for result in results), count_retried(results)
+    return f"{told}; passed only after a retry in {retried} of {ran} runs" if retried else told
 
 
 def _draws_unicode(console: Console) -> bool:

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "Tell what works on this machine, and how to get the rest.",
     "run": "Run one golden project, or open a shell in its view.",
     "history": "Tell how earlier runs went, of all golden projects or of one.",
-    "journal": "Show what was intended, how it ended and what is still expected.",
+    "journal": "Write and read what was intended, how it ended and what is expected of it.",
     "recall": "Tell what is known of a failure: seen before, where, and what ended it.",
     "store": "Check the store of what was recorded, or copy it.",
     "schema": "Print a JSON Schema: of the manifest or of the gate report.",

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
+from pytest_golden.cli.manifest_option import (
+    add_json_option,
+    add_manifest_option,
+    locate_manifest,
+    read_command_settings,
+)
 from pytest_golden.cli.screen import open_console, print_indented, print_json, styled
 from pytest_golden.cli.store_option import add_store_option, open_store
-from pytest_golden.errors import SettingsError
+from pytest_golden.errors import ManifestError, SettingsError
+from pytest_golden.gate.store import list_projects
 from pytest_golden.learning import recall_memories
 from pytest_golden.learning.words import words_of
+from pytest_golden.manifest import load_manifest
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.learning import MemoryHit, Recollection, SeenBefore
+    from pytest_golden.storage.store import Store
 
 _DEFAULT_LIMIT, _MOST = 5, 200
 _MOST_OF_VALUE = 200
@@ -30,7 +40,7 @@ exit code: 0 told, also when nothing is known; 2 bad input."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden recall`."""
     parser.epilog = _EPILOG
-    parser.add_argument("text", metavar="TEXT", help="A failure's message, or words of it.")
+    parser.add_argument("text", metavar="TEXT", nargs="+", help="A failure's message, or words of it.")
     parser.add_argument("--project", metavar="NAME", help="Tell of this golden project alone.")
     parser.add_argument(
         "--limit",
@@ -46,12 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tell what is known."""
     limit = _read_limit(arguments.limit)
-    if not arguments.text.strip():
+    text = " ".join(arguments.text)
+    if not text.strip():
         raise SettingsError("TEXT is blank: give a failure's message, or words of it")
     with open_store(arguments) as store:
-        known = recall_memories(store, arguments.text, project=arguments.project, limit=limit)
+        known = recall_memories(store, text, project=arguments.project, limit=limit)
+        if arguments.project is not None and not known.seen and not known.memories:
+            _refuse_unknown(arguments, store)
     if arguments.json:
-        print_json({"text": arguments.text, **known.to_dict()})
+        print_json({"text": text, **known.to_dict()})
     else:
         _show(open_console(), known)
     return 0
@@ -61,6 +74,19 @@ def _read_limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST:
         raise SettingsError(f"--limit {text} cannot be used; give a number from 1 to {_MOST}")
     return int(text)
+
+
+def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
+    """Refuse a project that neither the store nor the manifest knows; a manifest that cannot be read knows none."""
+    with store.read() as connection:
+        known = list_projects(connection)
+    with suppress(ManifestError):
+        manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
+        known += tuple(project.name for project in manifest.projects)
+    if arguments.project not in known:
+        near = get_close_matches(arguments.project, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; `golden history` lists all"
+        raise SettingsError(f"no golden project called {arguments.project!r} has a run in {store.where}{hint}")
 
 
 def _show(console: Console, known: Recollection) -> None:

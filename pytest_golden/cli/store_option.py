@@ -10,6 +10,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.gate.lock import find_state_folder
 from pytest_golden.gate.store_place import find_store_place
 from pytest_golden.manifest import load_manifest
+from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.store import Store
 
@@ -26,24 +27,26 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_store(arguments: argparse.Namespace) -> Store:
-    """Open the store that is meant.
+def open_store(arguments: argparse.Namespace, *, makes: bool = False) -> Store:
+    """Open the store that is meant; with `makes`, one that is not there yet is made.
 
     Raises:
         SettingsError: there is none yet, or none can be at that place.
         ManifestError: the manifest, which tells the workspace root, cannot be used.
         StorageError: it cannot be opened.
     """
-    return Store.open(locate_store(arguments))
+    return Store.open(locate_store(arguments, makes=makes))
 
 
-def locate_store(arguments: argparse.Namespace) -> str | Path:
-    """Find the store that is meant, without opening it.
+def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str | Path:
+    """Find the store that is meant, without opening it; with `makes`, one that need not be there yet.
 
     Raises:
         SettingsError: there is none yet, or none can be at that place.
         ManifestError: the manifest, which tells the workspace root, cannot be used.
     """
+    if arguments.store is not None and not arguments.store.strip():
+        raise SettingsError("--store is empty: give a file or none")
     settings = read_command_settings(arguments)
     # Whoever says where the store is needs no manifest.
     state_folder = Path() if settings.store else find_state_folder(_find_root(locate_manifest(settings)))
@@ -51,7 +54,9 @@ def locate_store(arguments: argparse.Namespace) -> str | Path:
     if place is None:
         raise SettingsError("there is no store here: --store or GOLDEN_STORE_URL says none")
     file = parse_location(place.location)
-    if file.path is None or not file.path.is_file():
+    if file.path is not None and not place.is_own:
+        refuse_foreign(file.path)
+    if not makes and (file.path is None or not file.path.is_file()):
         raise SettingsError(f"nothing is recorded yet in {file.shown}: run `pytest --golden`")
     return place.location
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.history import FAILURES, count_leading_failures
+from pytest_golden.gate.history import FAILURES, count_leading_failures, count_passes
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.report.failure_text import make_visible
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from pytest_golden.gate.checkout_changes import CheckoutChanges
     from pytest_golden.gate.past import PastResult
 
+# The last ten that ran tell enough; so many results are read to find them among skipped and interrupted ones.
 WINDOW = 10
+ENOUGH = 40
 MOST_COMMITS_SHOWN = 3
 _MOST_LINES = 4
 _LONGEST_SUBJECT = 60
 _SHORT = 7
 _FLAKY = "~"
+_INTERRUPTED = "^"
 _SIGNS: Mapping[bool, Mapping[ResultStatus, str]] = {
     True: {ResultStatus.PASSED: "✓", ResultStatus.FAILED: "✗", ResultStatus.ERROR: "!", ResultStatus.SKIPPED: "-"},
     False: {ResultStatus.PASSED: "P", ResultStatus.FAILED: "F", ResultStatus.ERROR: "E", ResultStatus.SKIPPED: "-"},
@@ -35,22 +38,21 @@ def describe_changes(changed: ChangedSincePass) -> tuple[str, ...]:
 
 
 def describe_streak(recent: Sequence[PastResult]) -> str:
-    """Say how a project's newest result, which stands first, fits in with those before it; empty when it was skipped.
+    """Say how a project's newest result, which stands first, fits in with those before it; empty when it did not run to its end.
 
-    Ten results tell enough.
+    It looks at the first `ENOUGH` of them. Skipped and interrupted ones neither count nor break a streak.
     """
-    if not recent or recent[0].status is ResultStatus.SKIPPED:
+    if not recent or not recent[0].counts:
         return ""
-    ran = [result for result in recent if result.status is not ResultStatus.SKIPPED]
+    ran = [result for result in recent[:ENOUGH] if result.counts][:WINDOW]
     if len(ran) == 1 and ran[0].pass_streak <= 1:
-        return "first run"
+        return "first run" if len(recent) < ENOUGH else ""
     return _describe_pass(ran) if ran[0].status is ResultStatus.PASSED else _describe_failure(ran)
 
 
 def strip(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
-    """Draw one sign a result, the newest, which stands first, on the right: P passed, F failed, E error, - skipped, ~ flaky."""
-    signs = _SIGNS[is_unicode]
-    return "".join(_FLAKY if result.is_flaky else signs[result.status] for result in reversed(results))
+    """Draw one sign a result, the newest, which stands first, on the right; `explain_signs` says what they mean."""
+    return "".join(_sign(result, _SIGNS[is_unicode]) for result in reversed(results))
 
 
 def explain_signs(*, is_unicode: bool = False) -> str:
@@ -58,13 +60,14 @@ def explain_signs(*, is_unicode: bool = False) -> str:
     signs = _SIGNS[is_unicode]
     words = {ResultStatus.PASSED: "passed", ResultStatus.FAILED: "failed", ResultStatus.ERROR: "error"}
     told = [f"{signs[status]} {word}" for status, word in words.items()]
-    return ", ".join([*told, f"{_FLAKY} passed after a retry", f"{signs[ResultStatus.SKIPPED]} skipped"])
+    told += [f"{_FLAKY} passed after a retry", f"{signs[ResultStatus.SKIPPED]} skipped", f"{_INTERRUPTED} interrupted"]
+    return ", ".join(told)
 
 
 def sparkline(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
-    """Draw the durations, the newest, which stands first, on the right, from the shortest to the longest; blank: not run."""
+    """Draw the durations, the newest, which stands first, on the right, from the shortest to the longest; blank: no end."""
     levels = _LEVELS[is_unicode]
-    seconds = [None if _never_ran(result) else result.execution_time_seconds for result in reversed(results)]
+    seconds = [result.execution_time_seconds if result.counts else None for result in reversed(results)]
     known = [one for one in seconds if one is not None]
     if not known:
         return ""
@@ -78,12 +81,14 @@ def show_moment(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M")
 
 
-def _never_ran(result: PastResult) -> bool:
-    return result.status is ResultStatus.SKIPPED
+def _sign(result: PastResult, signs: Mapping[ResultStatus, str]) -> str:
+    if result.is_interrupted:
+        return _INTERRUPTED
+    return _FLAKY if result.is_flaky else signs[result.status]
 
 
 def _describe_pass(ran: Sequence[PastResult]) -> str:
-    streak = ran[0].pass_streak
+    streak = count_passes(ran)
     if streak >= WINDOW:
         return f"{_ordinal(streak)} pass in a row"
     failures = count_leading_failures(ran[1:])
@@ -99,35 +104,34 @@ def _describe_failure(ran: Sequence[PastResult]) -> str:
     failures = count_leading_failures(ran)
     if failures == len(ran):
         return f"failed {failures} times in a row" if failures < WINDOW else f"failed in each of the last {failures}"
-    in_window = sum(result.status in FAILURES for result in ran[:WINDOW])
-    if failures > 1:
-        told = f"{_ordinal(failures)} failure in a row"
-        return told if in_window <= failures else f"{told}, {_describe_window(ran)}"
-    if in_window > 1:
-        return _describe_window(ran)
-    return f"first failure after {_count(ran[1].pass_streak, 'pass')}"
+    first = f"first failure after {_count(count_passes(ran[1:]), 'pass')}"
+    told = first if failures == 1 else f"{_ordinal(failures)} failure in a row"
+    in_window = sum(result.status in FAILURES for result in ran)
+    return told if in_window <= failures else f"{told}, {_describe_window(ran)}"
 
 
 def _describe_window(ran: Sequence[PastResult]) -> str:
-    window = ran[:WINDOW]
-    failed = sum(result.status in FAILURES for result in window)
-    return f"failed {failed} of the last {len(window)}" if failed else ""
+    failed = sum(result.status in FAILURES for result in ran)
+    return f"failed {failed} of the last {len(ran)}" if failed else ""
 
 
 def _describe(changed: ChangedSincePass) -> Iterator[str]:
-    at = "" if changed.commit is None else f" at {changed.commit[:_SHORT]}"
-    yield f"last passed {show_moment(changed.passed_at)} UTC{at} (run {changed.run_id})"
-    told = [*_describe_checkout(changed.checkout)]
+    edited = " with uncommitted edits" if changed.dirty else ""
+    at = "" if changed.commit is None else f" at {changed.commit[:_SHORT]}{edited}"
+    yield f"last passed {show_moment(changed.passed_at)} UTC{at}"
+    told = [*_describe_checkout(changed.checkout, changed.later_commit_count)]
     told += [*_list("manifest", changed.declaration), *_list("versions", changed.surroundings)]
     if not told:
         yield "since then: nothing changed in git, the manifest or the installed versions"
     yield from told
     if changed.parted:
-        yield f"parted from the last good run at {changed.parted}"
+        yield f"first difference from the last good run: {changed.parted}"
 
 
-def _describe_checkout(checkout: CheckoutChanges) -> Iterator[str]:
-    if checkout.commit_range is not None:
+def _describe_checkout(checkout: CheckoutChanges, later_commit_count: int | None) -> Iterator[str]:
+    if checkout.commit_range is not None and later_commit_count is not None:
+        yield _describe_break(checkout, later_commit_count)
+    elif checkout.commit_range is not None:
         yield f"since then: {_describe_commits(checkout)}"
     elif checkout.files:
         yield "since then: no commit, but files changed"
@@ -145,8 +149,20 @@ def _describe_commits(checkout: CheckoutChanges) -> str:
     counted = f"{_count(checkout.commit_count, 'commit')} {checkout.commit_range}"
     if checkout.lost_count:
         counted += f", and {_count(checkout.lost_count, 'commit')} gone"
+    return f"{counted}{_list_subjects(checkout)}"
+
+
+def _describe_break(checkout: CheckoutChanges, later_commit_count: int) -> str:
+    good, _, bad = str(checkout.commit_range).partition("..")
+    many = f", {_count(checkout.commit_count or 0, 'commit')}" if checkout.commit_count != 1 else ""
+    since = f" ({_count(later_commit_count, 'commit')} since)" if later_commit_count else ""
+    return f"broke between {good} and {bad}{many}{_list_subjects(checkout)}{since}"
+
+
+def _list_subjects(checkout: CheckoutChanges) -> str:
     subjects = [f"'{_cut(subject)}'" for subject in checkout.subjects[:MOST_COMMITS_SHOWN]]
-    return f"{counted}: {', '.join(subjects)}" if subjects else counted
+    more = (checkout.commit_count or 0) - len(subjects)
+    return f": {', '.join(subjects)}{f', +{more} more' if more > 0 else ''}" if subjects else ""
 
 
 def _list(name: str, lines: Sequence[str]) -> Iterator[str]:

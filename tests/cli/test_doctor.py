@@ -191,7 +191,7 @@ def test_store_is_found_before_and_after_the_first_gate(tmp_path: Path) -> None:
 
 
 def test_store_that_nobody_wants_is_absent(tmp_path: Path) -> None:
-    assert find_store("none", tmp_path) == [("none is wanted: no gate is remembered", State.ABSENT)]
+    assert find_store("none", tmp_path) == [("off (none): runs are not remembered", State.ABSENT)]
 
 
 @pytest.mark.parametrize("content", [b"no database at all, but long enough to be read as one" * 20, None])
@@ -205,7 +205,7 @@ def test_store_that_cannot_be_used_is_told_and_nothing_is_changed(tmp_path: Path
     before = path.read_bytes()
     ((told, state),) = find_store(str(path), tmp_path)
     assert str(path) in told
-    assert told.endswith("results would wait in a spool")
+    assert told.endswith("is not a golden store; nothing was changed; results would be kept aside until it works")
     assert state is State.LIMITED
     assert path.read_bytes() == before
 

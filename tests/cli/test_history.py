@@ -43,7 +43,9 @@ def keep(store: Store, project: str, results: Sequence[PastResult]) -> None:
     for number, result in enumerate(reversed(results)):
         own = {name: getattr(result, name) for name in plain}
         ids = {"entry_id": f"entry_{project}_{number}", "run_id": f"run_{project}_{number}", "project": project}
-        about = {"declaration_digest": "x", "result": {"error_message": result.message, "output_summary": "x" * 500}}
+        reasons = [{"kind": "interrupted", "message": "x"}] if result.is_interrupted else []
+        plain_result = {"error_message": result.message, "output_summary": "x" * 500, "reasons": reasons}
+        about = {"declaration_digest": "x", "result": plain_result}
         rows.append({**own, **ids, **about, "created_at": to_ms(result.created_at)})
     runs = [_run(result, row["run_id"]) for result, row in zip(reversed(results), rows, strict=True)]
     with store.write() as connection:
@@ -105,9 +107,9 @@ def test_history_of_one_project_for_people(golden: Golden, store: Path) -> None:
     assert ran.code == 0
     assert ran.out.splitlines() == [
         "sales: passes again after 1 failure",
-        "runs       ✓~✗-✓   (✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped)",
+        "runs       ✓~✗-✓   (✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted)",
         "durations  ▁█▅ ▂   (usually 1.2s, half of the passes within 0.2s of it)",
-        "flakiness  50% of neighbouring results on one commit differ",
+        "flakiness  50% of neighbouring results on one commit differ; passed only after a retry in 1 of 4 runs",
         "when (UTC)        status   time  commit   tries  reason",
         "2026-11-20 16:00  PASSED   1.2s  bbbbbbb      1",
         "2026-11-20 15:00  SKIPPED     -  bbbbbbb      1  exit code 1, expected 0",
@@ -124,12 +126,30 @@ def test_all_projects_are_listed_in_the_manifests_order_first(golden: Golden, st
         "project  runs, newest right  last    usual",
         "sales    ~✗-✓                PASSED   1.6s  passes again after 1 failure",
         "new                          -           -  no run yet",
-        "old      ✓✓✓✓                PASSED   1.0s  12th pass in a row",
-        "✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped",
+        "old      ✓✓✓✓                PASSED   1.0s  12th pass in a row (no longer declared)",
+        "✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted",
     ]
     told = golden("history", "--json").json["projects"]
     assert [project["name"] for project in told] == ["sales", "new", "old"]
     assert told[2]["median_seconds"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        ("100", f"sales    {'✓' * 28}✗✗✓✓  PASSED   1.0s  2nd pass in a row, failed 2 of the last 10"),
+        ("60", "sales    ✓✓✓✓✓✓✗✗✓✓  PASSED  2nd pass in a row, failed 2..."),
+        ("30", "sales    ✓✓✓✓✓✓✗✗✓✓  PASSED"),
+    ],
+)
+def test_narrow_terminal_shows_the_newest_runs(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: str, shown: str
+) -> None:
+    with Store.open(folder / "golden.db") as opened:
+        keep(opened, "sales", results_of(f"{'P' * 40}FFPP"))
+    monkeypatch.setenv("COLUMNS", columns)
+    out = golden("history", "--store", "golden.db", "--limit", "44").out.splitlines()
+    assert out[1] == shown
 
 
 def test_past_is_told_without_a_manifest(golden: Golden, store: Path, folder: Path) -> None:
@@ -145,19 +165,31 @@ def test_edits_and_unknown_commits_are_marked(golden: Golden, folder: Path) -> N
     out = golden("history", "a", "--store", "golden.db").out.splitlines()
     assert out[0] == "a: failed 2 times in a row"
     assert out[2] == "durations  ▁▁   (no pass among them)"
-    assert out[3] == "flakiness  not known: no commit has two runs"
+    assert out[3] == "flakiness  not known: no commit has two runs without edits"
     assert out[-2].split() == ["2026-11-20", "13:00", "ERROR", "1.0s", "aaaaaaa+edits", "1"]
     assert out[-1].split() == ["2026-11-20", "12:00", "FAILED", "1.0s", "-", "1", "ab"]
 
 
-def test_flakiness_that_may_be_edits_is_marked(golden: Golden, folder: Path) -> None:
+def test_flakiness_that_may_be_edits_is_none(golden: Golden, folder: Path) -> None:
     with Store.open(folder / "golden.db") as opened:
         keep(opened, "a", results_of("PF", dirty=[False, True]))
     assert (
         golden("history", "a", "--store", "golden.db").out.splitlines()[2] == "durations  ▁▁   (1.0s in the one pass)"
     )
-    told = "flakiness  100% of neighbouring results on one commit differ; some ran on edits that were not committed"
+    told = "flakiness  not known: no commit has two runs without edits"
     assert golden("history", "a", "--store", "golden.db").out.splitlines()[3] == told
+
+
+def test_interrupted_run_has_a_sign_of_its_own_and_counts_nowhere(golden: Golden, folder: Path) -> None:
+    with Store.open(folder / "golden.db") as opened:
+        keep(opened, "a", results_of("FP^P"))
+    out = golden("history", "a", "--store", "golden.db").out.splitlines()
+    assert out[0] == "a: 2nd pass in a row, failed 1 of the last 3"
+    assert out[1].startswith("runs       ✗✓^✓")
+    assert out[2].startswith("durations  ▁▁ ▁")
+    assert out[3] == "flakiness  50% of neighbouring results on one commit differ"
+    runs = golden("history", "a", "--store", "golden.db", "--json").json["runs"]
+    assert [one["is_interrupted"] for one in runs] == [False, True, False, False]
 
 
 def test_skipped_project_has_no_streak(golden: Golden, folder: Path) -> None:

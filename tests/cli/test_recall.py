@@ -44,7 +44,7 @@ def test_known_failure_is_told_in_one_sentence(golden_process: GoldenProcess, re
 
 
 def test_words_are_enough(golden: Golden, recorded: Path) -> None:
-    ran = golden("recall", "fire")
+    ran = golden("recall", "on", "fire")
     assert ran.out.startswith("reads alike: seen before once in stock")
 
 
@@ -85,6 +85,9 @@ def test_store_can_be_named(golden: Golden, recorded: Path, tmp_path: Path) -> N
         (("x", "--limit", "0"), "--limit 0 cannot be used"),
         (("x", "--limit", "many"), "--limit many cannot be used"),
         ((), "TEXT"),
+        (("x", "--project", "sale"), "no golden project called 'sale' has a run in"),
+        (("x", "--project", "sale"), "did you mean 'sales'?"),
+        (("x", "--project", "zebra"), "`golden history` lists all"),
     ],
 )
 def test_bad_input_is_one_sentence(golden: Golden, recorded: Path, words: tuple[str, ...], told: str) -> None:

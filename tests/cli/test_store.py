@@ -10,6 +10,7 @@ from sqlalchemy import text
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.store import Store
+from pytest_golden.storage.version import HEAD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ def test_damaged_store_is_exit_1(golden: Golden, recorded: Path) -> None:
     ran = golden("store", "upgrade")
     assert (ran.code, "and was built again" in ran.out) == (0, True)
     assert golden("store", "check").code == 0
-    assert golden("store", "upgrade", "--json").json == {"store": str(recorded), "version": "0001", "repaired": None}
+    assert golden("store", "upgrade", "--json").json == {"store": str(recorded), "version": HEAD, "repaired": None}
     recorded.write_bytes(b"garbage " * 1000)
     ran = golden("store", "check", "--json")
     assert (ran.code, ran.json["version"], len(ran.json["problems"])) == (1, None, 1)
@@ -113,11 +114,14 @@ def test_manifest_tells_the_workspace_root(golden: Golden, recorded: Path, folde
         (("--store", "postgresql://ada:hunter2@db/x"), "PostgreSQL stores are not built yet"),
         (("--store", "mysql://ada:hunter2@db/x"), "no store can be there"),
         (("--store", "garbage://"), "no store can be there"),
-        (("--store", "."), "nothing is recorded yet"),
+        (("--store", "."), "is a folder; give a file"),
+        (("--store", "README.txt"), "is not a golden store; nothing was changed"),
+        (("--store", " "), "--store is empty: give a file or none"),
         (("--nonsense",), "unrecognized arguments"),
     ],
 )
 def test_bad_input_is_one_sentence(golden: Golden, folder: Path, words: tuple[str, ...], told: str) -> None:
+    (folder / "README.txt").write_text("this is no database\n")
     ran = golden("store", "check", *words)
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err

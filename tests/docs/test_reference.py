@@ -11,6 +11,19 @@ import pytest_golden
 from pytest_golden import hookspecs
 from pytest_golden.cli.main import COMMANDS
 from pytest_golden.gateway.environment import FIXED
+from pytest_golden.journal.outside.callback import CALLBACK_KEYS
+from pytest_golden.journal.outside.github_events import CONCLUSIONS, EVENTS, REVIEWS, TRUSTED
+from pytest_golden.journal.outside.human_words import (
+    CONNECTIVES,
+    CORRECTIONS,
+    DOUBTS,
+    INTENSIFIERS,
+    IRONY,
+    PRAISE,
+    THUMBS_DOWN,
+    THUMBS_UP,
+)
+from pytest_golden.journal.sources import RESERVED_SOURCES
 from pytest_golden.manifest.keys import FILE_KEYS
 from pytest_golden.regression.floor import WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, RegressionCheckResult, ResultStatus
@@ -87,3 +100,20 @@ def test_every_hook_is_in_the_reference() -> None:
     specified = {name for name in vars(hookspecs) if name.startswith("pytest_golden_")}
     rows = list_rows(REFERENCE / "hooks.md", "Hooks")
     assert {cell.partition("(")[0] for cell in first_cells(rows)} == specified
+
+
+def test_every_phrase_that_people_may_say_is_in_the_reference() -> None:
+    page = REFERENCE / "signals.md"
+    assert first_cells(list_rows(page, "Praise")) == PRAISE
+    assert first_cells(list_rows(page, "Corrections")) == CORRECTIONS
+    text = page.read_text(encoding="utf-8")
+    words = "/".join((CONNECTIVES, DOUBTS, INTENSIFIERS)).split("/")
+    assert [word for word in (*words, *IRONY, *THUMBS_UP, *THUMBS_DOWN) if word not in text] == []
+
+
+def test_everything_that_decides_from_outside_is_in_the_reference() -> None:
+    page = REFERENCE / "signals.md"
+    told = set(re.findall(r"`(\w+)`", page.read_text(encoding="utf-8")))
+    assert {*EVENTS, *CONCLUSIONS, *REVIEWS, *TRUSTED, *RESERVED_SOURCES} <= told
+    keys = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in list_rows(page, "Callbacks")]
+    assert {key for cell in keys for key in cell} == set(CALLBACK_KEYS)

@@ -17,7 +17,7 @@ from pytest_golden.report.history_text import (
 from tests.gate.past_results import NOON, results_of
 
 NOTHING = ChangedSincePass(NOON, "entry_1", "1a2b3c4d" * 5, CheckoutChanges())
-FIRST = "last passed 2026-11-20 12:00 UTC at 1a2b3c4 (run entry_1)"
+FIRST = "last passed 2026-11-20 12:00 UTC at 1a2b3c4"
 
 
 def test_all_that_changed_is_told_in_short_lines() -> None:
@@ -40,18 +40,38 @@ def test_all_that_changed_is_told_in_short_lines() -> None:
     )
     assert describe_changes(changed) == (
         FIRST,
-        f"since then: 4 commits 1a2b3c4..9f8e7d6: 'Load faster', '{'x' * 57}...', 'third'",
+        f"since then: 4 commits 1a2b3c4..9f8e7d6: 'Load faster', '{'x' * 57}...', 'third', +1 more",
         "files: sales/0.sql, sales/1.sql, sales/2.sql, sales/3.sql, +12 more",
         "manifest: timeout 600 -> 60, retries 1 -> 0",
         "versions: pandas 2.2.3 -> 2.3.0, p0 1 -> 2, p1 1 -> 2, p2 1 -> 2, +2 more",
-        "parted from the last good run at step 3, 'load': metadata.rows 100 -> 90",
+        "first difference from the last good run: step 3, 'load': metadata.rows 100 -> 90",
     )
+
+
+@pytest.mark.parametrize(
+    ("checkout", "later", "line"),
+    [
+        (CheckoutChanges("1..2", 1, 0, ("Tidy",)), 4, "broke between 1 and 2: 'Tidy' (4 commits since)"),
+        (CheckoutChanges("1..2", 1, 0, ("Tidy",)), 0, "broke between 1 and 2: 'Tidy'"),
+        (
+            CheckoutChanges("1..2", 5, 0, ("a", "b", "c", "d", "e")),
+            1,
+            "broke between 1 and 2, 5 commits: 'a', 'b', 'c', +2 more (1 commit since)",
+        ),
+    ],
+)
+def test_commits_that_broke_it_are_told(checkout: CheckoutChanges, later: int, line: str) -> None:
+    assert describe_changes(replace(NOTHING, checkout=checkout, later_commit_count=later)) == (FIRST, line)
+
+
+def test_pass_on_edits_is_told() -> None:
+    assert describe_changes(replace(NOTHING, dirty=True))[0] == f"{FIRST} with uncommitted edits"
 
 
 def test_nothing_that_changed_is_told_too() -> None:
     nothing = "since then: nothing changed in git, the manifest or the installed versions"
     assert describe_changes(NOTHING) == (FIRST, nothing)
-    assert describe_changes(replace(NOTHING, commit=None))[0] == "last passed 2026-11-20 12:00 UTC (run entry_1)"
+    assert describe_changes(replace(NOTHING, commit=None))[0] == "last passed 2026-11-20 12:00 UTC"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +105,14 @@ def test_state_of_git_is_told(checkout: CheckoutChanges, lines: list[str]) -> No
         ("PPPPPPPPPP", 0, "10th pass in a row"),
         ("PP", 21, "23rd pass in a row"),
         ("P", 110, "111th pass in a row"),
-        ("P-P", 0, "1st pass"),
+        ("P-P", 0, "2nd pass in a row"),
+        ("P^P", 0, "2nd pass in a row"),
+        ("P^", 0, ""),
+        ("P---------P", 0, "2nd pass in a row"),
+        ("F^-F", 0, "failed 2 times in a row"),
+        ("FFPPPPPPPF", 0, "first failure after 7 passes, failed 3 of the last 10"),
+        ("FFPPPP^PPP-F", 0, "first failure after 7 passes, failed 3 of the last 10"),
+        (f"F{'-' * 40}P", 0, ""),
         ("FP", 0, "passes again after 1 failure"),
         ("PFEFP", 0, "passes again after 3 failures"),
         ("PFP", 0, "passes again after 1 failure"),
@@ -97,7 +124,7 @@ def test_state_of_git_is_told(checkout: CheckoutChanges, lines: list[str]) -> No
         ("PF", 39, "first failure after 40 passes"),
         ("PF", 0, "first failure after 1 pass"),
         ("FF", 0, "failed 2 times in a row"),
-        ("FPFPF", 0, "failed 3 of the last 5"),
+        ("FPFPF", 0, "first failure after 1 pass, failed 3 of the last 5"),
         ("PFF", 0, "2nd failure in a row"),
         ("FPPPFF", 0, "2nd failure in a row, failed 3 of the last 6"),
         ("FPPPPPPPPPPPF", 0, "first failure after 11 passes"),
@@ -108,11 +135,11 @@ def test_streak_is_told(word: str, earlier: int, told: str) -> None:
 
 
 def test_strip_has_a_sign_for_each_run_oldest_left() -> None:
-    results = results_of("PPF~E-P")
-    assert strip(results) == "PPF~E-P"
-    assert strip(results, is_unicode=True) == "✓✓✗~!-✓"
+    results = results_of("PPF~E-^P")
+    assert strip(results) == "PPF~E-^P"
+    assert strip(results, is_unicode=True) == "✓✓✗~!-^✓"
     assert strip(()) == ""
-    assert explain_signs() == "P passed, F failed, E error, ~ passed after a retry, - skipped"
+    assert explain_signs() == "P passed, F failed, E error, ~ passed after a retry, - skipped, ^ interrupted"
     assert explain_signs(is_unicode=True).startswith("✓ passed")
 
 
