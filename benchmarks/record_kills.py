@@ -55,6 +55,8 @@ def make_workspace(root: Path) -> None:
     for name in PROJECTS:
         (root / name).mkdir()
         (root / name / "run.sh").write_text("sleep 0.01; echo done > out.txt\n")
+    # The folder may lie below somebody else's rootdir.
+    (root / "pytest.ini").write_text("[pytest]\n")
     projects = [{"name": name, "path": f"{name}/run.sh"} for name in PROJECTS]
     (root / "golden_projects.yaml").write_text(json.dumps({"version": 1, "golden_projects": projects}))
 
