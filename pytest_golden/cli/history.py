@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 
+from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -40,6 +41,7 @@ _SHORT_HEADER = "runs"
 # Fewer signs tell too little: rather than that, the other columns go.
 _LEAST_SIGNS = 10
 _GAP = 2
+_MOST_RUNS = 100_000
 _SHORT = 7
 _STYLES = {
     ResultStatus.PASSED: "green",
@@ -58,12 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden history`."""
     parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        default=str(_DEFAULT_LIMIT),
-        help=f"How many runs to look at (default {_DEFAULT_LIMIT}).",
-    )
+    add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
     add_manifest_option(parser)
     add_store_option(parser)
     add_json_option(parser)
@@ -71,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell the history."""
-    limit = _read_limit(arguments.limit)
+    limit = read_limit(arguments.limit, _MOST_RUNS)
     declared = _list_declared(arguments)
     with open_store(arguments) as store:
         if arguments.name is None:
@@ -86,12 +83,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show_one(open_console(), arguments.name, histories[arguments.name], limit)
     return 0
-
-
-def _read_limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 100_000:
-        raise SettingsError(f"--limit {text} is no number of runs; give one from 1 to 100000")
-    return int(text)
 
 
 def _list_declared(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: Whose entries are meant when nobody is named: the gate's own agent.
 DEFAULT_AGENT = "golden"
-_MOST = 100_000
+#: As many entries as one answer may hold.
+MOST_LISTED = 100_000
 
 
 class Action(NamedTuple):
@@ -56,22 +57,6 @@ def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Itera
             yield Journal(store, rules=rules)
         except ValueError as error:
             raise SettingsError(str(error)) from None
-
-
-def add_limit_option(parser: argparse.ArgumentParser, default: int) -> None:
-    """Declare `--limit`."""
-    parser.add_argument("--limit", metavar="N", default=str(default), help=f"How many at most (default {default}).")
-
-
-def read_limit(text: str) -> int:
-    """Read the value of `--limit`.
-
-    Raises:
-        SettingsError: it is no such number.
-    """
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST:
-        raise SettingsError(f"--limit {text} is no number of entries; give one from 1 to {_MOST}")
-    return int(text)
 
 
 def read_json(option: str, text: str) -> Any:

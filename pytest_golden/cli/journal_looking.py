@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from pytest_golden.cli.journal_action import Action, add_limit_option, open_journal, read_limit, show_local
+from pytest_golden.cli.journal_action import MOST_LISTED, Action, open_journal, show_local
+from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
@@ -33,7 +34,7 @@ def _declare_open(parser: argparse.ArgumentParser) -> None:
 
 
 def _show_open(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit)
+    limit = read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.open_expectations(arguments.agent, limit=limit)
     if arguments.json:
@@ -61,7 +62,7 @@ def _declare_orphans(parser: argparse.ArgumentParser) -> None:
 
 
 def _show_orphans(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit)
+    limit = read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.orphans(limit=limit)
     if arguments.json:

@@ -9,12 +9,12 @@ from rich.text import Text
 
 from pytest_golden.cli.journal_action import (
     DEFAULT_AGENT,
+    MOST_LISTED,
     Action,
-    add_limit_option,
     open_journal,
-    read_limit,
     show_local,
 )
+from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.screen import open_console, print_beside, print_json, styled
 from pytest_golden.journal.model import Assessment, ExpectationStatus
 from pytest_golden.journal.service import FILTERS
@@ -51,7 +51,7 @@ def _declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _review(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit)
+    limit = read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         entries = journal.review_journal(arguments.filter, arguments.type, limit, agent_id=arguments.agent)
     if arguments.json:

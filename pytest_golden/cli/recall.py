@@ -6,6 +6,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -42,12 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("text", metavar="TEXT", nargs="+", help="A failure's message, or words of it.")
     parser.add_argument("--project", metavar="NAME", help="Tell of this golden project alone.")
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        default=str(_DEFAULT_LIMIT),
-        help=f"How much of each kind to tell at most (default {_DEFAULT_LIMIT}).",
-    )
+    add_limit_option(parser, _DEFAULT_LIMIT, "How much of each kind to tell at most")
     add_manifest_option(parser)
     add_store_option(parser)
     add_json_option(parser)
@@ -55,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell what is known."""
-    limit = _read_limit(arguments.limit)
+    limit = read_limit(arguments.limit, _MOST)
     text = " ".join(arguments.text)
     if not text.strip():
         raise SettingsError("TEXT is blank: give a failure's message, or words of it")
@@ -68,12 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(open_console(), known)
     return 0
-
-
-def _read_limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST:
-        raise SettingsError(f"--limit {text} cannot be used; give a number from 1 to {_MOST}")
-    return int(text)
 
 
 def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:

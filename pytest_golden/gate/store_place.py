@@ -7,12 +7,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.settings import NO_STORE
+from pytest_golden.storage.folder import STORE_NAME
 from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-STORE_NAME = "golden.db"
 _SPOOL_NAME = "spool"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_golden.errors import SettingsError
 from pytest_golden.manifest import load_manifest
 from pytest_golden.settings import NO_STORE, find_manifest_above
+from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME
 
 _VARIABLE = "GOLDEN_STORE_URL"
 
@@ -26,4 +27,4 @@ def find_default_store() -> str | Path:
         return said
     manifest = os.environ.get("GOLDEN_MANIFEST") or find_manifest_above(Path.cwd())
     root = Path.cwd() if manifest is None else load_manifest(Path(manifest)).workspace_root
-    return root / ".golden" / "golden.db"
+    return root / STATE_FOLDER / STORE_NAME

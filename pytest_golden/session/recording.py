@@ -5,12 +5,11 @@ Imported only when golden projects may run: the database library costs more than
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,9 +23,9 @@ from pytest_golden.gate.store_place import find_spool_folder, find_store_place
 from pytest_golden.gate.surroundings import describe_surroundings
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.learning.gate_learning import learn_from_results
-from pytest_golden.redaction import redact, secret_literals
 from pytest_golden.report.one_line import closing_count
 from pytest_golden.session.gate_id import name_session
+from pytest_golden.session.hiding import SecretHider
 from pytest_golden.session.history import GoldenHistory
 from pytest_golden.session.recorder import Kept
 from pytest_golden.settings import NO_STORE
@@ -36,10 +35,9 @@ from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator
 
     from pytest_golden.gate.store_place import StorePlace
-    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.floor import FloorCheck
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 LEARNING_SECONDS = 2.0
-_T = TypeVar("_T")
 
 
 class GoldenRecording:
@@ -67,7 +64,6 @@ class GoldenRecording:
         floor: FloorCheck,
         gateway: SessionGateway,
         *,
-        is_distributed: bool,
         say: Callable[[str], None],
         warnings: list[str],
     ) -> None:
@@ -77,7 +73,7 @@ class GoldenRecording:
         self._declared = declared
         self._recorder = recorder
         self._floor = floor
-        self._gateway = gateway
+        self._hider = SecretHider(gateway, declared.projects)
         self._say = say
         self._warnings = warnings
         self._record: RunRecord | None = None
@@ -89,8 +85,6 @@ class GoldenRecording:
         self._told: list[str] = []
         self._held: list[str] | None = None
         recorder.keep = self.keep
-        if is_distributed:
-            recorder.on_selected.append(self.begin)
 
     @property
     def entry_id(self) -> str | None:
@@ -177,12 +171,12 @@ class GoldenRecording:
             moment=to_ms(utc_now()),
             expectation_id=self._expectations.get(result.name),
             fails=self._recorder.fails(result),
-            declaration=self._declare(project),
+            declaration=self._hider.hide(project, project.to_dict()) or {},
             result=result,
         )
         entry = self._record.record(judged)
         if judged.fails:
-            known = (self._redact(project, dict(one)) for one in self._history.explain(project, judged))
+            known = (self._hider.hide(project, dict(one)) for one in self._history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
         return Kept(result, entry)
 
@@ -235,9 +229,9 @@ class GoldenRecording:
         self._checkout_root = checkout.root
         self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
         told: dict[str, Any] = {
-            "workspace_root": redact(str(root)),
-            "manifest": redact(self._declared.label),
-            "command_line": ["pytest", *(redact(str(one)) for one in self._recorder.config.invocation_params.args)],
+            "workspace_root": str(root),
+            "manifest": self._declared.label,
+            "command_line": ["pytest", *map(str, self._recorder.config.invocation_params.args)],
             "checkout": checkout.to_dict(),
             "facts": {
                 "mode": self._settings.mode,
@@ -246,7 +240,7 @@ class GoldenRecording:
             },
         }
         unknown = {name: type(value)() for name, value in told.items()}
-        told = self._redact_for_all(told) or {**unknown, "checkout": Checkout().to_dict()}
+        told = self._hider.hide_for_all(told) or {**unknown, "checkout": Checkout().to_dict()}
         return RunBegun(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
@@ -259,7 +253,6 @@ class GoldenRecording:
         )
 
     def _describe_end(self, *, is_interrupted: bool) -> RunEnded:
-        check = self._recorder.check_result
         recorder = self._recorder
         failed = sum(map(recorder.fails, recorder.results))
         told = closing_count(recorder.results, failed, 0, len(recorder.not_run))
@@ -268,12 +261,12 @@ class GoldenRecording:
             moment=to_ms(utc_now()),
             immediate_result=self._immediate_result(is_interrupted=is_interrupted).value,
             notes=f"interrupted: {told}" if is_interrupted else told,
-            final_status=check.final_status,
+            final_status=recorder.check_result.final_status,
             facts={
-                "deselected": list(self._recorder.deselected),
-                "not_run": list(self._recorder.not_run),
+                "deselected": list(recorder.deselected),
+                "not_run": list(recorder.not_run),
                 "floor_accepted": self._floor.is_accepted,
-                "weakened_floor": self._redact_for_all([redact(one.to_dict()) for one in self._floor.weakenings]) or [],
+                "weakened_floor": self._hider.hide_for_all([one.to_dict() for one in self._floor.weakenings]) or [],
             },
             news=tuple(self._floor_news()),
         )
@@ -290,43 +283,10 @@ class GoldenRecording:
         weakenings = self._floor.weakenings
         if weakenings:
             accepted = self._floor.is_accepted
-            told = self._redact_for_all("; ".join(redact(weakening.message) for weakening in weakenings)) or "hidden"
+            told = self._hider.hide_for_all("; ".join(weakening.message for weakening in weakenings)) or "hidden"
             yield {
                 "id": new_id("signal"),
                 "signal_type": (SignalType.NEUTRAL if accepted else SignalType.NEGATIVE).value,
                 "summary": f"weakened floor{', accepted by a person' if accepted else ''}: {told}",
-                "data": {"floor_base": self._redact_for_all(self._settings.base), "accepted": accepted},
+                "data": {"floor_base": self._hider.hide_for_all(self._settings.base), "accepted": accepted},
             }
-
-    def _declare(self, project: GoldenProjectConfig) -> dict[str, Any]:
-        """Give the project's manifest keys without its secrets."""
-        return self._redact(project, redact(project.to_dict())) or {}
-
-    def _redact(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
-        """Take out of JSON-safe values what is taken out of the project's output: only the gateway knows all of it.
-
-        None when it cannot tell.
-        """
-        try:
-            text = self._gateway.call("redact", project, json.dumps(plain))
-            return plain if text is None else cast("_T", json.loads(text))
-        except Exception:
-            # A plugged-in gateway may raise anything; what it would have hidden is not kept.
-            return None
-
-    def _redact_for_all(self, plain: _T) -> _T | None:
-        """Take out what is secret in any project: for what belongs to the run as a whole."""
-        redacted: _T | None = plain
-        for project in _find_secretive(self._declared.projects.values()):
-            redacted = None if redacted is None else self._redact(project, redacted)
-        return redacted
-
-
-def _find_secretive(projects: Iterable[GoldenProjectConfig]) -> tuple[GoldenProjectConfig, ...]:
-    """Give one project of each set of secrets."""
-    found: dict[Any, GoldenProjectConfig] = {}
-    for project in projects:
-        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files
-        if any(secrets):
-            found.setdefault(secrets, project)
-    return tuple(found.values())

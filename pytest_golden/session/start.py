@@ -103,10 +103,12 @@ def _start_owner(
             recorder,
             floor,
             gateway,
-            is_distributed=is_distributed(config),
             warnings=warnings,
             say=say,
         )
+        if is_distributed(config):
+            # The workers' first collection tells that projects will run, inside this process's own loop.
+            recorder.on_selected.append(recording.begin)
         register(recording, "golden_recording")
         reports.find_entry_id = lambda: recording.entry_id
         if terminal is not None:

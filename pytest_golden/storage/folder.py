@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATE_FOLDER = ".golden"
+STORE_NAME = "golden.db"
 
 
 def make_folder(folder: Path) -> None:

@@ -204,9 +204,10 @@ def test_skipped_project_has_no_streak(golden: Golden, folder: Path) -> None:
         (("sale",), "no golden project called 'sale' has a run in"),
         (("sale",), "did you mean 'sales'?"),
         (("xyzzy",), "`golden history` lists all"),
-        (("--limit", "0"), "--limit 0 is no number of runs"),
-        (("--limit", "x"), "--limit x is no number of runs"),
+        (("--limit", "0"), "--limit 0 cannot be used; give a number from 1 to 100000"),
+        (("--limit", "x"), "--limit x cannot be used"),
         (("--limit", "-3"), "--limit"),
+        (("--limit", "9" * 5000), "cannot be used"),
         (("--store", "elsewhere.db"), "elsewhere.db"),
     ],
 )

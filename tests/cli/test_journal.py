@@ -128,8 +128,8 @@ def test_another_store_is_read_when_it_is_named(golden: Golden, folder: Path, ga
     [
         (["review"], "nothing is recorded yet in"),
         (["review", "--filter", "closed"], "argument --filter: invalid choice: 'closed'"),
-        (["review", "--limit", "0"], "--limit 0 is no number of entries; give one from 1 to 100000"),
-        (["review", "--limit", "many"], "--limit many is no number of entries"),
+        (["review", "--limit", "0"], "--limit 0 cannot be used; give a number from 1 to 100000"),
+        (["review", "--limit", "many"], "--limit many cannot be used"),
         (["reviev"], "invalid choice: 'reviev'"),
         ([], "the following arguments are required: ACTION"),
     ],

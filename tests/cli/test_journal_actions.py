@@ -203,8 +203,8 @@ def test_rules_that_cannot_be_used_are_refused(golden: Golden, folder: Path, con
         ("explain signal_none", "the journal has no signal 'signal_none'"),
         ("summary --since yesterday", "--since yesterday is no time"),
         ("summary --since 99999999999999d", "is no time"),
-        ("open --limit 0", "--limit 0 is no number of entries"),
-        ("orphans --limit x", "--limit x is no number"),
+        ("open --limit 0", "--limit 0 cannot be used"),
+        ("orphans --limit x", "--limit x cannot be used"),
         ("opn", "invalid choice: 'opn'"),
     ],
 )
