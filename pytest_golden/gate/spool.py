@@ -48,10 +48,6 @@ class Spool:
         """Give the files that wait, oldest run first."""
         return tuple(sorted(self._folder.glob("*.jsonl"))) if self._folder.is_dir() else ()
 
-    def holds(self, run_id: str) -> bool:
-        """Tell whether something of this run waits."""
-        return (self._folder / f"{run_id}.jsonl").exists()
-
 
 def read_spool(path: Path) -> Iterator[GateEvent]:
     """Give the events of a spool file in order; a torn last line, which a kill leaves, is passed over.

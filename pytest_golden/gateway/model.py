@@ -11,7 +11,6 @@ from pytest_golden.clock import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.model import Trajectory
@@ -238,14 +237,4 @@ class Gateway(Protocol):
         self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
     ) -> PipelineOutcome:
         """Execute one golden project and give the facts; never raises for what the project does."""
-        ...
-
-
-class WorkspaceView(Protocol):
-    """The copy-on-write view of a project's folder, as it stands after the run."""
-
-    project_dir: Path
-
-    def find_file(self, relative: str) -> Path | None:
-        """Give a host path with the content that the pipeline saw last at `relative`, or None when there is none."""
         ...

@@ -29,7 +29,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProje
 from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner_command
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.gateway.terminal import run_in_terminal
-from pytest_golden.redaction import Redactor, literals_in_file, secret_literals
+from pytest_golden.redaction import Redactor, literals_in_file, secret_arguments, secret_literals
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.trajectory import DEFAULT_READERS, GoldenStepsReader
 
@@ -225,10 +225,12 @@ class ExecutionGateway:
 
     def _project_redactor(self, project: GoldenProjectConfig, resolved: ResolvedProject) -> Redactor:
         variables = {**passed_variables(resolved, self._environ), **project.set_env}
-        return self._redactor(variables, resolved.pass_files)
+        commands = (project.args, project.command or (), *project.before, *project.after)
+        literals = (literal for command in commands for literal in secret_arguments(command))
+        return self._redactor(variables, resolved.pass_files, literals)
 
-    def _redactor(self, variables: Mapping[str, str], files: Iterable[Path]) -> Redactor:
-        literals = [*secret_literals(variables)]
+    def _redactor(self, variables: Mapping[str, str], files: Iterable[Path], more: Iterable[str] = ()) -> Redactor:
+        literals = [*secret_literals(variables), *more]
         for file in files:
             with file.open("rb") as stream:
                 literals += literals_in_file(stream.read(_CREDENTIALS_BYTES).decode("utf-8", "replace"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote
 
@@ -80,6 +81,19 @@ def is_worth_hiding(value: str) -> bool:
 def secret_literals(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Give the values of secret-named variables, and the passwords in variables that hold a URL, in their order."""
     return _distinct(_values_of(environment.items()))
+
+
+def secret_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
+    """Give the values of secret-named options, `--name=value` or `--name value`, and passwords in URLs, in their order."""
+    words = list(arguments)
+    pairs = [word.partition("=")[::2] for word in words if "=" in word]
+    pairs += [(name, value) for name, value in pairwise(words) if _is_option(name) and not _is_option(value)]
+    pairs += [("", word) for word in words]
+    return _distinct(_values_of((name.lstrip("-"), value) for name, value in pairs))
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and "=" not in word
 
 
 def literals_in_file(text: str) -> tuple[str, ...]:

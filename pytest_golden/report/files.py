@@ -53,11 +53,19 @@ def append_report(path: Path, make_text: Callable[[int], str], *, named: str) ->
         GoldenError: the file cannot be written.
     """
     try:
+        _refuse_pipe(path)
         with path.open("ab") as stream:
             stream.write(make_text(stream.tell()).encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
         message = f"{named} {path}: nothing can be appended ({_say_why(error)}), so the summary is missing there."
         raise GoldenError(message) from error
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Refuse what would be waited for until somebody reads it."""
+    if path.is_fifo():
+        message = "it is a pipe"
+        raise ValueError(message)
 
 
 def _say_why(error: OSError | ValueError) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pytest_golden.redaction import redact, secret_literals
+from pytest_golden.redaction import redact, secret_arguments, secret_literals
+from pytest_golden.regression.model import GoldenProjectResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,31 +23,42 @@ class SecretHider:
 
     def __init__(self, gateway: SessionGateway, projects: Mapping[str, GoldenProjectConfig]) -> None:
         self._gateway = gateway
-        self._projects = projects
+        self._secretive = _find_secretive(projects.values())
 
-    def hide(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
-        """Take out of JSON-safe values what is taken out of the project's output; None when that cannot be told."""
-        redacted = redact(plain)
+    def hide_for_all(self, plain: _T) -> _T | None:
+        """Take out of JSON-safe values what is secret in any project: one may stand in the text of another.
+
+        None when that cannot be told.
+        """
+        redacted: _T | None = redact(plain)
+        for project in self._secretive:
+            redacted = None if redacted is None else self._hide(project, redacted)
+        return redacted
+
+    def hide_in_result(self, result: GoldenProjectResult) -> GoldenProjectResult:
+        """Take out of a result, from which its own project's secrets are gone, those of the others."""
+        others = [project for project in self._secretive if project.name != result.name]
+        plain: dict[str, Any] | None = result.to_dict() if others else None
+        for project in others:
+            plain = None if plain is None else self._hide(project, plain)
+        return result if plain is None else replace(GoldenProjectResult.from_dict(plain), name=result.name)
+
+    def _hide(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
         try:
-            text = self._gateway.call("redact", project, json.dumps(redacted))
-            return redacted if text is None else cast("_T", json.loads(text))
+            text = self._gateway.call("redact", project, json.dumps(plain))
+            return plain if text is None else cast("_T", json.loads(text))
         except Exception:
             # A plugged-in gateway may raise anything; what it would have hidden is not kept.
             return None
-
-    def hide_for_all(self, plain: _T) -> _T | None:
-        """Take out what is secret in any project: for what belongs to the run as a whole."""
-        redacted: _T | None = redact(plain)
-        for project in _find_secretive(self._projects.values()):
-            redacted = None if redacted is None else self.hide(project, redacted)
-        return redacted
 
 
 def _find_secretive(projects: Iterable[GoldenProjectConfig]) -> tuple[GoldenProjectConfig, ...]:
     """Give one project of each set of secrets."""
     found: dict[Any, GoldenProjectConfig] = {}
     for project in projects:
-        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files
+        commands = (project.args, project.command or (), *project.before, *project.after)
+        arguments = tuple(literal for command in commands for literal in secret_arguments(command))
+        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files, arguments
         if any(secrets):
             found.setdefault(secrets, project)
     return tuple(found.values())

@@ -128,7 +128,7 @@ class GoldenRecording:
             return
         try:
             folder = prepare_state_folder(self._declared.manifest.workspace_root)
-            place = self._find_place()
+            place = find_store_place(self._settings.store, folder)
             if place is None:
                 return
             begun = self._describe_begin()
@@ -164,6 +164,7 @@ class GoldenRecording:
         if self._record is None or self._history is None:
             return Kept(result, None)
         project = self._declared.projects[result.name]
+        result = self._hider.hide_in_result(result)
         judged = ResultJudged(
             run_id=self.run_id,
             entry_id=new_id("entry"),
@@ -171,12 +172,12 @@ class GoldenRecording:
             moment=to_ms(utc_now()),
             expectation_id=self._expectations.get(result.name),
             fails=self._recorder.fails(result),
-            declaration=self._hider.hide(project, project.to_dict()) or {},
+            declaration=self._hider.hide_for_all(project.to_dict()) or {},
             result=result,
         )
         entry = self._record.record(judged)
         if judged.fails:
-            known = (self._hider.hide(project, dict(one)) for one in self._history.explain(project, judged))
+            known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
         return Kept(result, entry)
 
@@ -255,7 +256,9 @@ class GoldenRecording:
     def _describe_end(self, *, is_interrupted: bool) -> RunEnded:
         recorder = self._recorder
         failed = sum(map(recorder.fails, recorder.results))
-        told = closing_count(recorder.results, failed, 0, len(recorder.not_run))
+        told = closing_count(recorder.results, failed, len(recorder.deselected), len(recorder.not_run))
+        if self._floor.weakenings:
+            told += f", floor weakened{', accepted by a person' if self._floor.is_accepted else ''}"
         return RunEnded(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
@@ -283,7 +286,8 @@ class GoldenRecording:
         weakenings = self._floor.weakenings
         if weakenings:
             accepted = self._floor.is_accepted
-            told = self._hider.hide_for_all("; ".join(weakening.message for weakening in weakenings)) or "hidden"
+            named = (f"{one.project}: {one.message}" if one.project else one.message for one in weakenings)
+            told = self._hider.hide_for_all("; ".join(named)) or "hidden"
             yield {
                 "id": new_id("signal"),
                 "signal_type": (SignalType.NEUTRAL if accepted else SignalType.NEGATIVE).value,

@@ -17,6 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.storage.schema import metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +44,8 @@ _TROUBLES = {
     "SQLITE_CORRUPT": StorageTrouble.CORRUPT,
     "SQLITE_NOTADB": StorageTrouble.CORRUPT,
 }
+# All of a version are made at once, so one that is not there was lost. The search index can be made again.
+_LOST_TABLES = tuple(f"no such table: {table}" for table in metadata.tables)
 _TROUBLES_OF_SYSTEM = {
     errno.EACCES: StorageTrouble.READ_ONLY,
     errno.EPERM: StorageTrouble.READ_ONLY,
@@ -56,7 +59,7 @@ _WORDS = {
     StorageTrouble.READ_ONLY: (
         "it cannot be written; let its folder and all files whose names begin with its own be written, or give another store"
     ),
-    StorageTrouble.CORRUPT: "it is damaged; `golden store check` tells how",
+    StorageTrouble.CORRUPT: "it is damaged",
     StorageTrouble.GONE: "its file was moved, removed or replaced while it was open",
     StorageTrouble.UNREACHABLE: "it cannot be used",
 }
@@ -140,6 +143,8 @@ def find_trouble(error: BaseException | None) -> StorageTrouble:
     if isinstance(error, OSError):
         return _TROUBLES_OF_SYSTEM.get(error.errno or 0, StorageTrouble.UNREACHABLE)
     name = str(getattr(error, "sqlite_errorname", ""))
+    if name == "SQLITE_ERROR" and str(error).startswith(_LOST_TABLES):
+        return StorageTrouble.CORRUPT
     return next((trouble for code, trouble in _TROUBLES.items() if name.startswith(code)), StorageTrouble.UNREACHABLE)
 
 

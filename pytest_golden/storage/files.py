@@ -41,9 +41,15 @@ def refuse_foreign(path: Path) -> None:
     Raises:
         SettingsError: it is a folder, a file that is no database, or a database of another program.
     """
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be a store ({error.strerror}); give another file") from error
     if path.is_dir():
         raise SettingsError(f"{path} is a folder; give a file")
-    if path.is_file() and _is_foreign(path):
+    if is_there and not path.is_file():
+        raise SettingsError(f"{path} is no file; give a file")
+    if is_there and _is_foreign(path):
         raise SettingsError(f"{path} is not a golden store; nothing was changed")
 
 

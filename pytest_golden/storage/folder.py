@@ -33,6 +33,5 @@ def ignore_in_git(folder: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="ascii")
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="ascii") as ignore:
+        ignore.write("*\n")

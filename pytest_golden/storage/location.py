@@ -52,14 +52,15 @@ def _parse_url(text: str) -> Location:
     except (ArgumentError, ValueError):
         raise SettingsError("the store's URL cannot be read; give a SQLite file or sqlite:///PATH") from None
     if url.get_backend_name() == "postgresql":
-        raise SettingsError(
-            f"the store {url.render_as_string()}: PostgreSQL stores are not built yet; give a SQLite file"
-        )
+        raise SettingsError(f"the store {_show(url)}: PostgreSQL stores are not built yet; give a SQLite file")
     if url.drivername not in _SQLITE or url.host or url.query:
-        raise SettingsError(
-            f"the store {url.render_as_string()}: no store can be there; give a SQLite file or sqlite:///PATH"
-        )
+        raise SettingsError(f"the store {_show(url)}: no store can be there; give a SQLite file or sqlite:///PATH")
     return _at_memory() if url.database in {None, "", _MEMORY} else _at_path(str(url.database))
+
+
+def _show(url: URL) -> str:
+    """Show no more than the kind: a password may stand anywhere in the rest."""
+    return f"{url.drivername}://..."
 
 
 def _at_memory() -> Location:
@@ -67,5 +68,5 @@ def _at_memory() -> Location:
 
 
 def _at_path(text: str) -> Location:
-    path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - shown as it was given, symlinks and all
+    path = Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - as given, and an unknown user is a name
     return Location(URL.create("sqlite", database=str(path)), path, str(path))

@@ -28,6 +28,8 @@ def find_version(connection: Connection, where: str) -> str | None:
     if VERSION_TABLE not in names:
         raise describe_foreign(where)
     version = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
+    if version is None:
+        raise StorageError(f"the store {where}: it is damaged (its version is lost)", StorageTrouble.CORRUPT)
     if version not in VERSIONS:
         raise StorageError(
             f"the store {where}: it was made by a newer pytest-golden-projects (version {version} of the tables, this "

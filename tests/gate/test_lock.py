@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -111,3 +112,21 @@ def test_state_folder_is_found_without_being_made(tmp_path: Path, monkeypatch: p
         elsewhere = prepare_state_folder(tmp_path)
         assert elsewhere != tmp_path / ".golden"
         assert find_state_folder(tmp_path) == elsewhere
+
+
+def test_substitute_that_somebody_else_has_prepared_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, temporary, elsewhere = tmp_path / "workspace", tmp_path / "temporary", tmp_path / "elsewhere"
+    for folder in (workspace, temporary, elsewhere):
+        folder.mkdir()
+    (workspace / ".golden").write_text("a file stands in the way")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    substitute = prepare_state_folder(workspace)
+    assert substitute.parent == temporary
+    assert substitute.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(substitute)
+    substitute.symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match="somebody else's"):
+        prepare_state_folder(workspace)
+    assert list(elsewhere.iterdir()) == []

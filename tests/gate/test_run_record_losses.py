@@ -53,7 +53,7 @@ def test_damaged_store_of_several_workspaces_is_left_to_people(place: Place) -> 
 
     assert place.aside() == []
     assert "damaged" in place.warned[0]
-    assert place.spool.holds(begun.run_id)
+    assert begun.run_id in {file.stem for file in place.spool.files()}
 
 
 def test_disk_that_damages_each_new_store_is_given_up(place: Place) -> None:
@@ -70,7 +70,7 @@ def test_disk_that_damages_each_new_store_is_given_up(place: Place) -> None:
     record.close()
 
     assert len(place.aside()) == 2
-    assert place.spool.holds(begun.run_id)
+    assert begun.run_id in {file.stem for file in place.spool.files()}
     place.path.unlink()
     place.warned.clear()
     place.run(begin("five", minute=1))
@@ -86,7 +86,7 @@ def test_damaged_store_that_cannot_be_renamed_goes_to_the_spool(place: Place) ->
     begun = begin("one")
     place.run(begun)
 
-    assert place.spool.holds(begun.run_id)
+    assert begun.run_id in {file.stem for file in place.spool.files()}
 
 
 def test_store_that_is_deleted_while_the_gate_runs_is_made_again_with_the_whole_run(place: Place) -> None:

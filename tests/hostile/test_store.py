@@ -329,7 +329,9 @@ def leaking(gates: Gates) -> Gates:
         "description": f"logs in with {PASSWORD} and {FILED}",
         "args": [TOKEN, BY_FORM],
     }
-    other = {"name": "other", "path": "other.sh", "description": f"knows {BY_FORM}"}
+    # What one project hides stands in the text of another.
+    known = f"knows {BY_FORM}, {TOKEN}, {PASSWORD} and {FILED}"
+    other = {"name": "other", "path": "other.sh", "description": known, "args": [TOKEN, FILED]}
     (root / "other.sh").write_text("exit 3\n")
     manifest = {"version": 1, "golden_projects": [project, other]}
     (root / "golden_projects.yaml").write_text(json.dumps(manifest))

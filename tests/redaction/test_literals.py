@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.redaction import Redactor, literals_in_file, secret_literals
+from pytest_golden.redaction import Redactor, literals_in_file, secret_arguments, secret_literals
 
 
 def test_values_of_secret_variables_and_passwords_in_urls_are_taken() -> None:
@@ -54,3 +54,16 @@ def test_files_that_explode_or_mean_nothing_give_what_their_lines_say() -> None:
     many = "\n".join(f"- {number}" for number in range(30_000))
     assert literals_in_file(many) == ()
     assert literals_in_file("x" * (2 << 20)) == ()
+
+
+def test_values_of_secret_named_options_are_taken() -> None:
+    arguments = (
+        "--password=hunter22",
+        "--api-token",
+        "hunter33",
+        "--rows",
+        "512512512",
+        "postgres://bob:hunter44@host",
+    )
+    assert secret_arguments(arguments) == ("hunter22", "hunter33", "hunter44")
+    assert secret_arguments(("--password", "--verbose", "load")) == ()

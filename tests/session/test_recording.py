@@ -247,7 +247,8 @@ def test_weakened_floor_is_journalled(
     workspace.run("--golden-base=main", *(["--golden-floor=accept"] if accepted else []))
     (run,) = recorded.runs()
     assert run.assessment is assessment
-    assert run.signals[-1].summary.startswith(f"weakened floor{', accepted by a person' if accepted else ''}: ")
+    assert run.signals[-1].summary.startswith(f"weakened floor{', accepted by a person' if accepted else ''}: two: ")
+    assert run.immediate_notes == f"1 passed, floor weakened{', accepted by a person' if accepted else ''}"
     assert recorded.facts()["facts"]["floor_accepted"] is accepted
 
 

