@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.trajectory.metrics import flakiness_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,8 +33,7 @@ def flakiness(results: Iterable[PastResult]) -> float | None:
     for result in results:
         if result.counts and result.commit is not None and result.dirty is False:
             by_commit.setdefault(result.commit, []).append(result.status)
-    neighbours = [pair for statuses in by_commit.values() for pair in pairwise(statuses)]
-    return sum(one is not other for one, other in neighbours) / len(neighbours) if neighbours else None
+    return flakiness_of_groups(by_commit.values())
 
 
 def usual_duration(results: Iterable[PastResult]) -> UsualDuration:
