@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pytest_golden.frozen import FrozenDict, FrozenList
 from pytest_golden.trajectory.json_form import json_form
 
 MAX_CONTENT_BYTES = 1024 * 1024
+_CONTAINERS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
+_SCALARS = frozenset({type(None), bool, int, float})
+# Bytes of JSON: an escaped control character, and twice an integer as long as it is ever written.
+_MOST_OF_LETTER, _MOST_OF_NUMBER = 6, 10_000
 
 
 def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any, int]:
@@ -19,10 +24,24 @@ def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any
         return _cut_text(content, limit_bytes)
     if isinstance(content, (bytes, bytearray)):
         return bytes(content[:limit_bytes]), max(0, len(content) - limit_bytes)
-    if content is None or isinstance(content, (bool, int, float)):
+    if content is None or isinstance(content, (bool, int, float)) or _is_small(content, limit_bytes):
         return content, 0
     text, left_out = _cut_text(json.dumps(json_form(content), ensure_ascii=False), limit_bytes)
     return (text, left_out) if left_out else (content, 0)
+
+
+def _is_small(content: Any, limit_bytes: int) -> bool:
+    """Tell whether a flat container surely fits, so that it need not be written to be measured."""
+    if type(content) not in _CONTAINERS or len(content) * _MOST_OF_NUMBER > limit_bytes:
+        return False
+    letters = 0
+    for value in (*content, *content.values()) if isinstance(content, dict) else content:
+        kind = type(value)
+        if kind is str:
+            letters += len(value)
+        elif kind not in _SCALARS:
+            return False
+    return letters * _MOST_OF_LETTER <= limit_bytes // 4
 
 
 def _cut_text(text: str, limit_bytes: int) -> tuple[str, int]:

@@ -9,17 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.trajectory.vocabulary import Importance
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_golden.trajectory.step import StateSnapshot, Step
-    from pytest_golden.trajectory.vocabulary import Importance
 
 
 def keep_steps(steps: Sequence[Step], min_importance: Importance, *, preserve_first_last: bool) -> tuple[Step, ...]:
     """Give the steps at or above the level, in order and re-parented, and the first and last ones when asked."""
     ends = {steps[0].id, steps[-1].id} if preserve_first_last and steps else set()
-    kept_ids = {step.id for step in steps if step.importance.rank >= min_importance.rank or step.id in ends}
+    levels = {level for level in Importance if level.rank >= min_importance.rank}
+    kept_ids = {step.id for step in steps if step.importance in levels or step.id in ends}
     standins = _nearest_kept_ancestors(steps, kept_ids)
     return tuple(_reparented(step, standins) for step in steps if step.id in kept_ids)
 

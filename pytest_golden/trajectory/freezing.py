@@ -27,8 +27,14 @@ def freeze(field: str, value: Any) -> Any:
     Raises:
         ValueError: tuples or sets are nested deeper than the interpreter can follow; names the field.
     """
-    if type(value) in _PLAIN_KINDS:
+    kind = type(value)
+    if kind in _PLAIN_KINDS:
         return value
+    # Most of what is given is flat, and copied at once.
+    if kind is dict and _PLAIN_KINDS.issuperset(map(type, value.values())):
+        return FrozenDict(value)
+    if kind is list and _PLAIN_KINDS.issuperset(map(type, value)):
+        return FrozenList(value)
     try:
         return _Freezer().freeze(value)
     except RecursionError:
@@ -39,8 +45,8 @@ def freeze_mapping(field: str, value: Any) -> FrozenDict:
     """Give a frozen dict, empty for None; refuse anything but a mapping with a `ValueError` that names the field."""
     if value is None:
         return _EMPTY
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{field} must be a mapping (a dict) or None, not {value!r}")  # noqa: TRY004 - one kind of refusal
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise ValueError(f"{field} must be a mapping (a dict) or None, not {value!r}")
     frozen: FrozenDict = freeze(field, value)
     return frozen
 

@@ -1,6 +1,7 @@
 """Trajectories as JSON Lines: a header, steps, snapshots, and a completion at the end. Writing and reading stream.
 
-A torn file gives its whole records and an open trajectory. `record` says what a line is.
+A torn file gives its whole records and an open trajectory. `record` says what a line is. A step whose end was told later
+has `end_offset`, the place in the file of a `step_end`, so that also who reads step by step gets it whole.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import json
 import logging
 import os
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import GoldenError
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_HEADER, _STEP, _SNAPSHOT, _COMPLETION = "trajectory", "step", "snapshot", "completion"
+_HEADER, _STEP, _SNAPSHOT, _COMPLETION, _STEP_END = "trajectory", "step", "snapshot", "completion", "step_end"
 _HEADER_START = b'{"record": "trajectory"'
+_STEP_START = b'{"record": "step", '
 
 
 def write_trajectory(path: str | os.PathLike[str], trajectory: Trajectory) -> None:
@@ -35,8 +38,7 @@ def write_trajectory(path: str | os.PathLike[str], trajectory: Trajectory) -> No
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".trajectory-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
-            for record in _records_of(trajectory):
-                file.write(json.dumps(record, allow_nan=False) + "\n")
+            file.writelines(dump_lines(trajectory))
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -56,6 +58,32 @@ def read_trajectory(path: str | os.PathLike[str]) -> Trajectory:
     return reading.finish()
 
 
+class TrajectoryOutline(NamedTuple):
+    """A trajectory without its steps and snapshots, and how many of them its file has."""
+
+    trajectory: Trajectory
+    total_steps: int
+    total_snapshots: int
+
+
+def read_outline(path: str | os.PathLike[str]) -> TrajectoryOutline:
+    """Read all of a trajectory but steps and snapshots, which are only counted; memory stays flat.
+
+    Raises:
+        OSError: the file cannot be read.
+        GoldenError: it is no trajectory, or a newer program wrote it.
+    """
+    reading = _Reading(Path(path))
+    counts = dict.fromkeys((_STEP, _SNAPSHOT), 0)
+    for record in _read_records(Path(path), outline=True):
+        if record is not None and record["record"] in counts:
+            counts[record["record"]] += 1
+            reading.forget_completion()
+        else:
+            reading.add(record)
+    return TrajectoryOutline(reading.finish(), *counts.values())
+
+
 def iter_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """Give the steps one by one without holding the others; the file is opened at the first one.
 
@@ -70,8 +98,20 @@ def iter_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
                 yield step
 
 
-def _records_of(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
-    yield {
+def dump_lines(trajectory: Trajectory) -> Iterator[str]:
+    """Give the lines that `write_trajectory` writes, in ASCII and each with its end."""
+    yield header_line(trajectory).decode("ascii")
+    for step in trajectory.steps:
+        yield _line({"record": _STEP, **step.to_dict()})
+    for snapshot in trajectory.state_snapshots:
+        yield snapshot_line(snapshot).decode("ascii")
+    if trajectory.completed_at is not None:
+        yield completion_line(trajectory).decode("ascii")
+
+
+def header_line(trajectory: Trajectory) -> bytes:
+    """Give the first line of a file."""
+    header = {
         "record": _HEADER,
         "schema_version": SCHEMA_VERSION,
         "id": trajectory.id,
@@ -79,29 +119,61 @@ def _records_of(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
         "metadata": json_form(trajectory.metadata),
         "filtered": trajectory.filtered,
     }
-    for step in trajectory.steps:
-        yield {"record": _STEP, **step.to_dict()}
-    for snapshot in trajectory.state_snapshots:
-        yield {"record": _SNAPSHOT, **snapshot.to_dict()}
-    if trajectory.completed_at is not None:
-        yield {
-            "record": _COMPLETION,
-            "completed_at": iso_utc(trajectory.completed_at),
-            "duration_ms": trajectory.duration_ms,
-            "outcome": trajectory.outcome,
-            "error": trajectory.error,
-        }
+    return _line(header).encode("ascii")
 
 
-def _read_records(path: Path) -> Iterator[dict[str, Any] | None]:
-    """Give the lines' records, None for a line that is none; the first one is the header unless it is torn."""
-    with path.open("rb") as file:
+def snapshot_line(snapshot: StateSnapshot) -> bytes:
+    """Give the line of a state snapshot."""
+    return _line({"record": _SNAPSHOT, **snapshot.to_dict()}).encode("ascii")
+
+
+def completion_line(trajectory: Trajectory, *, lost_steps: int = 0) -> bytes:
+    """Give the last line of a completed trajectory, and how many lines before it are missing."""
+    ending = {
+        "record": _COMPLETION,
+        "completed_at": None if trajectory.completed_at is None else iso_utc(trajectory.completed_at),
+        "duration_ms": trajectory.duration_ms,
+        "outcome": trajectory.outcome,
+        "error": trajectory.error,
+    }
+    return _line({**ending, "lost_steps": lost_steps} if lost_steps else ending).encode("ascii")
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return f"{json.dumps(record, allow_nan=False)}\n"
+
+
+def _read_records(path: Path, *, outline: bool = False) -> Iterator[dict[str, Any] | None]:
+    """Give the lines' records, None for a line that is none; the first one is the header unless it is torn.
+
+    An outline has nothing but the kind of a step.
+    """
+    with path.open("rb") as file, ExitStack() as ends:
+        ends_file: IO[bytes] | None = None
         for number, line in enumerate(file):
-            record = _parse_record(line)
+            record = {"record": _STEP} if outline and line.startswith(_STEP_START) else _parse_record(line)
+            if record is not None and record.get("end_offset"):
+                ends_file = ends_file or ends.enter_context(path.open("rb"))
+                record |= _read_end(ends_file, record)
             if number == 0 and not _is_header(record, line):
                 message = f"{path} is no trajectory: its first line must be a JSON object that starts {_HEADER_START.decode()}"
                 raise GoldenError(message)
             yield record
+
+
+def _read_end(file: IO[bytes], step: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a step's end changes in it; nothing where the place is not that of its end."""
+    try:
+        file.seek(step["end_offset"])
+        end = _parse_record(file.readline()) or {}
+    except (TypeError, ValueError, OverflowError, OSError):  # some other program wrote the place
+        return {}
+    if end.get("record") != _STEP_END or end.get("id") != step.get("id"):
+        return {}
+    own, added = step.get("metadata"), end.get("metadata")
+    told = {**own, **added} if isinstance(own, dict) and isinstance(added, dict) else own
+    changed = {"duration_ms": end.get("duration_ms"), "metadata": told}
+    return {**changed, "importance": end["importance"]} if end.get("importance") else changed
 
 
 def _parse_record(line: bytes) -> dict[str, Any] | None:
@@ -169,10 +241,16 @@ class _Reading:
 
     def _completed(self, trajectory: Trajectory) -> Trajectory:
         parts = {**self._header, **self._completion}
+        if self._completion.get("lost_steps"):
+            parts["metadata"] = {**trajectory.metadata, "lost_steps": self._completion["lost_steps"]}
         return Trajectory.from_parts(parts, trajectory.steps, trajectory.state_snapshots)
 
-    def _keep(self, longer: Trajectory | None) -> None:
+    def forget_completion(self) -> None:
+        """Let what comes after the end open it again."""
         self._completion = {}
+
+    def _keep(self, longer: Trajectory | None) -> None:
+        self.forget_completion()
         self._lost += longer is None
         self._trajectory = longer or self._trajectory
 

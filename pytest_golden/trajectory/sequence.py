@@ -79,6 +79,8 @@ class FrozenSequence(Sequence[Item]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        if index == -1 and self._length:  # asked for at each step that is added
+            return self._shared.items[self._length - 1]
         numbers = range(self._length)[index]
         if isinstance(numbers, range):
             return tuple(self._shared.items[number] for number in numbers)

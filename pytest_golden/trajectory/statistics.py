@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,29 +48,51 @@ class TrajectoryStatistics:
         }
 
 
-def sum_durations(steps: Iterable[Step]) -> dict[StepType, float]:
-    """Give the sum of the known durations by type, in milliseconds; a child's time counts in its parent's too."""
-    totals: dict[StepType, float] = {}
-    for step in steps:
-        if step.duration_ms is not None:
-            totals[step.type] = totals.get(step.type, 0.0) + step.duration_ms
-    return totals
+class Ending(Protocol):
+    """What a trajectory says of itself as a whole."""
+
+    @property
+    def duration_ms(self) -> float | None:
+        """Give how long it took; None while it is open."""
+        ...
+
+    @property
+    def outcome(self) -> TrajectoryOutcome | None:
+        """Give how it ended; None while it is open."""
+        ...
+
+    @property
+    def filtered(self) -> bool:
+        """Tell whether steps were left out of it."""
+        ...
 
 
-def measure_depth(steps: Iterable[Step]) -> int:
-    """Give the number of levels: 0 without steps, 1 for flat ones. Parents come before their children."""
+def summarize_steps(steps: Iterable[Step], ending: Ending, *, total_snapshots: int) -> TrajectoryStatistics:
+    """Count steps, durations, depth and errors in one pass; the steps need not be in memory.
+
+    A child's time counts in its parent's too. Parents come before their children.
+    """
+    types: Counter[StepType] = Counter()
+    importances: Counter[Importance] = Counter()
+    durations: dict[StepType, float] = {}
     depths: dict[str, int] = {}
+    errors = 0
     for step in steps:
-        above = depths.get(step.parent_step_id, 0) if step.parent_step_id else 0
-        depths[step.id] = above + 1
-    return max(depths.values(), default=0)
-
-
-def count_types(steps: Iterable[Step]) -> dict[StepType, int]:
-    """Give how many steps there are of each type that occurs."""
-    return dict(Counter(step.type for step in steps))
-
-
-def count_importances(steps: Iterable[Step]) -> dict[Importance, int]:
-    """Give how many steps there are of each importance that occurs."""
-    return dict(Counter(step.importance for step in steps))
+        types[step.type] += 1
+        importances[step.importance] += 1
+        errors += step.has_error
+        depths[step.id] = depths.get(step.parent_step_id or "", 0) + 1
+        if step.duration_ms is not None:
+            durations[step.type] = durations.get(step.type, 0.0) + step.duration_ms
+    return TrajectoryStatistics(
+        total_steps=types.total(),
+        step_types=dict(types),
+        importance_distribution=dict(importances),
+        total_snapshots=total_snapshots,
+        duration_ms=ending.duration_ms,
+        outcome=ending.outcome,
+        filtered=ending.filtered,
+        duration_ms_by_type=durations,
+        max_depth=max(depths.values(), default=0),
+        error_count=errors,
+    )

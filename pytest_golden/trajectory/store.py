@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, or_, select
 
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.vocabulary import parse_time
+from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, parse_time
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+
+class KeptTrajectory(NamedTuple):
+    """Which trajectory it is, without what is in it. `number` counts up as they are kept."""
+
+    id: str
+    entry_id: str | None
+    project: str | None
+    number: int
+
+
 _INSERT = Prepared(insert(trajectories), *(column.name for column in trajectories.c if column.name != "number"))
+_KEPT = select(*(trajectories.c[name] for name in KeptTrajectory._fields)).order_by(trajectories.c.number.desc())
 _FIND = select(trajectories.c.body).where(trajectories.c.id == bindparam("trajectory_id"))
 
 
@@ -60,3 +71,34 @@ def find_trajectory(connection: Connection, trajectory_id: str) -> Trajectory | 
     """
     body = connection.scalar(_FIND, {"trajectory_id": trajectory_id})
     return None if body is None else Trajectory.from_dict(body)
+
+
+def find_kept(connection: Connection, run: str, limit: int) -> tuple[KeptTrajectory, ...]:
+    """Find which trajectories a word means, newest first: one by its id or its entry's, else a project's newest one.
+
+    A word that is none of these may be the beginning of ids; only then there may be several, `limit` at most.
+    """
+    by_id = or_(trajectories.c.id == run, trajectories.c.entry_id == run)
+    for meant in (by_id, trajectories.c.project == run):
+        row = connection.execute(_KEPT.where(meant).limit(1)).one_or_none()
+        if row is not None:
+            return (KeptTrajectory(*row),)
+    begins = or_(*(trajectories.c[name].startswith(run, autoescape=True) for name in ("id", "entry_id")))
+    return tuple(KeptTrajectory(*row) for row in connection.execute(_KEPT.where(begins).limit(limit)))
+
+
+def find_success_before(connection: Connection, kept: KeptTrajectory) -> KeptTrajectory | None:
+    """Find the last one of the same project before this one that ended with success."""
+    earlier = (
+        trajectories.c.project == kept.project,
+        trajectories.c.number < kept.number,
+        trajectories.c.outcome == TrajectoryOutcome.SUCCESS.value,
+    )
+    row = connection.execute(_KEPT.where(*earlier).limit(1)).one_or_none()
+    return None if row is None else KeptTrajectory(*row)
+
+
+def list_traced_projects(connection: Connection) -> tuple[str, ...]:
+    """Give the projects that have a trajectory."""
+    rows = connection.scalars(select(trajectories.c.project).where(trajectories.c.project.is_not(None)).distinct())
+    return tuple(name for name in rows if name is not None)

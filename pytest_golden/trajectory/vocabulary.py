@@ -65,13 +65,12 @@ def check_word(field: str, word: Any, words: type[Word]) -> Word:
     """
     if isinstance(word, words):
         return word
-    allowed = ", ".join(words)
-    if word is None or word is Missing.MISSING:
-        raise ValueError(f"{field} is missing: give one of {allowed}")
     try:
         return words(word)
     except ValueError:
-        raise ValueError(f"{field} {word!r} is unknown: give one of {allowed}") from None
+        allowed = ", ".join(words)
+        told = "is missing" if word is None or word is Missing.MISSING else f"{word!r} is unknown"
+        raise ValueError(f"{field} {told}: give one of {allowed}") from None
 
 
 def check_text(field: str, text: object) -> str:

@@ -21,8 +21,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "golden.db") as opened:
+def store(location: str | Path) -> Iterator[Store]:
+    with Store.open(location) as opened:
         yield opened
 
 
