@@ -56,6 +56,7 @@ class StorageTrouble(StrEnum):
     READ_ONLY = "read_only"
     CORRUPT = "corrupt"
     NEWER = "newer"
+    OLDER = "older"
     GONE = "gone"
     UNREACHABLE = "unreachable"
 

@@ -1,6 +1,17 @@
 from __future__ import annotations
 
 import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.postgres import run_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.postgres import PostgresServer
 
 pytest_plugins = "pytester"
 
@@ -9,3 +20,25 @@ def pytest_configure() -> None:
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that; some tests send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server of PostgreSQL for all tests of this process."""
+    yield from run_server()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of an empty store on a server."""
+    url = postgres.make_database()
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
+    """The place of an empty store, on each database in turn."""
+    if request.param == "sqlite":
+        return tmp_path / "golden.db"
+    return str(request.getfixturevalue("postgres_url"))

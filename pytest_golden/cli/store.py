@@ -1,4 +1,7 @@
-"""`golden store`: checks the store of what was recorded, copies it while in use, brings its tables up to date."""
+"""`golden store`: checks the store of what was recorded, copies it while in use, brings its tables up to date.
+
+Copying it to another database is `store_copy`'s.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
 from pytest_golden.cli.screen import open_console, print_json, print_list, styled
+from pytest_golden.cli.store_copy import add_copy_arguments, run_copy
 from pytest_golden.cli.store_option import add_store_option, locate_store
 from pytest_golden.regression.wording import format_size
-from pytest_golden.storage.integrity import backup_store, check_store, repair_index
+from pytest_golden.storage.integrity import backup_store, check_store, repair_store
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
@@ -22,9 +26,10 @@ if TYPE_CHECKING:
 _ACTIONS = {
     "check": "Tell whether the store is whole, and how much is in it.",
     "backup": "Copy the store into a new file; gates may go on writing meanwhile.",
-    "upgrade": "Bring the tables up to date, and build a damaged search index again.",
+    "copy": "Copy the store to another database, such as a PostgreSQL server or back into a file; gates may go on.",
+    "upgrade": "Bring the tables up to date, and make a damaged search index or tally again.",
 }
-_EPILOG = "exit code: 0 it is whole or done, 1 something in the store is damaged, 2 bad input."
+_EPILOG = "exit code: 0 it is whole or done, 1 something is damaged or differs, 2 bad input."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         if name == "backup":
             action.add_argument("file", metavar="FILE", type=Path, help="The file to make.")
+        if name == "copy":
+            add_copy_arguments(action)
         add_store_option(action)
         add_manifest_option(action)
         add_json_option(action)
@@ -45,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     location = locate_store(arguments)
     if arguments.action == "check":
         return _check(location, as_json=arguments.json)
+    if arguments.action == "copy":
+        return run_copy(location, arguments)
     told, facts = _back_up(location, arguments.file) if arguments.action == "backup" else _upgrade(location)
     if arguments.json:
         print_json(facts)
@@ -93,8 +102,8 @@ def _back_up(location: str | Path, target: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _upgrade(location: str | Path) -> tuple[str, dict[str, Any]]:
-    with Store.open(location) as store:
-        fault = repair_index(store)
-    repaired = "" if fault is None else f"; {fault}, and was built again"
+    with Store.open(location, upgrades=True) as store:
+        faults = repair_store(store)
+    repaired = "".join(f"; {fault}, and was made again" for fault in faults)
     told = f"{store.where}: version {HEAD} of the tables, up to date{repaired}"
-    return told, {"store": store.where, "version": HEAD, "repaired": fault}
+    return told, {"store": store.where, "version": HEAD, "repaired": "; ".join(faults) or None}

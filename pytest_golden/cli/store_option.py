@@ -56,7 +56,7 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
     file = parse_location(place.location)
     if file.path is not None and not place.is_own:
         refuse_foreign(file.path)
-    if not makes and (file.path is None or not file.path.is_file()):
+    if not makes and not file.is_on_server and (file.path is None or not file.path.is_file()):
         raise SettingsError(f"nothing is recorded yet in {file.shown}: run `pytest --golden`")
     return place.location
 

@@ -7,15 +7,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
-from sqlalchemy.dialects.sqlite import insert
 
+from pytest_golden.storage.inserting import insert_if_absent
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import documents
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_KEEP = Prepared(insert(documents).on_conflict_do_nothing(index_elements=["digest"]), "digest", "body")
+_KEEP = Prepared(insert_if_absent(documents), "digest", "body")
 _DIGITS = 32
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from sqlalchemy.pool import QueuePool
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.schema import metadata
+from pytest_golden.storage.sqlstates import find_trouble_of_server, find_words, read_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +127,7 @@ def explained(where: str) -> Iterator[None]:
         raise StorageError(message, StorageTrouble.LOCKED) from error
     except SQLAlchemyError as error:
         raise StorageError(f"the store {where}: {error}") from error
-    except sqlite3.Error as error:
+    except _driver_errors() as error:
         raise explain(where, error) from error
 
 
@@ -133,15 +135,20 @@ def explain(where: str, error: BaseException | None) -> StorageError:
     """Put an error of the driver or of the system into words about the store `where`."""
     trouble = find_trouble(error)
     told = error.strerror if isinstance(error, OSError) else error
+    words = _WORDS[trouble]
+    if _is_of_server(error):
+        told, words = read_message(error), find_words(error) or words
     if is_index_damage(error):
         told = "its search index is damaged; `golden store upgrade` builds it again"
-    return StorageError(f"the store {where}: {_WORDS[trouble]} ({told})", trouble)
+    return StorageError(f"the store {where}: {words} ({told})", trouble)
 
 
 def find_trouble(error: BaseException | None) -> StorageTrouble:
     """Tell from the driver's or the system's error what is wrong."""
     if isinstance(error, OSError):
         return _TROUBLES_OF_SYSTEM.get(error.errno or 0, StorageTrouble.UNREACHABLE)
+    if _is_of_server(error):
+        return find_trouble_of_server(error)
     name = str(getattr(error, "sqlite_errorname", ""))
     if name == "SQLITE_ERROR" and str(error).startswith(_LOST_TABLES):
         return StorageTrouble.CORRUPT
@@ -156,3 +163,13 @@ def is_index_damage(error: BaseException | None) -> bool:
 def describe(where: str, trouble: StorageTrouble) -> StorageError:
     """Put into words what is wrong with the store `where`, when nothing was raised that says more."""
     return StorageError(f"the store {where}: {_WORDS[trouble]}", trouble)
+
+
+def _driver_errors() -> tuple[type[Exception], ...]:
+    """Give what drivers raise: of those only that are loaded."""
+    psycopg = sys.modules.get("psycopg")
+    return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
+
+
+def _is_of_server(error: BaseException | None) -> bool:
+    return isinstance(error, _driver_errors()[1:])

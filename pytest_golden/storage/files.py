@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -26,10 +27,12 @@ def find_file(location: str | Path) -> Path:
     """Find the file of a store.
 
     Raises:
-        SettingsError: no store can be at such a place.
+        SettingsError: no store can be at such a place, or it is on a server.
         StorageError: there is no file.
     """
     place = parse_location(location)
+    if place.is_on_server:
+        raise SettingsError(f"the store {place.shown} is on a server; give a file")
     if place.path is None or not place.path.is_file():
         raise StorageError(f"the store {place.shown}: there is no such file")
     return place.path
@@ -91,24 +94,39 @@ def backup_store(location: str | Path, target: Path) -> int:
         SettingsError: no store can be at such a place.
         StorageError: there is none, it cannot be read, or the target is there or cannot be made.
     """
+    place = parse_location(location)
+    if place.is_on_server:
+        raise SettingsError(
+            f"the store {place.shown} is on a server: back it up with pg_dump, or copy it into a file with "
+            "`golden store copy --to FILE`"
+        )
     path = find_file(location)
+    with made_whole(target) as draft, explained(f"{path}, copied to {target}"):
+        _copy(path, draft)
+    return target.stat().st_size
+
+
+@contextmanager
+def made_whole(target: Path) -> Iterator[Path]:
+    """Give a name beside `target` for a with-block to make a database under; it gets its own name when that ends well.
+
+    Raises:
+        StorageError: the target is there, or cannot be made.
+    """
     if os.path.lexists(target):
         raise StorageError(f"{target} is there already; give the name of a new file")
     if not target.parent.is_dir():
         raise StorageError(f"{target.parent} is no folder; make it, or give a file in another one")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with explained(f"{path}, copied to {target}"):
-            _copy(path, draft)
+        yield draft
         _flush(draft)
-        size = draft.stat().st_size
         _publish(draft, target)
     except OSError as error:
         raise explain(str(target), error) from error
     finally:
         for file in list_files(draft):
             file.unlink()
-    return size
 
 
 def put_aside(location: str | Path, moment: datetime) -> Path:

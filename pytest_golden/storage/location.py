@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,15 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MEMORY = ":memory:"
+_GIVE = "give a SQLite file, sqlite:///PATH or postgresql://..."
 _SQLITE = ("sqlite", "sqlite+pysqlite")
+_POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+_DRIVER = "psycopg"
+# What of a query tells one store from another; a password may stand in others.
+_SHOWN_KEYS = ("host", "port", "dbname", "user", "service", "options")
 
 
 class Location(NamedTuple):
-    """A store's place: its URL, its file (None: in memory) and how it is shown, without a password."""
+    """A store's place: its URL, its file (None: in memory, or on a server) and how it is shown, without a password."""
 
     url: URL
     path: Path | None
     shown: str
+
+    @property
+    def is_on_server(self) -> bool:
+        """Tell whether it is a PostgreSQL server's."""
+        return self.url.drivername not in _SQLITE
 
 
 def parse_location(location: str | Path) -> Location:
@@ -50,12 +61,24 @@ def _parse_url(text: str) -> Location:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise SettingsError("the store's URL cannot be read; give a SQLite file or sqlite:///PATH") from None
-    if url.get_backend_name() == "postgresql":
-        raise SettingsError(f"the store {_show(url)}: PostgreSQL stores are not built yet; give a SQLite file")
+        raise SettingsError(f"the store's URL cannot be read; {_GIVE}") from None
+    if url.drivername in _POSTGRESQL:
+        return _at_server(url)
     if url.drivername not in _SQLITE or url.host or url.query:
-        raise SettingsError(f"the store {_show(url)}: no store can be there; give a SQLite file or sqlite:///PATH")
+        raise SettingsError(f"the store {_show(url)}: no store can be there; {_GIVE}")
     return _at_memory() if url.database in {None, "", _MEMORY} else _at_path(str(url.database))
+
+
+def _at_server(url: URL) -> Location:
+    if "@" in f"{url.host}{url.database}{url.username}":
+        raise SettingsError(f"the store {_show(url)}: write each @ in its name, password or database as %40")
+    if find_spec(_DRIVER) is None:
+        raise SettingsError(
+            f"the store {_show(url)}: PostgreSQL wants a driver; `pip install 'pytest-golden-projects[postgresql]'`"
+        )
+    query = {key: url.query[key] for key in _SHOWN_KEYS if key in url.query}
+    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
+    return Location(url.set(drivername=f"postgresql+{_DRIVER}"), None, shown.render_as_string())
 
 
 def _show(url: URL) -> str:

@@ -6,30 +6,42 @@ a pipeline has run, when nothing of that way is left in the processor's cache.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import namedtuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy.dialects.sqlite import dialect
 
-from pytest_golden.storage.engine import dump_json, find_driver
+from pytest_golden.storage.engine import dump_json
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sqlalchemy import Connection
 
+    from pytest_golden.storage.postgresql import Compiled
+
 _DIALECT = dialect(paramstyle="qmark", json_serializer=dump_json)
+
+
+class Rows(Protocol):
+    """A driver's cursor, as far as the two databases agree."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchall(self) -> list[Any]:
+        """Give all rows that are left."""
+        ...
 
 
 class Prepared:
     """A Core statement that the driver runs. `columns` are those that it inserts or sets, by name.
 
     Values are bound as the types of their columns say. Rows come as the driver gives them: a column of JSON is text, a
-    Boolean is 0 or 1.
+    Boolean is one, or 0 or 1.
     """
 
-    __slots__ = ("_binders", "_columns", "_fixed", "_make_row", "_name_count", "_sql", "_statement")
+    __slots__ = ("_binders", "_columns", "_fixed", "_make_row", "_name_count", "_on_server", "_sql", "_statement")
 
     def __init__(self, statement: Any, *columns: str) -> None:
         self._statement = statement
@@ -39,22 +51,25 @@ class Prepared:
         self._binders: list[tuple[str, Callable[[Any], Any] | None]] = []
         self._name_count = 0
         self._make_row: Callable[[Any], Any] = tuple
+        self._on_server: Compiled | None = None
 
-    def run(self, connection: Connection, values: Mapping[str, Any]) -> sqlite3.Cursor:
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
         """Run it in the connection's transaction, with exactly the values that it names.
 
         Raises:
             KeyError, ValueError: a value is missing, or one has no place in it.
-            sqlite3.Error: the store explains it.
+            sqlite3.Error, psycopg.Error: the store explains it.
         """
+        driver = connection.connection.driver_connection
+        if not isinstance(driver, sqlite3.Connection):
+            return self._run_on_server(connection, values)
         if self._sql is None:
             self._sql = self._compile()
         given = {**self._fixed, **values} if self._fixed else values
         parameters = [given[name] if bind is None else bind(given[name]) for name, bind in self._binders]
         if len(given) != self._name_count:
-            unknown = sorted(given.keys() - {name for name, _ in self._binders})
-            raise ValueError(f"{', '.join(unknown)} has no place in: {self._sql}")
-        return find_driver(connection).execute(self._sql, parameters)
+            self._refuse_unknown(given, {name for name, _ in self._binders})
+        return driver.execute(self._sql, parameters)
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """Run it and give its first row, a named tuple of its columns; None without one."""
@@ -62,10 +77,47 @@ class Prepared:
         rows = self.run(connection, values).fetchall()
         return self._make_row(rows[0]) if rows else None
 
+    def stream(self, connection: Connection, values: Mapping[str, Any]) -> Iterator[Any]:
+        """Run a SELECT without a limit, whose rows are fetched as they are asked for."""
+        if isinstance(connection.connection.driver_connection, sqlite3.Connection):
+            return iter(self.run(connection, values))
+        from pytest_golden.storage.postgresql import page_compiled  # noqa: PLC0415 - loads what is in an extra
+
+        compiled, parameters = self._bind_on_server(connection, values)
+        return page_compiled(connection, compiled, parameters)
+
+    def _run_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
+        from pytest_golden.storage.postgresql import run_compiled  # noqa: PLC0415 - loads what is in an extra
+
+        return run_compiled(connection, *self._bind_on_server(connection, values))
+
+    def _bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> tuple[Compiled, dict[str, Any]]:
+        if self._on_server is None:
+            from pytest_golden.storage.postgresql import compile_statement  # noqa: PLC0415 - loads what is in an extra
+
+            self._make_row = self._name_rows()
+            self._on_server = compile_statement(self._statement, list(self._columns) or None, connection)
+        compiled = self._on_server
+        given = {**compiled.fixed, **values}
+        parameters = {
+            name: given[name] if bind is None else bind(given[name]) for name, bind in compiled.binders.items()
+        }
+        if len(given) != len(parameters):
+            self._refuse_unknown(given, set(parameters))
+        return compiled, parameters
+
+    def _refuse_unknown(self, given: Mapping[str, Any], known: set[str]) -> None:
+        unknown = sorted(given.keys() - known)
+        raise ValueError(f"{', '.join(unknown)} has no place in: {self._sql or self._statement}")
+
+    def _name_rows(self) -> Callable[[Any], Any]:
+        row: Any = namedtuple("Row", [*self._statement.exported_columns.keys()])  # type: ignore[misc]  # noqa: PYI024 - the statement names its fields
+        make: Callable[[Any], Any] = row._make
+        return make
+
     def _compile(self) -> str:
         compiled = self._statement.compile(dialect=_DIALECT, column_keys=list(self._columns) or None)
-        row: Any = namedtuple("Row", [*self._statement.exported_columns.keys()])  # type: ignore[misc]  # noqa: PYI024 - the statement names its fields
-        self._make_row = row._make
+        self._make_row = self._name_rows()
         binds = {name: compiled.binds[name] for name in compiled.positiontup or ()}
         self._fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
         self._binders = [

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     column,
+    false,
     table,
     text,
 )
@@ -88,16 +89,24 @@ entries = Table(
     # Most entries succeed, and are found without an index of their own.
     Index("ix_entries_agent_assessment", "agent_id", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
     Index("ix_entries_assessment", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
+    Index("ix_entries_agent_intent_type", "agent_id", "intent_type", "number"),
+    Index("ix_entries_type_assessment", "intent_type", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
+    Index(
+        *("ix_entries_agent_type_assessment", "agent_id", "intent_type", "assessment", "number"),
+        sqlite_where=_IS_NO_SUCCESS,
+    ),
 )
 
-# How many entries of a kind began on a day (since the epoch, UTC; '' for no intent type). Not among the tables, since
-# nobody writes it: triggers do on SQLite, and on PostgreSQL it is a view.
+#: In the tally, no agent's name.
+ALL_AGENTS = ""
+# How many entries of a kind began on a day (since the epoch, UTC; '' for no intent type), of each agent and of all
+# together. Not among the tables, since nobody writes it: triggers do.
 entry_tally = table(
     "entry_tally", column("day"), column("agent_id"), column("intent_type"), column("assessment"), column("amount")
 )
 
-# The last columns are what signals find an expectation by: see `journal/hints.py`. One without a shape is found by its
-# hint alone.
+# The last columns but two are what signals find an expectation by: see `journal/hints.py`. One without a shape is found by
+# its hint alone. The last two tell when its check is run next, and how often it was taken to be run.
 expectations = Table(
     "expectations",
     metadata,
@@ -119,6 +128,8 @@ expectations = Table(
     Column("hint_anchor", BigInteger),
     Column("hint_shape", Text),
     Column("hint_rank", BigInteger),
+    Column("check_due_at", BigInteger),
+    _count("check_tries"),
     Index(None, "entry_id", "number"),
     Index("ix_expectations_open", "expires_at", sqlite_where=_IS_OPEN),
     Index("ix_expectations_open_agent", "agent_id", "expires_at", "number", sqlite_where=_IS_OPEN),
@@ -132,6 +143,15 @@ expectations = Table(
     ),
     Index("ix_expectations_anchor", "hint_anchor", "number", sqlite_where=_HAS_SHAPE),
     Index("ix_expectations_open_anchor", "hint_anchor", "hint_rank", "number", sqlite_where=_IS_OPEN),
+    Index("ix_expectations_agent_anchor", "hint_anchor", "agent_id", "number", sqlite_where=_HAS_SHAPE),
+    Index(
+        *("ix_expectations_open_agent_anchor", "hint_anchor", "agent_id", "hint_rank", "number"),
+        sqlite_where=_IS_OPEN,
+    ),
+    Index(
+        *("ix_expectations_check_due", "check_due_at", "number"),
+        sqlite_where=text("status = 'open' AND check_due_at IS NOT NULL"),
+    ),
 )
 
 # `routing` holds the rule and the candidates that it beat; `content_digest` finds the same news said again, which is new
@@ -153,7 +173,7 @@ signals = Table(
     Column("content_digest", Text),
     Column("routed_by", Text, nullable=False),
     Column("routing", _JSON_OR_NULL),
-    Column("is_late", Boolean, nullable=False, server_default=text("0")),
+    Column("is_late", Boolean, nullable=False, server_default=false()),
     Column("created_at", BigInteger, nullable=False),
     Column("expectation_mark", BigInteger),
     Index(None, "entry_id", "number"),

@@ -7,39 +7,51 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from contextlib import contextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.engine import BUSY_SECONDS, begun, describe, explain, explained, make_engine, transaction
-from pytest_golden.storage.file_system import MOUNTS, keeps_shared_memory
-from pytest_golden.storage.files import is_alone
-from pytest_golden.storage.folder import make_folder
-from pytest_golden.storage.journal_mode import set_journal_mode
-from pytest_golden.storage.location import make_url_of_frozen, parse_location
-from pytest_golden.storage.version import HEAD, find_version
+from pytest_golden.storage import sqlite
+from pytest_golden.storage.engine import BUSY_SECONDS, describe, explained
+from pytest_golden.storage.file_system import MOUNTS
+from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
 
-# What SQLite says of a folder in which it cannot put the log beside the file.
-_IN_READ_ONLY_FOLDER = frozenset({StorageTrouble.UNREACHABLE, StorageTrouble.READ_ONLY})
+
+class Database(Protocol):
+    """What a store stands on: an engine, and what puts a connection into a transaction."""
+
+    @property
+    def engine(self) -> Engine:
+        """Give what connections come from."""
+        ...
+
+    def writing(self, connection: Connection) -> AbstractContextManager[None]:
+        """Put it into a transaction that nobody else writes beside."""
+        ...
+
+    def reading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Put it into a transaction that sees one moment and writes nothing."""
+        ...
 
 
 class Store:
     """An open store. Threads may share it: their writes go one after another. `path` is None for one in memory."""
 
-    def __init__(self, place: Location, engine: Engine, busy_seconds: float) -> None:
+    def __init__(self, place: Location, database: Database, busy_seconds: float) -> None:
         self.where = place.shown
         self.path = place.path
-        self._engine = engine
+        self._database = database
+        self._engine = database.engine
+        self._is_in_memory = place.path is None and not place.is_on_server
         self._busy_seconds = busy_seconds
         self._turn = threading.Lock()
         self._is_closed = False
@@ -47,42 +59,47 @@ class Store:
         self._identity = self._identify()
 
     @classmethod
-    def open(cls, location: str | Path, *, busy_seconds: float = BUSY_SECONDS, mounts: Path = MOUNTS) -> Self:
-        """Open a store by its file or URL; it is made when it is not there, and its tables are brought up to date.
+    def open(
+        cls,
+        location: str | Path,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        mounts: Path = MOUNTS,
+        upgrades: bool = False,
+    ) -> Self:
+        """Open a store by its file or URL. A file is made when it is not there, and its tables are brought up to date.
 
-        A file that may only be read is opened for reading: then every write raises. `busy_seconds` is how long
-        another writer is waited for; `mounts` is the table that tells network file systems.
+        Tables on a server, which others use too, are brought up to date only with `upgrades`. A file that may only be
+        read is opened for reading: then every write raises. `busy_seconds` is how long another writer is waited for;
+        `mounts` is the table that tells network file systems.
 
         Raises:
             SettingsError: no store can be at such a place.
             StorageError: it cannot be opened.
         """
         place = parse_location(location)
-        if place.path is not None:
-            _prepare_folder(place.path)
-        engine = _open_engine(place, busy_seconds)
-        try:
-            with explained(place.shown):
-                _bring_up_to_date(engine, place, busy_seconds, mounts)
-            return cls(place, engine, busy_seconds)
-        except BaseException:
-            engine.dispose()
-            raise
+        database: Database
+        if place.is_on_server:
+            from pytest_golden.storage import postgresql  # noqa: PLC0415 - loads what is in an extra
+
+            database = postgresql.open_on_server(place, busy_seconds, upgrades=upgrades)
+        else:
+            database = sqlite.open_file(place, busy_seconds, mounts)
+        return cls(place, database, busy_seconds)
 
     @staticmethod
-    def look_at(path: Path, *, busy_seconds: float = 1.0) -> None:
-        """Make sure that a file is a store that this program can open; nothing is changed.
+    def look_at(location: str | Path, *, busy_seconds: float = 1.0) -> None:
+        """Make sure that there is a store that this program can open; nothing is changed.
 
         Raises:
+            SettingsError: no store can be at such a place.
             StorageError: it is not, or another process holds it locked.
         """
-        place = parse_location(path)
-        engine = _open_engine(place, busy_seconds)
-        try:
-            with explained(place.shown), engine.connect() as connection:
-                find_version(connection, place.shown)
-        finally:
-            engine.dispose()
+        place = parse_location(location)
+        if place.is_on_server:
+            Store.open(location, busy_seconds=busy_seconds).close()
+        else:
+            sqlite.look_at_file(place, busy_seconds)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -100,7 +117,7 @@ class Store:
             self._refuse_closed()
             if self._identity != self._identify():
                 raise describe(self.where, StorageTrouble.GONE)
-            with explained(self.where), self._take_writer() as connection, begun(connection, "IMMEDIATE"):
+            with explained(self.where), self._take_writer() as connection, self._database.writing(connection):
                 yield connection
         finally:
             self._turn.release()
@@ -113,7 +130,7 @@ class Store:
             StorageError: it cannot be read.
         """
         self._refuse_closed()
-        with explained(self.where), transaction(self._engine, "DEFERRED") as connection:
+        with explained(self.where), self._engine.connect() as connection, self._database.reading(connection):
             yield connection
 
     def close(self) -> None:
@@ -140,7 +157,7 @@ class Store:
             raise
         self._writer = connection
         # That of a store in memory is its only one, which readers want too.
-        if self._is_closed or self.path is None:
+        if self._is_closed or self._is_in_memory:
             self._close_writer()
 
     def _close_writer(self) -> None:
@@ -164,45 +181,3 @@ class Store:
         except OSError:
             raise describe(self.where, StorageTrouble.GONE) from None
         return found.st_dev, found.st_ino
-
-
-def _prepare_folder(path: Path) -> None:
-    try:
-        if path.exists() and not path.is_file():
-            raise StorageError(f"the store {path}: that is no file; give the path of a file")
-        make_folder(path.parent)
-    except (FileExistsError, NotADirectoryError):
-        raise StorageError(f"the store {path}: {path.parent} is no folder; give another path") from None
-    except OSError as error:
-        raise explain(str(path), error) from error
-
-
-def _open_engine(place: Location, busy_seconds: float) -> Engine:
-    """Make an engine that has connected once; one for a file in a folder that may only be read takes no locks."""
-    engine = make_engine(place.url, busy_seconds=busy_seconds, is_in_memory=place.path is None)
-    try:
-        with explained(place.shown), transaction(engine, "DEFERRED") as connection:
-            connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1")
-    except StorageError as error:
-        engine.dispose()
-        if error.trouble not in _IN_READ_ONLY_FOLDER or place.path is None or os.access(place.path.parent, os.W_OK):
-            raise
-        if not is_alone(place.path):
-            raise describe(place.shown, StorageTrouble.READ_ONLY) from error
-        return make_engine(make_url_of_frozen(place.path))
-    return engine
-
-
-def _bring_up_to_date(engine: Engine, place: Location, busy_seconds: float, mounts: Path) -> None:
-    with transaction(engine, "DEFERRED") as connection:
-        version = find_version(connection, place.shown)
-    if place.path is not None:
-        mode = "wal" if keeps_shared_memory(place.path.parent, mounts) else "delete"
-        deadline = time.monotonic() + busy_seconds
-        set_journal_mode(engine, mode, deadline=deadline, must=version is None or mode == "delete")
-    if version == HEAD:
-        return
-    with transaction(engine, "IMMEDIATE") as connection:
-        # Another process may have done it while this one waited.
-        if find_version(connection, place.shown) != HEAD:
-            import_module("pytest_golden.storage.upgrade").upgrade(connection)

@@ -7,6 +7,7 @@ pairs, so that a part of one is found too.
 from __future__ import annotations
 
 import re
+import unicodedata
 
 # Letters that are written without blanks between words: kana, bopomofo, Han, Hangul.
 _RUN = re.compile(
@@ -15,6 +16,7 @@ _RUN = re.compile(
 )
 # Letters and digits, with the accents that may follow them; like the tokenizer, an underscore separates.
 _WORD = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
+_ACCENT = re.compile("[\u0300-\u036f]")
 _MOST_WORDS = 40
 _STOP_WORDS = frozenset(
     {
@@ -45,8 +47,26 @@ def find_words(text: str, *, keep_all: bool = False) -> list[str]:
 
 
 def write_term(word: str) -> str:
-    """Write a word in FTS5's language; a letter alone of a run without blanks is the beginning of a pair."""
-    return f'"{word}"*' if len(word) == 1 and _RUN.match(word) else f'"{word}"'
+    """Write a word in FTS5's language."""
+    return f'"{word}"*' if begins_pairs(word) else f'"{word}"'
+
+
+def begins_pairs(word: str) -> bool:
+    """Tell whether a word of a query is a letter alone of a run without blanks: pairs that begin with it are meant."""
+    return len(word) == 1 and _RUN.match(word) is not None
+
+
+def fold(word: str) -> str:
+    """Give a word without case and accents, as FTS5's tokenizer does with `remove_diacritics 2`, for other indexes."""
+    return word.lower() if word.isascii() else _ACCENT.sub("", "".join(map(_fold_letter, word)))
+
+
+def _fold_letter(letter: str) -> str:
+    folded = letter.casefold()
+    # A letter that would become two, such as the sharp s, stays one.
+    small = folded if len(folded) == 1 else letter.lower()
+    base = unicodedata.normalize("NFD", small)[0]
+    return base if base.isascii() else small
 
 
 def _cut(run: str, *, with_last: bool) -> list[str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,14 @@ from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
+from tests.cli.watched import run_watched
+from tests.postgres import name_database
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Golden
+    from tests.postgres import PostgresServer
 
-FORMS: tuple[tuple[str, ...], ...] = (("check",), ("backup", "copy.db"), ("upgrade",))
+FORMS: tuple[tuple[str, ...], ...] = (("check",), ("backup", "copy.db"), ("copy", "--to", "copy.db"), ("upgrade",))
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_damaged_store_is_exit_1(golden: Golden, recorded: Path) -> None:
     assert ": damaged, " in ran.out
     assert "the search index differs from the memories in 1 rows; `golden store upgrade` builds it again" in ran.out
     ran = golden("store", "upgrade")
-    assert (ran.code, "and was built again" in ran.out) == (0, True)
+    assert (ran.code, "and was made again" in ran.out) == (0, True)
     assert golden("store", "check").code == 0
     assert golden("store", "upgrade", "--json").json == {"store": str(recorded), "version": HEAD, "repaired": None}
     recorded.write_bytes(b"garbage " * 1000)
@@ -74,6 +76,77 @@ def test_backup_is_a_store(golden: Golden, recorded: Path, folder: Path) -> None
     assert (ran.code, ran.json) == (2, {"error": "copy.db is there already; give the name of a new file"})
     told = golden("store", "backup", "other.db", "--json").json
     assert told == {"store": str(recorded), "file": "other.db", "size_bytes": (folder / "other.db").stat().st_size}
+
+
+def test_copy_to_a_server_and_back_is_compared(golden: Golden, recorded: Path, postgres: PostgresServer) -> None:
+    url = postgres.make_empty_database()
+    ran = golden("store", "copy", "--to", url)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0].startswith(f"copied {recorded} to postgresql://postgres@/")
+    (line,) = [line.split() for line in lines if line.split()[0] == "documents"]
+    assert line[1] == "1"
+    there = golden("store", "check", "--store", url, "--json").json
+    assert (there["tables"]["documents"], there["problems"], there["version"]) == (1, [], HEAD)
+    back = golden("store", "copy", "--store", url, "--to", "back.db", "--json").json
+    assert (back["to"], back["problems"]) == (str(Path("back.db").absolute()), [])
+    assert back["tables"]["documents"]["sha256"].startswith(line[2])
+    assert golden("store", "check", "--store", "back.db").code == 0
+
+
+def test_copy_that_cannot_be_made_is_one_sentence(golden: Golden, recorded: Path, postgres_url: str) -> None:
+    assert golden("store", "copy").code == 2
+    for target, told in (
+        (" ", "--to is empty"),
+        (str(recorded), "cannot be copied to itself"),
+        ("x://", "no store can"),
+    ):
+        ran = golden("store", "copy", "--to", target, "--json")
+        assert (ran.code, told in ran.json["error"]) == (2, True)
+    assert golden("store", "copy", "--to", postgres_url).code == 0
+    ran = golden("store", "copy", "--to", postgres_url)
+    assert (ran.code, "there are rows in it (documents); give an empty one" in ran.err) == (2, True)
+    assert ran.err.count("\n") == 1
+
+
+def test_copy_that_differs_is_exit_1(
+    golden: Golden, recorded: Path, postgres: PostgresServer, postgres_url: str
+) -> None:
+    name = name_database(postgres_url)
+    spoil = "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$"
+    postgres.execute(spoil, name)
+    postgres.execute("CREATE TRIGGER spoil BEFORE INSERT ON documents FOR EACH ROW EXECUTE FUNCTION spoil()", name)
+    ran = golden("store", "copy", "--to", postgres_url)
+    assert ran.code == 1
+    assert ran.out.startswith(f"{recorded}: not copied to postgresql://")
+    assert "documents: 0 rows instead of 1 arrived; nothing was kept" in ran.out
+    ran = golden("store", "copy", "--to", postgres_url, "--json")
+    assert (ran.code, len(ran.json["problems"])) == (1, 1)
+
+
+def test_copying_is_shown_on_a_terminal(folder: Path, recorded: Path) -> None:
+    ran = run_watched(folder, ("store", "copy", "--to", "copy.db"))
+    assert ran.code == 0
+    assert "comparing documents" in ran.out
+
+
+def test_store_on_a_server_is_made_checked_and_not_backed_up(golden: Golden, postgres: PostgresServer) -> None:
+    url = postgres.make_empty_database()
+    ran = golden("store", "check", "--store", url)
+    assert (ran.code, "it has no tables yet; run `golden store upgrade" in ran.err) == (2, True)
+    assert golden("store", "upgrade", "--store", url, "--json").json["version"] == HEAD
+    ran = golden("store", "check", "--store", url)
+    assert ran.code == 0
+    assert ": whole, " in ran.out
+    assert "pg_amcheck" in ran.out
+    ran = golden("store", "backup", "copy.db", "--store", url)
+    assert (ran.code, ran.out) == (2, "")
+    assert "pg_dump" in ran.err
+    assert "golden store copy --to FILE" in ran.err
+    postgres.execute("INSERT INTO memory_words (number, words) VALUES (7, 'load')", name_database(url))
+    assert golden("store", "check", "--store", url).code == 1
+    assert "made again" in golden("store", "upgrade", "--store", url).out
+    assert golden("store", "check", "--store", url).code == 0
 
 
 def test_store_is_found_by_option_variable_and_workspace_root(
@@ -111,7 +184,7 @@ def test_manifest_tells_the_workspace_root(golden: Golden, recorded: Path, folde
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--store", "postgresql://ada:hunter2@db/x"), "PostgreSQL stores are not built yet"),
+        (("--store", "postgresql://ada:hunter2@localhost:1/x"), "its server cannot be used"),
         (("--store", "mysql://ada:hunter2@db/x"), "no store can be there"),
         (("--store", "garbage://"), "no store can be there"),
         (("--store", "."), "is a folder; give a file"),

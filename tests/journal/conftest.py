@@ -34,8 +34,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "golden.db") as store:
+def store(location: str | Path) -> Iterator[Store]:
+    with Store.open(location) as store:
         yield store
 
 

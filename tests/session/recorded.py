@@ -21,26 +21,27 @@ STEP = 'echo \'{"name": "%s"}\' >> "$GOLDEN_STEPS"'
 
 
 class Recorded:
-    """What is in the store of a workspace."""
+    """What is in the store of a workspace: its own file, or that of the URL."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, url: str | None = None) -> None:
         self.path = path
+        self._location = url or path
 
     def runs(self) -> list[JournalEntry]:
-        with Store.open(self.path) as store, store.read() as connection:
+        with Store.open(self._location) as store, store.read() as connection:
             ids = connection.scalars(select(gate_runs.c.entry_id).order_by(gate_runs.c.number)).all()
             return [get_entry(connection, one) for one in ids]
 
     def facts(self) -> dict[str, Any]:
         """Give the row of the last run."""
-        with Store.open(self.path) as store, store.read() as connection:
+        with Store.open(self._location) as store, store.read() as connection:
             row = connection.execute(select(gate_runs).order_by(gate_runs.c.number.desc()).limit(1)).mappings().one()
             return dict(row)
 
     def results(self) -> dict[str, str]:
         """Give the statuses of the last run, in the order of their recording."""
         last = self.facts()["entry_id"]
-        with Store.open(self.path) as store, store.read() as connection:
+        with Store.open(self._location) as store, store.read() as connection:
             rows = connection.execute(
                 select(gate_results.c.project, gate_results.c.status)
                 .where(gate_results.c.run_id == last)
@@ -50,13 +51,13 @@ class Recorded:
         return {row.project: row.status for row in rows}
 
     def past(self, project: str) -> tuple[PastResult, ...]:
-        with Store.open(self.path) as store, store.read() as connection:
+        with Store.open(self._location) as store, store.read() as connection:
             return list_results(connection, project, 20)
 
     def namespaces(self) -> list[str]:
-        with Store.open(self.path) as store, store.read() as connection:
+        with Store.open(self._location) as store, store.read() as connection:
             return sorted(connection.scalars(select(memories.c.namespace).distinct()))
 
     def count_memories(self) -> int:
-        with Store.open(self.path) as store, store.read() as connection:
+        with Store.open(self._location) as store, store.read() as connection:
             return len(connection.scalars(select(memories.c.number)).all())

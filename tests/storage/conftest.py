@@ -11,6 +11,7 @@ import pytest
 
 from pytest_golden.gateway.probe import find_bwrap
 from pytest_golden.storage.store import Store
+from tests.requirement import lack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[Store]:
+def store(location: str | Path) -> Iterator[Store]:
+    """An empty store, on each database in turn."""
+    with Store.open(location) as store:
+        yield store
+
+
+@pytest.fixture
+def file_store(path: Path) -> Iterator[Store]:
+    """An empty store that is a file of SQLite."""
     with Store.open(path) as store:
         yield store
 
@@ -59,10 +68,10 @@ def elsewhere() -> Elsewhere:
 
     def run(machine: tuple[str, ...], path: Path, code: str, /) -> Any:
         if bwrap is None:
-            pytest.skip("bubblewrap is not here")
+            lack("bubblewrap is not here")
         lesser = [bwrap, "--unshare-user", "--cap-drop", "ALL", "--dev-bind", "/", "/", *machine, "--"]
         if subprocess.run([*lesser, "true"], capture_output=True, check=False).returncode:
-            pytest.skip("this machine has no user namespaces")
+            lack("this machine has no user namespaces")
         done = subprocess.run(
             [*lesser, *command(code), str(path)], capture_output=True, encoding="utf-8", timeout=60, check=False
         )

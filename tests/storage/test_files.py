@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 MOMENT = datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC)
 
 
+@pytest.fixture
+def store(file_store: Store) -> Store:
+    """Only SQLite's are files."""
+    return file_store
+
+
 def keep(store: Store, *bodies: object) -> None:
     for body in bodies:
         with store.write() as connection:

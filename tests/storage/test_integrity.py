@@ -6,15 +6,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.documents import keep_document
-from pytest_golden.storage.integrity import check_store, repair_index
-from pytest_golden.storage.schema import entries, expectations, memories, metadata, signals
-from pytest_golden.storage.search import index_memory
+from pytest_golden.storage.integrity import check_store, repair_store
+from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
+from tests.storage.filled import fill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,57 +22,14 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Elsewhere
 
 
-def fill(store: Store) -> None:
-    """Put in an entry with an expectation of each kind, and a signal of each kind."""
-    entry = {
-        "id": "entry_1",
-        "agent_id": "golden",
-        "intent": "check",
-        "actions": [],
-        "immediate_result": "unknown",
-        "assessment": "failure",
-        "created_at": 1,
-        "updated_at": 1,
-        "open_count": 1,
-        "met_count": 1,
-        "unmet_count": 1,
-        "expired_count": 1,
-        "critical_lost_count": 1,
-        "positive_count": 1,
-        "negative_count": 1,
-        "correction_count": 1,
-    }
-    expectation = {"entry_id": "entry_1", "description": "x", "polarity": "positive", "created_at": 1}
-    signal = {"entry_id": "entry_1", "source": "golden", "summary": "x", "routed_by": "entry", "created_at": 1}
-    memory = {"namespace": "a/", "key": "b", "version": 1, "is_newest": True, "value": {}, "tags": [], "words": "load"}
-    with store.write() as connection:
-        connection.execute(insert(entries), entry)
-        connection.execute(
-            insert(expectations),
-            [
-                {**expectation, "id": status, "status": status, "critical": status == "unmet"}
-                for status in ("open", "met", "unmet", "expired")
-            ],
-        )
-        connection.execute(
-            insert(signals),
-            [
-                {**signal, "id": f"{kind}{is_late}", "signal_type": kind, "is_late": is_late}
-                for kind in ("positive", "negative", "correction", "neutral")
-                for is_late in (False, True)
-            ],
-        )
-        connection.execute(insert(memories), {**memory, "created_at": 1, "updated_at": 1})
-        index_memory(connection, 1, "load")
-
-
-def test_whole_store_is_counted(store: Store, path: Path) -> None:
+def test_whole_store_is_counted(store: Store, location: str | Path) -> None:
     fill(store)
-    found = check_store(path)
-    assert (found.where, found.version, found.problems, found.notes) == (str(path), HEAD, (), ())
+    found = check_store(location)
+    assert (found.where, found.version, found.problems) == (store.where, HEAD, ())
     assert set(found.tables) == set(metadata.tables)
     assert (found.tables["entries"], found.tables["signals"], found.tables["documents"]) == (1, 8, 0)
-    assert found.size_bytes >= path.stat().st_size > 0
+    assert found.size_bytes >= (100_000 if store.path is None else store.path.stat().st_size)
+    assert len(found.notes) == (store.path is None)
 
 
 @pytest.mark.parametrize(
@@ -89,16 +46,16 @@ def test_whole_store_is_counted(store: Store, path: Path) -> None:
         "UPDATE expectations SET status = 'met' WHERE id = 'open'",
     ],
 )
-def test_counts_that_differ_are_found(store: Store, path: Path, statement: str) -> None:
+def test_counts_that_differ_are_found(store: Store, location: str | Path, statement: str) -> None:
     fill(store)
     with store.write() as connection:
         connection.execute(text(statement))
-    assert check_store(path).problems == ("entry entry_1: its counts differ from its expectations and signals",)
+    assert check_store(location).problems == ("entry entry_1: its counts differ from its expectations and signals",)
 
 
-def test_reference_to_nothing_is_found(store: Store, path: Path) -> None:
-    fill(store)
-    store.close()
+def test_reference_to_nothing_is_found_in_a_file(file_store: Store, path: Path) -> None:
+    fill(file_store)
+    file_store.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM entries")
     problems = check_store(path).problems
@@ -106,15 +63,59 @@ def test_reference_to_nothing_is_found(store: Store, path: Path) -> None:
     assert len(problems) == 10
 
 
-def test_search_index_that_differs_is_found_and_built_again(store: Store, path: Path) -> None:
+def test_reference_to_nothing_is_found_on_a_server(postgres_url: str) -> None:
+    with Store.open(postgres_url) as store:
+        fill(store)
+        with store.write() as connection:
+            connection.execute(text("SET LOCAL session_replication_role = replica"))
+            connection.execute(text("DELETE FROM entries"))
+    problems = check_store(postgres_url).problems
+    assert "row 1 of expectations refers to what is not there, in entries" in problems
+    assert (
+        "the tally of entries by day differs from the entries in 2 rows; `golden store upgrade` counts it again"
+        in problems
+    )
+    assert len(problems) == 11
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry_tally SET amount = 7 WHERE agent_id <> '' AND amount = 1",
+        "DELETE FROM entry_tally WHERE agent_id = '' AND amount = 1",
+        "INSERT INTO entry_tally (day, agent_id, intent_type, assessment, amount) VALUES (7, 'a', '', 'open', 1)",
+    ],
+)
+def test_tally_that_differs_is_found_and_counted_again(store: Store, location: str | Path, statement: str) -> None:
     fill(store)
-    assert repair_index(store) is None
+    with store.write() as connection:
+        connection.execute(text("UPDATE entries SET assessment = 'success'"))
+    assert repair_store(store) == ()
+    with store.write() as connection:
+        connection.execute(text(statement))
+    told = "the tally of entries by day differs from the entries in 1 rows"
+    assert check_store(location).problems == (f"{told}; `golden store upgrade` counts it again",)
+    assert repair_store(store) == (told,)
+    assert check_store(location).problems == ()
+
+
+def test_search_index_that_differs_is_found_and_built_again(store: Store, location: str | Path) -> None:
+    fill(store)
+    assert repair_store(store) == ()
     with store.write() as connection:
         connection.execute(text("UPDATE memories SET words = NULL"))
     told = "the search index differs from the memories in 1 rows"
-    assert check_store(path).problems == (f"{told}; `golden store upgrade` builds it again",)
-    assert repair_index(store) == told
-    assert check_store(path).problems == ()
+    assert check_store(location).problems == (f"{told}; `golden store upgrade` builds it again",)
+    assert repair_store(store) == (told,)
+    assert check_store(location).problems == ()
+
+
+def test_lost_table_of_a_server_is_damage(postgres_url: str) -> None:
+    with Store.open(postgres_url) as store, store.write() as connection:
+        connection.execute(text("DROP TABLE signals"))
+    found = check_store(postgres_url)
+    assert (found.version, len(found.problems)) == (None, 1)
+    assert "signals" in found.problems[0]
 
 
 @pytest.mark.parametrize("damage", ["page", "header", "short", "garbage"])
@@ -138,10 +139,10 @@ def test_damaged_file_is_found(path: Path, damage: str) -> None:
 
 
 def test_store_in_a_read_only_folder_is_checked_but_for_its_index(
-    store: Store, path: Path, elsewhere: Elsewhere
+    file_store: Store, path: Path, elsewhere: Elsewhere
 ) -> None:
-    fill(store)
-    store.close()
+    fill(file_store)
+    file_store.close()
     code = """
         from pytest_golden.storage.integrity import check_store
         found = check_store(path)

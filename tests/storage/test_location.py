@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,8 +32,8 @@ def test_store_in_memory_has_no_path(said: str) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("postgresql://ada:hunter2@db/golden", "PostgreSQL stores are not built yet; give a SQLite file"),
-        ("postgresql+psycopg://ada:hunter2@db/golden", "PostgreSQL stores are not built yet"),
+        ("postgresql+psycopg2://ada:hunter2@db/golden", r"no store can be there; give .* postgresql://"),
+        ("postgresql://ada:p@hunter2@db/golden", "write each @ in its name, password or database as %40"),
         ("mysql://ada:hunter2@db/golden", "no store can be there"),
         ("https://ada:hunter2@db/golden.db", "no store can be there"),
         ("sqlite://host/golden.db", "no store can be there"),
@@ -50,9 +51,7 @@ def test_place_without_a_store_is_refused_and_its_password_not_shown(said: str, 
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "url", ["postgresql://h/db?password=hunter22", "http://u:hun@ter22@h/x", "sqlite:///x?key=hunter22"]
-)
+@pytest.mark.parametrize("url", ["http://u:hun@ter22@h/x", "sqlite:///x?key=hunter22"])
 def test_password_anywhere_in_a_refused_url_is_not_shown(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_location(url)
@@ -62,3 +61,26 @@ def test_password_anywhere_in_a_refused_url_is_not_shown(url: str) -> None:
 def test_home_of_an_unknown_user_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert parse_location("~nobody-of-this-name/x.db").path == tmp_path / "~nobody-of-this-name" / "x.db"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_store_on_a_server_is_shown_without_passwords(scheme: str) -> None:
+    place = parse_location(f"{scheme}://ada:hunter2@db:5433/golden?password=hunter3&sslmode=require")
+    assert (place.path, place.is_on_server) == (None, True)
+    assert place.shown == "postgresql://ada@db:5433/golden"
+    assert place.url.drivername == "postgresql+psycopg"
+    assert (place.url.password, place.url.query["sslmode"]) == ("hunter2", "require")
+
+
+def test_stores_on_different_servers_or_in_different_schemas_are_shown_differently() -> None:
+    said = ["", "?host=/run/a", "?host=/run/b", "?options=-csearch_path%3Done", "?options=-csearch_path%3Dother"]
+    assert len({parse_location(f"postgresql:///golden{more}").shown for more in said}) == len(said)
+
+
+def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setattr("sys.path_importer_cache", {})
+    monkeypatch.delitem(sys.modules, "psycopg", raising=False)
+    with pytest.raises(SettingsError, match=r"pip install 'pytest-golden-projects\[postgresql\]'") as caught:
+        parse_location("postgresql://ada:hunter2@db/golden")
+    assert "hunter2" not in str(caught.value)

@@ -65,7 +65,7 @@ def test_entries_are_counted_by_triggers_from_then_on(path: Path) -> None:
             connection.execute(text("DELETE FROM expectations WHERE entry_id = 'e2'"))
             connection.execute(text("DELETE FROM entries WHERE id = 'e2'"))
         with store.read() as connection:
-            rows = connection.execute(entry_tally.select()).all()
+            rows = connection.execute(entry_tally.select().where(entry_tally.c.agent_id == "a")).all()
     assert {(row.day, row.intent_type, row.assessment): row.amount for row in rows} == {
         (0, "deploy", "open"): 0,
         (0, "deploy", "failure"): 1,

@@ -34,14 +34,23 @@ def describe(connection: Connection) -> dict[str, list[str]]:
     }
 
 
-def test_migrated_database_is_what_the_schema_says(store: Store) -> None:
+def compare(connection: Connection) -> list[Any]:
+    """Give how the tables differ from the schema."""
+
     def is_compared(name: str | None, kind: str, _: Any) -> bool:
         return kind != "table" or not (name or "").startswith(MADE_BY_MIGRATIONS_ALONE)
 
     options = {"version_table": VERSION_TABLE, "include_name": is_compared, "compare_server_default": True}
+    return list(compare_metadata(MigrationContext.configure(connection, opts=options), metadata))
+
+
+def test_migrated_database_is_what_the_schema_says(store: Store) -> None:
     with store.read() as connection:
-        context = MigrationContext.configure(connection, opts=options)
-        assert compare_metadata(context, metadata) == []
+        assert compare(connection) == []
+
+
+def test_migrated_file_is_to_the_letter_what_the_schema_says(file_store: Store) -> None:
+    with file_store.read() as connection:
         migrated = describe(connection)
     engine = create_engine("sqlite://")
     with engine.begin() as connection:

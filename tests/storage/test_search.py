@@ -5,57 +5,16 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, insert, text, update
+from sqlalchemy import delete, update
 
-from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage import search
-from pytest_golden.storage.namespaces import write_namespace
 from pytest_golden.storage.schema import memories
-from pytest_golden.storage.search import (
-    find_index_fault,
-    find_memories,
-    index_memory,
-    rebuild_index,
-    unindex_memory,
-)
+from pytest_golden.storage.search import find_index_fault, rebuild_index, unindex_memory
 from pytest_golden.storage.words import find_words
+from tests.storage.remembered import find, remember
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_golden.storage.store import Store
-
-OUTCOMES = ("outcomes", "etl")
-
-
-def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -> list[int]:
-    numbers = []
-    with store.write() as connection:
-        first = connection.execute(text("SELECT coalesce(max(number), 0) FROM memories")).scalar_one() + 1
-        for number, words in enumerate(texts, first):
-            row = {
-                "number": number,
-                "namespace": write_namespace(namespace),
-                "key": f"key{number}",
-                "version": 1,
-                "is_newest": True,
-                "value": {},
-                "tags": [],
-                "words": words,
-                "created_at": 0,
-                "updated_at": 0,
-            }
-            connection.execute(insert(memories), row)
-            index_memory(connection, number, words)
-            numbers.append(number)
-    return numbers
-
-
-def find(store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10) -> list[int]:
-    with store.read() as connection:
-        found = find_memories(connection, query, prefix, limit)
-    assert found == sorted(found, key=lambda hit: -hit[1])
-    return [number for number, _ in found]
 
 
 def test_any_word_finds_and_more_rank_higher(store: Store) -> None:
@@ -179,7 +138,7 @@ def test_only_so_many_rows_are_ranked(store: Store) -> None:
     assert len(found) <= 30
 
 
-def test_index_that_differs_or_is_damaged_is_found_and_built_again(store: Store) -> None:
+def test_index_that_differs_is_found_and_built_again(store: Store) -> None:
     one, other, third = remember(store, "load", "数据管道", "gone")
     with store.write() as connection:
         unindex_memory(connection, one, "load")
@@ -187,45 +146,21 @@ def test_index_that_differs_or_is_damaged_is_found_and_built_again(store: Store)
         assert find_index_fault(connection) == "the search index differs from the memories in 2 rows"
         rebuild_index(connection)
         assert find_index_fault(connection) is None
-        unindex_memory(connection, one, "something else")
-        connection.execute(text("UPDATE memory_words_data SET block = x'00' WHERE id > 10"))
-    with pytest.raises(StorageError, match="golden store upgrade") as caught:
-        find(store, "管道")
-    assert caught.value.trouble is StorageTrouble.UNREACHABLE
-    with store.write() as connection:
-        fault = find_index_fault(connection)
-        rebuild_index(connection)
-        assert find_index_fault(connection) is None
-    assert fault == "the search index is damaged"
     assert (find(store, "load"), find(store, "管道")) == ([one], [other])
 
 
-def test_look_at_the_index_that_cannot_be_had_is_an_error(store: Store) -> None:
+def test_index_is_built_again_of_more_memories_than_are_read_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_INDEXED_AT_ONCE", 3)
+    numbers = remember(store, *["load"] * 7)
     with store.write() as connection:
-        connection.execute(text("DROP TABLE memory_words"))
-    with pytest.raises(StorageError) as caught, store.write() as connection:
-        find_index_fault(connection)
-    assert caught.value.trouble is StorageTrouble.UNREACHABLE
+        rebuild_index(connection)
+        assert find_index_fault(connection) is None
+    assert find(store, "load") == numbers[::-1]
 
 
 def test_common_words_among_many_memories_still_find_some(store: Store) -> None:
-    with store.write() as connection:
-        connection.execute(
-            text(
-                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000) "
-                "INSERT INTO memories (number, namespace, key, version, is_newest, value, tags, words, created_at, updated_at) "
-                "SELECT i, 'outcomes/etl/', i, 1, 1, '{}', '[]', 'sequential load ' || (i % 97) || ' x' || i, 0, 0 FROM n"
-            )
-        )
-        connection.execute(
-            text("INSERT INTO memory_words (rowid, place, words) SELECT number, namespace, words FROM memories")
-        )
+    remember(store, *(f"sequential load {number % 97} x{number}" for number in range(1, 10_001)))
     for query in ("sequential", "sequential load 5 x777", "x777 x888", "1 2 3 4 5 6 7 8 9"):
         assert find(store, query), query
-
-
-def test_index_keeps_no_second_copy_of_the_text(store: Store, path: Path) -> None:
-    mark = "marked words that stand nowhere else"
-    remember(store, mark)
-    store.close()
-    assert path.read_bytes().count(mark.encode()) == 1

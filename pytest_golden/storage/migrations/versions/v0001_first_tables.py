@@ -8,6 +8,9 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+# By bytes on PostgreSQL too: ranges and the order of shapes go by them.
+_TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     """Make them."""
@@ -20,8 +23,7 @@ def upgrade() -> None:
     _make_gate_results()
     _make_trajectories()
     _make_memories()
-    if op.get_bind().dialect.name == "sqlite":
-        _make_search_index()
+    _make_search_index(op.get_bind().dialect.name)
 
 
 def _number() -> sa.Column[int]:
@@ -41,18 +43,18 @@ def _make_entries() -> None:
     op.create_table(
         "entries",
         _number(),
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("job_id", sa.Text),
-        sa.Column("agent_id", sa.Text, nullable=False),
-        sa.Column("session_key", sa.Text),
-        sa.Column("parent_id", sa.Text),
-        sa.Column("intent", sa.Text, nullable=False),
-        sa.Column("intent_type", sa.Text),
+        sa.Column("id", _TEXT, nullable=False),
+        sa.Column("job_id", _TEXT),
+        sa.Column("agent_id", _TEXT, nullable=False),
+        sa.Column("session_key", _TEXT),
+        sa.Column("parent_id", _TEXT),
+        sa.Column("intent", _TEXT, nullable=False),
+        sa.Column("intent_type", _TEXT),
         sa.Column("actions", sa.JSON, nullable=False),
-        sa.Column("immediate_result", sa.Text, nullable=False),
-        sa.Column("immediate_notes", sa.Text),
-        sa.Column("assessment", sa.Text, nullable=False),
-        sa.Column("assessment_notes", sa.Text),
+        sa.Column("immediate_result", _TEXT, nullable=False),
+        sa.Column("immediate_notes", _TEXT),
+        sa.Column("assessment", _TEXT, nullable=False),
+        sa.Column("assessment_notes", _TEXT),
         sa.Column("closed_at", sa.BigInteger),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("updated_at", sa.BigInteger, nullable=False),
@@ -64,7 +66,7 @@ def _make_entries() -> None:
         _count("positive_count"),
         _count("negative_count"),
         _count("correction_count"),
-        sa.Column("human_word", sa.Text),
+        sa.Column("human_word", _TEXT),
         sa.PrimaryKeyConstraint("number", name="pk_entries"),
         sa.UniqueConstraint("id", name="uq_entries_id"),
     )
@@ -78,16 +80,16 @@ def _make_expectations() -> None:
     op.create_table(
         "expectations",
         _number(),
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("entry_id", sa.Text, nullable=False),
-        sa.Column("description", sa.Text, nullable=False),
-        sa.Column("polarity", sa.Text, nullable=False),
+        sa.Column("id", _TEXT, nullable=False),
+        sa.Column("entry_id", _TEXT, nullable=False),
+        sa.Column("description", _TEXT, nullable=False),
+        sa.Column("polarity", _TEXT, nullable=False),
         sa.Column("critical", sa.Boolean, nullable=False),
-        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("status", _TEXT, nullable=False),
         sa.Column("match_hint", sa.JSON),
         sa.Column("expires_at", sa.BigInteger),
         sa.Column("check", sa.JSON),
-        sa.Column("resolved_by", sa.Text),
+        sa.Column("resolved_by", _TEXT),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("resolved_at", sa.BigInteger),
         sa.ForeignKeyConstraint(["entry_id"], ["entries.id"], name="fk_expectations_entry_id"),
@@ -102,20 +104,20 @@ def _make_signals() -> None:
     op.create_table(
         "signals",
         _number(),
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("entry_id", sa.Text),
-        sa.Column("expectation_id", sa.Text),
-        sa.Column("agent_id", sa.Text),
-        sa.Column("session_key", sa.Text),
-        sa.Column("source", sa.Text, nullable=False),
-        sa.Column("signal_type", sa.Text, nullable=False),
-        sa.Column("summary", sa.Text, nullable=False),
+        sa.Column("id", _TEXT, nullable=False),
+        sa.Column("entry_id", _TEXT),
+        sa.Column("expectation_id", _TEXT),
+        sa.Column("agent_id", _TEXT),
+        sa.Column("session_key", _TEXT),
+        sa.Column("source", _TEXT, nullable=False),
+        sa.Column("signal_type", _TEXT, nullable=False),
+        sa.Column("summary", _TEXT, nullable=False),
         sa.Column("data", sa.JSON),
-        sa.Column("external_id", sa.Text),
-        sa.Column("content_digest", sa.Text),
-        sa.Column("routed_by", sa.Text, nullable=False),
+        sa.Column("external_id", _TEXT),
+        sa.Column("content_digest", _TEXT),
+        sa.Column("routed_by", _TEXT, nullable=False),
         sa.Column("routing", sa.JSON),
-        sa.Column("is_late", sa.Boolean, nullable=False, server_default=sa.text("0")),
+        sa.Column("is_late", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.ForeignKeyConstraint(["entry_id"], ["entries.id"], name="fk_signals_entry_id"),
         sa.PrimaryKeyConstraint("number", name="pk_signals"),
@@ -130,11 +132,11 @@ def _make_entry_history() -> None:
     op.create_table(
         "entry_history",
         _number(),
-        sa.Column("entry_id", sa.Text, nullable=False),
+        sa.Column("entry_id", _TEXT, nullable=False),
         sa.Column("changed_at", sa.BigInteger, nullable=False),
-        sa.Column("what", sa.Text, nullable=False),
-        sa.Column("who", sa.Text, nullable=False),
-        sa.Column("why", sa.Text),
+        sa.Column("what", _TEXT, nullable=False),
+        sa.Column("who", _TEXT, nullable=False),
+        sa.Column("why", _TEXT),
         sa.Column("details", sa.JSON),
         sa.ForeignKeyConstraint(["entry_id"], ["entries.id"], name="fk_entry_history_entry_id"),
         sa.PrimaryKeyConstraint("number", name="pk_entry_history"),
@@ -145,7 +147,7 @@ def _make_entry_history() -> None:
 def _make_documents() -> None:
     op.create_table(
         "documents",
-        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("digest", _TEXT, nullable=False),
         sa.Column("body", sa.JSON, nullable=False),
         sa.PrimaryKeyConstraint("digest", name="pk_documents"),
     )
@@ -155,20 +157,20 @@ def _make_gate_runs() -> None:
     op.create_table(
         "gate_runs",
         _number(),
-        sa.Column("entry_id", sa.Text, nullable=False),
-        sa.Column("workspace_root", sa.Text, nullable=False),
-        sa.Column("manifest", sa.Text, nullable=False),
+        sa.Column("entry_id", _TEXT, nullable=False),
+        sa.Column("workspace_root", _TEXT, nullable=False),
+        sa.Column("manifest", _TEXT, nullable=False),
         sa.Column("command_line", sa.JSON, nullable=False),
-        sa.Column("commit", sa.Text),
-        sa.Column("branch", sa.Text),
+        sa.Column("commit", _TEXT),
+        sa.Column("branch", _TEXT),
         sa.Column("dirty", sa.Boolean),
         sa.Column("dirty_files", sa.JSON),
-        sa.Column("environment_digest", sa.Text, nullable=False),
-        sa.Column("host", sa.Text, nullable=False),
+        sa.Column("environment_digest", _TEXT, nullable=False),
+        sa.Column("host", _TEXT, nullable=False),
         sa.Column("pid", sa.Integer, nullable=False),
         sa.Column("started_at", sa.BigInteger, nullable=False),
         sa.Column("finished_at", sa.BigInteger),
-        sa.Column("final_status", sa.Text),
+        sa.Column("final_status", _TEXT),
         sa.Column("facts", sa.JSON),
         sa.ForeignKeyConstraint(["entry_id"], ["entries.id"], name="fk_gate_runs_entry_id"),
         sa.PrimaryKeyConstraint("number", name="pk_gate_runs"),
@@ -181,19 +183,19 @@ def _make_gate_results() -> None:
     op.create_table(
         "gate_results",
         _number(),
-        sa.Column("entry_id", sa.Text, nullable=False),
-        sa.Column("run_id", sa.Text, nullable=False),
-        sa.Column("project", sa.Text, nullable=False),
-        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("entry_id", _TEXT, nullable=False),
+        sa.Column("run_id", _TEXT, nullable=False),
+        sa.Column("project", _TEXT, nullable=False),
+        sa.Column("status", _TEXT, nullable=False),
         sa.Column("exit_code", sa.Integer),
         sa.Column("execution_time_seconds", sa.Float, nullable=False),
         sa.Column("attempts", sa.Integer, nullable=False),
         sa.Column("is_flaky", sa.Boolean, nullable=False),
         sa.Column("is_regression", sa.Boolean, nullable=False),
-        sa.Column("regression_kind", sa.Text),
+        sa.Column("regression_kind", _TEXT),
         sa.Column("pass_streak", sa.Integer, nullable=False),
-        sa.Column("declaration_digest", sa.Text, nullable=False),
-        sa.Column("trajectory_id", sa.Text),
+        sa.Column("declaration_digest", _TEXT, nullable=False),
+        sa.Column("trajectory_id", _TEXT),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("learned_at", sa.BigInteger),
         sa.Column("result", sa.JSON, nullable=False),
@@ -212,11 +214,11 @@ def _make_trajectories() -> None:
     op.create_table(
         "trajectories",
         _number(),
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("entry_id", sa.Text),
-        sa.Column("agent_id", sa.Text),
-        sa.Column("project", sa.Text),
-        sa.Column("outcome", sa.Text),
+        sa.Column("id", _TEXT, nullable=False),
+        sa.Column("entry_id", _TEXT),
+        sa.Column("agent_id", _TEXT),
+        sa.Column("project", _TEXT),
+        sa.Column("outcome", _TEXT),
         sa.Column("started_at", sa.BigInteger, nullable=False),
         sa.Column("completed_at", sa.BigInteger),
         sa.Column("duration_ms", sa.Float),
@@ -233,14 +235,14 @@ def _make_memories() -> None:
     op.create_table(
         "memories",
         _number(),
-        sa.Column("namespace", sa.Text, nullable=False),
-        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("namespace", _TEXT, nullable=False),
+        sa.Column("key", _TEXT, nullable=False),
         sa.Column("version", sa.Integer, nullable=False),
         sa.Column("is_newest", sa.Boolean, nullable=False),
         sa.Column("value", sa.JSON, nullable=False),
         sa.Column("tags", sa.JSON, nullable=False),
         sa.Column("provenance", sa.JSON),
-        sa.Column("words", sa.Text),
+        sa.Column("words", _TEXT),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("updated_at", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("number", name="pk_memories"),
@@ -248,10 +250,16 @@ def _make_memories() -> None:
     )
 
 
-def _make_search_index() -> None:
-    # Without a copy of the text. The place narrows a search and does not count in the rank.
-    op.execute(
-        "CREATE VIRTUAL TABLE memory_words USING fts5("
-        "place, words, content='', tokenize='unicode61 remove_diacritics 2')"
-    )
-    op.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('rank', 'bm25(0.0, 1.0)')")
+def _make_search_index(database: str) -> None:
+    if database == "sqlite":
+        # Without a copy of the text. The place narrows a search and does not count in the rank.
+        op.execute(
+            "CREATE VIRTUAL TABLE memory_words USING fts5("
+            "place, words, content='', tokenize='unicode61 remove_diacritics 2')"
+        )
+        op.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('rank', 'bm25(0.0, 1.0)')")
+    else:
+        op.execute(
+            "CREATE TABLE memory_words (number BIGINT CONSTRAINT pk_memory_words PRIMARY KEY, words TSVECTOR NOT NULL)"
+        )
+        op.execute("CREATE INDEX ix_memory_words_words ON memory_words USING gin (words)")

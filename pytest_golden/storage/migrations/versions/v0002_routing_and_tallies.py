@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 revision = "0002"
 down_revision = "0001"
 
+_TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 _MOST_KEYS, _NEVER = 99, (1 << 48) - 1
 _UNROUTED = """
 SELECT expectations.number, expectations.match_hint, expectations.expires_at, entries.agent_id, entries.session_key
@@ -30,15 +31,20 @@ _COUNTED = "created_at / 86400000, agent_id, coalesce(intent_type, ''), assessme
 _COUNT_ONE = """
 INSERT INTO entry_tally (day, agent_id, intent_type, assessment, amount)
 VALUES ({row}.created_at / 86400000, {row}.agent_id, coalesce({row}.intent_type, ''), {row}.assessment, {amount})
-ON CONFLICT DO UPDATE SET amount = amount + excluded.amount;
+ON CONFLICT {add}amount + excluded.amount;
+"""
+_ON_SQLITE = "DO UPDATE SET amount = "
+_ON_POSTGRESQL = "(day, agent_id, intent_type, assessment) DO UPDATE SET amount = entry_tally."
+_TRIGGERED = """
+CREATE FUNCTION entry_tally_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statements} RETURN NULL; END $$
 """
 
 
 def upgrade() -> None:
     """Add them, and fill them from what is there."""
-    for name, kind in (("agent_id", sa.Text), ("session_key", sa.Text), ("hint_anchor", sa.BigInteger)):
+    for name, kind in (("agent_id", _TEXT), ("session_key", _TEXT), ("hint_anchor", sa.BigInteger)):
         op.add_column("expectations", sa.Column(name, kind))
-    op.add_column("expectations", sa.Column("hint_shape", sa.Text))
+    op.add_column("expectations", sa.Column("hint_shape", _TEXT))
     op.add_column("expectations", sa.Column("hint_rank", sa.BigInteger))
     op.add_column("signals", sa.Column("expectation_mark", sa.BigInteger))
     op.execute(
@@ -52,14 +58,7 @@ def upgrade() -> None:
     _index_expectations()
     _index_entries()
     _index_some("ix_signals_orphans", "signals", ["created_at"], "routed_by = 'orphan'")
-    if connection.dialect.name == "sqlite":
-        _make_tally()
-    else:
-        # One table of sums would make all writers wait for each other there.
-        op.execute(
-            "CREATE VIEW entry_tally (day, agent_id, intent_type, assessment, amount) AS "
-            f"SELECT {_COUNTED} FROM entries GROUP BY 1, 2, 3, 4"
-        )
+    _make_tally(connection.dialect.name)
 
 
 def _index_some(name: str, table: str, columns: list[str], where: str) -> None:
@@ -87,20 +86,52 @@ def _index_entries() -> None:
     _index_some("ix_entries_assessment", "entries", ["assessment", "number"], rare)
 
 
-def _make_tally() -> None:
+def _make_tally(database: str) -> None:
+    if database == "sqlite":
+        _make_tally_on_sqlite()
+    else:
+        _make_tally_on_postgresql()
+
+
+def _make_tally_on_sqlite() -> None:
     op.execute(
         "CREATE TABLE entry_tally (day INTEGER NOT NULL, agent_id TEXT NOT NULL, intent_type TEXT NOT NULL, "
         "assessment TEXT NOT NULL, amount INTEGER NOT NULL, PRIMARY KEY (day, agent_id, intent_type, assessment)) "
         "WITHOUT ROWID"
     )
     op.execute(f"INSERT INTO entry_tally SELECT {_COUNTED} FROM entries GROUP BY 1, 2, 3, 4")
-    counted, uncounted = _COUNT_ONE.format(row="NEW", amount=1), _COUNT_ONE.format(row="OLD", amount=-1)
+    counted = _COUNT_ONE.format(row="NEW", amount=1, add=_ON_SQLITE)
+    uncounted = _COUNT_ONE.format(row="OLD", amount=-1, add=_ON_SQLITE)
     op.execute(f"CREATE TRIGGER entry_tally_insert AFTER INSERT ON entries BEGIN {counted} END")
     op.execute(f"CREATE TRIGGER entry_tally_delete AFTER DELETE ON entries BEGIN {uncounted} END")
     op.execute(
         "CREATE TRIGGER entry_tally_update AFTER UPDATE OF assessment ON entries "
         f"WHEN OLD.assessment <> NEW.assessment BEGIN {uncounted} {counted} END"
     )
+
+
+def _make_tally_on_postgresql() -> None:
+    # One row of sums is no crowd there: writers of a store go one after another.
+    op.create_table(
+        "entry_tally",
+        sa.Column("day", sa.BigInteger, primary_key=True, autoincrement=False),
+        *(sa.Column(name, _TEXT, primary_key=True) for name in ("agent_id", "intent_type", "assessment")),
+        sa.Column("amount", sa.BigInteger, nullable=False),
+    )
+    op.execute(f"INSERT INTO entry_tally SELECT {_COUNTED} FROM entries GROUP BY 1, 2, 3, 4")
+    counted = _COUNT_ONE.format(row="NEW", amount=1, add=_ON_POSTGRESQL)
+    uncounted = _COUNT_ONE.format(row="OLD", amount=-1, add=_ON_POSTGRESQL)
+    for name, when, statements in (
+        ("insert", "AFTER INSERT ON entries FOR EACH ROW", counted),
+        ("delete", "AFTER DELETE ON entries FOR EACH ROW", uncounted),
+        (
+            "update",
+            "AFTER UPDATE OF assessment ON entries FOR EACH ROW WHEN (OLD.assessment <> NEW.assessment)",
+            uncounted + counted,
+        ),
+    ):
+        op.execute(_TRIGGERED.format(name=name, statements=statements))
+        op.execute(f"CREATE TRIGGER entry_tally_{name} {when} EXECUTE FUNCTION entry_tally_{name}()")
 
 
 def _route_rows(connection: sa.Connection) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,210 @@
+"""PostgreSQL below a store: its engine, its transactions and its statements. Loaded only for such a store.
+
+All writers of a store go one after another, by an advisory lock that each takes before it reads: what is proven of
+SQLite, which locks a file, then holds here too.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+from psycopg.types.string import TextLoader
+from sqlalchemy import JSON, Insert, create_engine, event
+from sqlalchemy.pool import QueuePool
+
+from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.storage.engine import dump_json, explained
+from pytest_golden.storage.version import HEAD, find_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from sqlalchemy import Connection, Engine
+
+    from pytest_golden.storage.location import Location
+
+# The rest of a key is the schema's number, so that stores in two schemas of a database do not wait for each other.
+_LOCK_SPACE = 0x676F6C64
+# Each statement after the lock sees what the writer before has left. A flush is never left out, whatever the server does.
+_BEGIN_WRITE = """
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = {busy_ms};
+SELECT pg_advisory_xact_lock(({space}::bigint << 32) + quote_ident(current_schema())::regnamespace::oid::bigint),
+    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
+"""
+_BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LONGEST_CONNECT_SECONDS = 10
+_LONGEST_SILENCE_MS = 30_000
+# What is asked for with a statement that may give very many rows: first so many, then each time more.
+_FIRST_PAGE = 32
+_PAGE_GROWTH = 8
+
+
+class Compiled(NamedTuple):
+    """A statement in PostgreSQL's words. `binders` turn values into parameters, `fixed` are those of its own."""
+
+    sql: str
+    fixed: Mapping[str, Any]
+    binders: Mapping[str, Callable[[Any], Any] | None]
+    has_json: bool
+
+
+class PostgresqlDatabase:
+    """An open database of a server."""
+
+    def __init__(self, engine: Engine, busy_seconds: float) -> None:
+        self.engine = engine
+        self._begin_write = _BEGIN_WRITE.format(busy_ms=max(int(busy_seconds * 1000), 1), space=_LOCK_SPACE).encode()
+
+    def writing(self, connection: Connection) -> AbstractContextManager[None]:
+        """Put it into a transaction that has locked the store for other writers."""
+        return _begun(connection, self._begin_write)
+
+    def reading(self, connection: Connection) -> AbstractContextManager[None]:
+        """Put it into a transaction that sees the store as it is at the first look."""
+        return _begun(connection, _BEGIN_READ)
+
+
+def reach_server(place: Location, busy_seconds: float) -> PostgresqlDatabase:
+    """Give a database of a server, whatever its tables are. Opens nothing yet."""
+    return PostgresqlDatabase(_make_engine(place, busy_seconds), busy_seconds)
+
+
+def open_on_server(place: Location, busy_seconds: float, *, upgrades: bool) -> PostgresqlDatabase:
+    """Open a store on a server; with `upgrades`, its tables are made or brought up to date.
+
+    Raises:
+        StorageError: it cannot be opened, or its tables are another program's, newer, or older without `upgrades`.
+    """
+    database = reach_server(place, busy_seconds)
+    try:
+        with explained(place.shown):
+            _bring_up_to_date(database, place.shown, upgrades=upgrades)
+    except BaseException:
+        database.engine.dispose()
+        raise
+    return database
+
+
+def compile_statement(statement: Any, columns: list[str] | None, connection: Connection) -> Compiled:
+    """Put a Core statement into SQL, with parameters by name."""
+    if isinstance(statement, Insert) and not statement.exported_columns:
+        # Or the key would come back with each row.
+        statement = statement.inline()
+    dialect = connection.dialect
+    compiled = statement.compile(dialect=dialect, column_keys=columns)
+    binders = {name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()}
+    fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+    has_json = any(isinstance(column.type, JSON) for column in statement.exported_columns)
+    return Compiled(str(compiled), fixed, binders, has_json)
+
+
+def run_compiled(
+    connection: Connection, compiled: Compiled, parameters: Mapping[str, Any], more: str = ""
+) -> psycopg.Cursor[Any]:
+    """Run it by the driver; JSON comes as text, as it does on SQLite. `more` is appended to it."""
+    cursor = find_driver(connection).cursor()
+    if compiled.has_json:
+        cursor.adapters.register_loader("json", TextLoader)
+    return cursor.execute((compiled.sql + more).encode(), parameters)
+
+
+def page_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> Iterator[Any]:
+    """Give the rows of a SELECT without a limit, asked for by and by: the driver would take all of them at once."""
+    start, size = 0, _FIRST_PAGE
+    while True:
+        page = {**parameters, "page_size": size, "page_start": start}
+        rows = run_compiled(connection, compiled, page, " LIMIT %(page_size)s OFFSET %(page_start)s").fetchall()
+        yield from rows
+        if len(rows) < size:
+            return
+        start, size = start + size, size * _PAGE_GROWTH
+
+
+def find_driver(connection: Connection) -> psycopg.Connection[Any]:
+    """Give the driver's own connection, in the transaction that this one is in."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver
+
+
+def _make_engine(place: Location, busy_seconds: float) -> Engine:
+    options: dict[str, Any] = {
+        "connect_timeout": min(max(math.ceil(busy_seconds), 2), _LONGEST_CONNECT_SECONDS),
+        "tcp_user_timeout": _LONGEST_SILENCE_MS,
+        "application_name": "pytest-golden",
+    }
+    said = {name: value for name, value in options.items() if name not in place.url.query}
+    engine = create_engine(
+        place.url,
+        connect_args={**said, "client_encoding": "utf8"},
+        json_serializer=dump_json,
+        poolclass=QueuePool,
+        pool_timeout=busy_seconds,
+        use_native_hstore=False,
+    )
+
+    def prepare(connection: psycopg.Connection[Any], _: object) -> None:
+        # Transactions are begun by us, with what each of them is to be.
+        connection.autocommit = True
+
+    event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: bool) -> None:
+    with database.engine.connect() as connection, database.reading(connection):
+        refuse_encoding(connection, where)
+        version = find_version(connection, where)
+    if version == HEAD:
+        return
+    if not upgrades:
+        what = "it has no tables yet" if version is None else f"its tables are of an older version ({version})"
+        message = f"the store {where}: {what}; run `golden store upgrade --store URL`"
+        raise StorageError(message, StorageTrouble.OLDER)
+    with database.engine.connect() as connection, database.writing(connection):
+        # Another process may have done it while this one waited.
+        if find_version(connection, where) != HEAD:
+            import_module("pytest_golden.storage.upgrade").upgrade(connection)
+
+
+@contextmanager
+def _begun(connection: Connection, statements: bytes) -> Iterator[None]:
+    _begin(connection, statements)
+    with connection.begin():
+        try:
+            yield
+        except BaseException:
+            _drop_if_lost(connection)
+            raise
+
+
+def _begin(connection: Connection, statements: bytes) -> None:
+    """Begin; a connection that was lost since its last use is made anew, and so are all others that wait for one."""
+    driver = find_driver(connection)
+    try:
+        driver.execute(statements, prepare=False)
+    except psycopg.OperationalError:
+        if not driver.closed:
+            raise
+        connection.invalidate()
+        connection.engine.dispose()
+        find_driver(connection).execute(statements, prepare=False)
+
+
+def _drop_if_lost(connection: Connection) -> None:
+    # Else it would be told to roll back, and complain.
+    if not connection.invalidated and find_driver(connection).closed:
+        connection.invalidate()
+
+
+def refuse_encoding(connection: Connection, where: str) -> None:
+    """Refuse a database that cannot keep every text."""
+    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+    if encoding != "UTF8":
+        raise StorageError(f"the store {where}: its database is made for {encoding}; give one with ENCODING 'UTF8'")

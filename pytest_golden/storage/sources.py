@@ -1,0 +1,70 @@
+"""Stores that are only read from: each is copied first, so that its files stay as they are whatever is done with the copy."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
+from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
+from pytest_golden.storage.files import find_file, list_files
+from pytest_golden.storage.integrity import check_store
+from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST_TOLD = 3
+
+
+def copy_source(location: str | Path, folder: Path, *, target: Path | None = None) -> Path:
+    """Copy a store as it is at one moment into a folder, with its tables brought up to date there, and give the copy.
+
+    `target` is the store that will be written to.
+
+    Raises:
+        SettingsError: it is the target, or no store can be at such a place.
+        StorageError: it is not there, no store, damaged or of a newer version.
+    """
+    path = find_file(location)
+    if target is not None and target.exists() and path.samefile(target):
+        raise SettingsError(f"the store {path} is the one that is merged into; name others")
+    copy = folder / path.name
+    try:
+        _copy(path, copy)
+    except (OSError, sqlite3.Error) as error:
+        raise explain(str(path), error) from error
+    try:
+        _check(copy, str(path))
+    except StorageError as error:
+        # A person knows the store, and not its copy.
+        raise StorageError(str(error).replace(str(copy), str(path)), error.trouble) from None
+    return copy
+
+
+def _copy(path: Path, copy: Path) -> None:
+    if path.with_name(f"{path.name}-shm").exists():
+        # Somebody may be writing. Whoever only reads leaves the database as it is, and the log where it is.
+        with (
+            closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as source,
+            closing(sqlite3.connect(copy)) as made,
+        ):
+            source.execute("BEGIN")
+            source.execute("SELECT 1 FROM sqlite_master").fetchone()
+            source.backup(made)
+        return
+    for file in list_files(path):
+        shutil.copyfile(file, copy.with_name(copy.name + file.name.removeprefix(path.name)))
+
+
+def _check(copy: Path, shown: str) -> None:
+    with explained(shown), closing(sqlite3.connect(copy)) as connection:
+        names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+    if VERSION_TABLE not in names:
+        raise describe_foreign(shown)
+    problems = check_store(copy).problems
+    if problems:
+        told = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_TOLD])
+        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)

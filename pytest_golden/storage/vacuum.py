@@ -1,0 +1,34 @@
+"""What was removed from a store, given back to the disk."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pytest_golden.storage.engine import BUSY_SECONDS, explained
+
+if TYPE_CHECKING:
+    from pytest_golden.storage.store import Store
+
+
+def give_back(store: Store) -> int | None:
+    """Write the file anew without the room of what was removed, and give by how many bytes it is smaller.
+
+    Writers wait meanwhile, and as much room is needed again. None: a server does so by itself.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if store.path is None:
+        return None
+    before = store.path.stat().st_size
+    with (
+        explained(store.where),
+        closing(sqlite3.connect(store.path, timeout=BUSY_SECONDS, isolation_level=None)) as connection,
+    ):
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("VACUUM")
+        # Only then is the file itself smaller; with readers about, later.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return before - store.path.stat().st_size

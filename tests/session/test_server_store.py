@@ -1,0 +1,92 @@
+"""Sessions whose store is a PostgreSQL database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.session.recorded import Recorded
+from tests.session.workspace import FAILS, OPTIONS
+
+if TYPE_CHECKING:
+    from tests.postgres import PostgresServer
+    from tests.session.workspace import Workspace
+
+
+@pytest.fixture
+def recorded(workspace: Workspace, postgres_url: str) -> Recorded:
+    return Recorded(workspace.path / ".golden" / "golden.db", postgres_url)
+
+
+def test_gate_records_on_a_server_and_remembers(workspace: Workspace, recorded: Recorded, postgres_url: str) -> None:
+    workspace.declare({"name": "one"}, {"name": "two"})
+    assert workspace.run_apart("--golden-store", postgres_url).ret == 0
+    workspace.declare({"name": "one"}, {"name": "two", "script": FAILS})
+    run = workspace.run_apart("--golden-store", postgres_url)
+    assert run.ret == 1
+    assert recorded.results() == {"one": "PASSED", "two": "FAILED"}
+    assert [entry.assessment for entry in recorded.runs()] == ["success", "failure"]
+    assert [past.status for past in recorded.past("two")] == ["FAILED", "PASSED"]
+    assert recorded.count_memories() > 0
+    assert not recorded.path.exists()
+
+
+def test_results_wait_while_the_server_is_away(
+    workspace: Workspace, recorded: Recorded, postgres: PostgresServer, postgres_url: str
+) -> None:
+    url = postgres_url.replace("postgres@", "postgres:hunter2@")
+    workspace.declare({"name": "one"})
+    assert workspace.run_apart("--golden-store", url).ret == 0
+    postgres.stop()
+    try:
+        run = workspace.run_apart("--golden-store", url)
+    finally:
+        postgres.start()
+    assert run.ret == 0
+    told = run.stdout.str() + run.stderr.str()
+    assert "its server cannot be used" in told
+    assert "the next gate takes it in" in told
+    run = workspace.run_apart("--golden-store", url)
+    assert run.ret == 0
+    assert "1 earlier run is in the history now" in run.stdout.str()
+    assert [past.pass_streak for past in recorded.past("one")] == [3, 2, 1]
+    assert "hunter2" not in told + run.stdout.str()
+    kept = [file for file in (workspace.path / ".golden").rglob("*") if file.is_file()]
+    assert not [file for file in kept if b"hunter2" in file.read_bytes()]
+
+
+def test_server_without_tables_is_said_and_the_verdict_stands(workspace: Workspace, postgres: PostgresServer) -> None:
+    url = postgres.make_empty_database()
+    workspace.declare({"name": "one", "script": FAILS})
+    run = workspace.run_apart("--golden-store", url)
+    assert run.ret == 1
+    assert "run `golden store upgrade --store URL`" in run.stdout.str()
+    postgres.drop(url)
+
+
+def test_gate_that_was_killed_is_closed_by_the_next(
+    workspace: Workspace, recorded: Recorded, postgres_url: str
+) -> None:
+    workspace.declare({"name": "one"}, {"name": "two", "script": "sleep 600"})
+    command = [sys.executable, "-m", "pytest", "--golden", *OPTIONS, "--golden-store", postgres_url]
+    gate = subprocess.Popen(
+        command, cwd=workspace.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not recorded.past("one"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(gate.pid, signal.SIGKILL)
+    gate.wait(30)
+    workspace.declare({"name": "one"}, {"name": "two"})
+    run = workspace.run_apart("--golden-store", postgres_url)
+    assert run.ret == 0
+    assert "was cut off after 1 of 2 projects" in run.stdout.str()
+    assert recorded.results() == {"one": "PASSED", "two": "PASSED"}
+    assert [entry.immediate_result for entry in recorded.runs()] == ["partial", "success"]
