@@ -1,0 +1,64 @@
+"""What every use case of the journal works with: the store, the time, and the rules of agents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_golden.journal.expiry.store import resolve_due
+from pytest_golden.storage.moments import from_ms, to_ms
+from pytest_golden.trajectory.vocabulary import check_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.rules import Rules
+    from pytest_golden.storage.store import Store
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The store, a clock that gives an aware UTC datetime, and the rules by agent."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    rules: Mapping[str, Rules]
+
+    def now(self) -> datetime:
+        """Give the moment as it is kept: an entry just made equals the same one read back.
+
+        Raises:
+            ValueError: the clock gives something else than an aware datetime.
+        """
+        return from_ms(to_ms(check_time("the clock's time", self.clock())))
+
+    def sweep(self) -> int:
+        """Resolve every expectation whose time is over, some at once, and give how many there were.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        moment = self.now()
+        count, is_more = 0, True
+        while is_more:
+            with self.store.write() as connection:
+                resolved, is_more = resolve_due(connection, moment, self.rules)
+            count += resolved
+        return count
+
+    def after_sweep(self, moment: datetime, work: Callable[[Connection], _T]) -> _T:
+        """Do some work in the transaction that resolves the last of what is due.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        while True:
+            with self.store.write() as connection:
+                _, is_more = resolve_due(connection, moment, self.rules)
+                if not is_more:
+                    return work(connection)

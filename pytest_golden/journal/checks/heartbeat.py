@@ -1,0 +1,253 @@
+"""The heartbeat: what is due is resolved, checks whose time has come are run, and orphans are routed again.
+
+Any number of heartbeats may beat at once, in processes and machines that share a store: a check is claimed before it is
+run, and its answer is recorded by who still has the claim. No check is run inside a transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_golden.clock import iso_utc, monotonic_seconds
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.journal.checks.allowing import find_objection
+from pytest_golden.journal.checks.command import run_command
+from pytest_golden.journal.checks.http import UnansweredError, fetch
+from pytest_golden.journal.checks.model import read_check
+from pytest_golden.journal.checks.recording import record_answer
+from pytest_golden.journal.checks.rules import judge_reply, unable
+from pytest_golden.journal.checks.store import claim_check, give_back, list_due
+from pytest_golden.journal.hearing.orphans import route_again
+from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.storage.moments import to_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from pytest_golden.gateway.model import Gateway
+    from pytest_golden.journal.bench import Bench
+    from pytest_golden.journal.checks.model import Check
+    from pytest_golden.journal.checks.rules import Answer
+    from pytest_golden.journal.checks.store import Claim, DueCheck
+    from pytest_golden.journal.model import SignalType
+
+# How much longer than its time limit a check is ours: to prepare a view, and to wait for the store.
+_SLACK_SECONDS = 120
+_MOST_PAGES_AT_ONCE = 4
+
+
+class _HasBench(Protocol):
+    @property
+    def bench(self) -> Bench:
+        """What the journal works with."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """A check that was run: what it found out, as the signal `signal_id` tells it, and when it is tried again.
+
+    `tries` counts this one. `signal_id` is None when another heartbeat has taken the check over meanwhile.
+    """
+
+    expectation_id: str
+    entry_id: str
+    description: str
+    signal_type: SignalType
+    summary: str
+    signal_id: str | None
+    tries: int
+    next_at: datetime | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names, JSON-safe."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        at = None if self.next_at is None else iso_utc(self.next_at)
+        return {**plain, "signal_type": self.signal_type.value, "next_at": at}
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReport:
+    """What a heartbeat did: expectations whose time was over, checks that were run, and orphans that found a place.
+
+    `left` counts the checks that were due and not taken, for want of time or since another heartbeat has them.
+    """
+
+    resolved: int = 0
+    checks: tuple[CheckRun, ...] = ()
+    rerouted: int = 0
+    left: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names, JSON-safe."""
+        return {
+            "resolved": self.resolved,
+            "checks": [one.to_dict() for one in self.checks],
+            "rerouted": self.rerouted,
+            "left": self.left,
+        }
+
+
+@dataclass(slots=True)
+class _Lazily:
+    """The gateway of one beat, made when the first command is to be run."""
+
+    given: Gateway | None
+    root: Path
+    view: str
+    made: ExecutionGateway | None = field(default=None)
+
+    def get(self) -> Gateway:
+        if self.given is not None:
+            return self.given
+        if self.made is None:
+            self.made = ExecutionGateway(self.root, view=self.view)
+        return self.made
+
+    def close(self) -> None:
+        if self.made is not None:
+            self.made.close()
+
+
+class Heartbeat:
+    """Runs what has come due in a journal. One object beats once at a time.
+
+    Args:
+        journal: the journal.
+        gateway: what runs commands; by default one of the workspace is made when it is needed.
+        workspace_root: the folder that commands see and run in, the current one by default.
+        view: `auto`, `overlay` or `copy`, for the gateway that is made.
+        timeout_seconds: how long one check may take.
+        most_checks: how many are run in one beat.
+        budget_seconds: after so long no further check is begun in a beat.
+    """
+
+    def __init__(
+        self,
+        journal: _HasBench,
+        *,
+        gateway: Gateway | None = None,
+        workspace_root: Path | str | None = None,
+        view: str = "auto",
+        timeout_seconds: float = 60.0,
+        most_checks: int = 200,
+        budget_seconds: float = 600.0,
+    ) -> None:
+        self._bench = journal.bench
+        self._gateway = gateway
+        self._root = Path.cwd() if workspace_root is None else Path(workspace_root)
+        self._view = view
+        self._timeout_seconds = timeout_seconds
+        self._most_checks = most_checks
+        self._budget_seconds = budget_seconds
+        self._stop = threading.Event()
+
+    def beat(self) -> HeartbeatReport:
+        """Resolve what is due, run the checks that are due, route orphans again, and tell what came of it.
+
+        Pages are asked some at once, commands run one after another. A Ctrl-C leaves what was not finished due at once.
+
+        Raises:
+            StorageError: the store cannot be read or written.
+            SettingsError: there is no such view.
+        """
+        self._stop.clear()
+        resolved = self._bench.sweep()
+        runs, left = self._run_due()
+        moment = self._bench.now()
+        rerouted = self._bench.after_sweep(moment, lambda connection: route_again(connection, self._bench.rules))
+        return HeartbeatReport(resolved, runs, rerouted, left)
+
+    def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
+        with self._bench.store.read() as connection:
+            due = list_due(connection, to_ms(self._bench.now()), self._most_checks)
+        if not due:
+            return (), 0
+        deadline = monotonic_seconds() + self._budget_seconds
+        pages = [one for one in due if _asks_a_page(one)]
+        commands = [one for one in due if not _asks_a_page(one)]
+        with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._lazily() as lazily:
+            asked = [pool.submit(self._run_one, one, deadline, lazily) for one in pages]
+            # In this thread alone: a gateway runs one thing at a time, and only here is a Ctrl-C heard.
+            runs = [self._run_one(one, deadline, lazily) for one in commands]
+            runs = [*(one.result() for one in asked), *runs]
+        taken = tuple(one for one in runs if one is not None)
+        return taken, len(due) - len(taken)
+
+    @contextmanager
+    def _lazily(self) -> Iterator[_Lazily]:
+        lazily = _Lazily(self._gateway, self._root, self._view)
+        try:
+            yield lazily
+        except BaseException:
+            # All threads end soon: the pool waits for them.
+            self._stop.set()
+            raise
+        finally:
+            lazily.close()
+
+    def _run_one(self, due: DueCheck, deadline: float, lazily: _Lazily) -> CheckRun | None:
+        if self._stop.is_set() or monotonic_seconds() >= deadline:
+            return None
+        claim = self._claim(due)
+        if claim is None:
+            return None
+        try:
+            answer = self._find_answer(claim, lazily)
+        except BaseException:
+            self._give_back(claim)
+            raise
+        if self._stop.is_set() and not answer.is_final:
+            self._give_back(claim)
+            return None
+        kept = record_answer(self._bench, claim, answer)
+        return CheckRun(
+            expectation_id=claim.expectation_id,
+            entry_id=claim.entry_id,
+            description=claim.description,
+            signal_type=answer.signal_type,
+            summary=answer.summary if kept.signal is None else kept.signal.summary,
+            signal_id=None if kept.signal is None else kept.signal.id,
+            tries=claim.tries,
+            next_at=kept.next_at,
+        )
+
+    def _claim(self, due: DueCheck) -> Claim | None:
+        now = to_ms(self._bench.now())
+        until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
+        with self._bench.store.write() as connection:
+            return claim_check(connection, due.expectation_id, now, until)
+
+    def _give_back(self, claim: Claim) -> None:
+        with self._bench.store.write() as connection:
+            give_back(connection, claim, to_ms(self._bench.now()))
+
+    def _find_answer(self, claim: Claim, lazily: _Lazily) -> Answer:
+        try:
+            check = read_check(claim.check)
+        except ValueError as error:
+            return unable(f"it is no check of this version: {error}")
+        objection = find_objection(check, self._bench.rules.get(claim.agent_id, DEFAULT_RULES))
+        if objection:
+            return unable(objection)
+        if check.has_lost_a_secret:
+            return unable("a secret was in it, and none is kept; let it find out in another way")
+        return self._ask(check) if check.is_page else run_command(lazily.get(), check.command, self._timeout_seconds)
+
+    def _ask(self, check: Check) -> Answer:
+        wants_body = check.path is not None
+        try:
+            reply = fetch(check.url, timeout_seconds=self._timeout_seconds, wants_body=wants_body, stop=self._stop)
+        except UnansweredError as error:
+            return unable(str(error))
+        return judge_reply(check, reply)
+
+
+def _asks_a_page(due: DueCheck) -> bool:
+    return "url" in due.check

@@ -1,0 +1,106 @@
+"""Checks that are due, and who may run one. Each function works on an open connection, and none of them runs a check.
+
+A claim is a lease: it moves the check's time to the end of the lease and counts a try, so that a heartbeat that is killed
+leaves a check which is due again, and one that comes too late finds that it is no longer its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import BigInteger, Text, and_, bindparam, literal_column, or_, select, update
+
+from pytest_golden.storage.schema import expectations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection
+
+_MOMENT = bindparam("moment", type_=BigInteger())
+# What is over at its expiry is for the sweep.
+_IS_DUE = and_(
+    expectations.c.status == literal_column("'open'"),
+    expectations.c.check_due_at <= _MOMENT,
+    or_(expectations.c.expires_at.is_(None), expectations.c.expires_at > _MOMENT),
+)
+_DUE = (
+    select(expectations.c.id, expectations.c.check)
+    .where(_IS_DUE)
+    .order_by(expectations.c.check_due_at, expectations.c.number)
+    .limit(bindparam("most"))
+)
+_THIS_ONE = expectations.c.id == bindparam("the_expectation", type_=Text())
+_CLAIM = (
+    update(expectations)
+    .where(_THIS_ONE, _IS_DUE)
+    .values(check_due_at=bindparam("until", type_=BigInteger()), check_tries=expectations.c.check_tries + 1)
+)
+_CLAIMED = select(
+    *(expectations.c[name] for name in ("entry_id", "agent_id", "description", "check", "check_tries")),
+    expectations.c.expires_at,
+).where(_THIS_ONE)
+_IS_OURS = and_(
+    _THIS_ONE,
+    expectations.c.check_tries == bindparam("the_try"),
+    expectations.c.check_due_at == bindparam("until", type_=BigInteger()),
+)
+_END_CLAIM = update(expectations).where(_IS_OURS).values(check_due_at=bindparam("next", type_=BigInteger()))
+_GIVE_BACK = (
+    update(expectations).where(_IS_OURS).values(check_due_at=_MOMENT, check_tries=expectations.c.check_tries - 1)
+)
+
+
+class DueCheck(NamedTuple):
+    """A check that is due: its expectation, and what is to be run."""
+
+    expectation_id: str
+    check: Mapping[str, Any]
+
+
+class Claim(NamedTuple):
+    """A check that is ours until a moment, in milliseconds since the epoch; `tries` counts this one."""
+
+    expectation_id: str
+    entry_id: str
+    agent_id: str
+    description: str
+    check: Mapping[str, Any]
+    tries: int
+    expires_at: int | None
+    until: int
+
+
+def list_due(connection: Connection, moment: int, most: int) -> tuple[DueCheck, ...]:
+    """Give the checks that are due, those that wait longest first."""
+    return tuple(DueCheck(*row) for row in connection.execute(_DUE, {"moment": moment, "most": most}))
+
+
+def claim_check(connection: Connection, expectation_id: str, moment: int, until: int) -> Claim | None:
+    """Take a check that is due, for so long; None when somebody else has it, or it is no longer due."""
+    names = {"the_expectation": expectation_id, "moment": moment, "until": until}
+    if not connection.execute(_CLAIM, names).rowcount:
+        return None
+    row = connection.execute(_CLAIMED, {"the_expectation": expectation_id}).one()
+    return Claim(
+        expectation_id,
+        row.entry_id,
+        row.agent_id or "",
+        row.description,
+        row.check,
+        row.check_tries,
+        row.expires_at,
+        until,
+    )
+
+
+def end_claim(connection: Connection, claim: Claim, next_at: int | None) -> bool:
+    """Say when the check is due again, None for never; tells whether it was still ours."""
+    names = {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until, "next": next_at}
+    return bool(connection.execute(_END_CLAIM, names).rowcount)
+
+
+def give_back(connection: Connection, claim: Claim, moment: int) -> None:
+    """Leave a check that was not run, due at once, as if it had never been taken."""
+    names = {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until, "moment": moment}
+    connection.execute(_GIVE_BACK, names)

@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import text
+
+from pytest_golden.clock import utc_now
+from pytest_golden.errors import SettingsError, StorageError
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.journal.checks.heartbeat import Heartbeat
+from pytest_golden.journal.service import Journal
+from pytest_golden.storage.store import Store
+from tests.journal.checks.conftest import expect
+from tests.requirement import require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.journal.checks.conftest import Site
+    from tests.journal.conftest import Clock
+
+COMMAND = {"command": "true"}
+
+
+class Plugged:
+    """A gateway that gives what it is told, and counts."""
+
+    def __init__(self, gives: Callable[[], PipelineOutcome]) -> None:
+        self.gives = gives
+        self.count = 0
+
+    def run_pipeline(self, *_: Any, **__: Any) -> PipelineOutcome:
+        self.count += 1
+        return self.gives()
+
+
+def end_with(code: int) -> Callable[[], PipelineOutcome]:
+    return lambda: PipelineOutcome(Ending.EXITED, code)
+
+
+def test_a_beat_sweeps_checks_and_routes_again(journal: Journal, store: Store, clock: Clock, site: Site) -> None:
+    site.says({"state": "done"})
+    over = expect(journal, {"after": 1, **COMMAND}, expires_minutes=2)
+    clock.move(minutes=2)
+    entry = expect(
+        journal, {"url": site.url, "path": "state", "equals": "done"}, {"url": f"{site.url}/x", "status": 404}
+    )
+    waiting = journal.log_intent("wait", agent_id="builder")
+    journal.log_outcome(waiting.id, "success", expectations=[{"description": "d", "match_hint": {"pr": 42}}])
+    orphan = journal.add_signal("ci", "positive", "green", data={"pr": 41})
+    with store.write() as connection:
+        connection.execute(text("""UPDATE signals SET data = '{"pr": 42}' WHERE id = :id"""), {"id": orphan.id})
+    clock.move(minutes=1)
+    report = Heartbeat(journal).beat()
+    assert (report.resolved, report.rerouted, report.left) == (0, 1, 0)
+    assert [(one.signal_type, one.tries, one.next_at) for one in report.checks] == [
+        ("positive", 1, None),
+        ("negative", 1, None),
+    ]
+    assert report.checks[0].summary == "the page says: state is 'done'"
+    assert [one.status for one in journal.get(entry.id).expectations] == ["met", "unmet"]
+    assert journal.get(over.id).assessment == "expired"
+    told = report.to_dict()
+    assert {one["signal_id"] for one in told["checks"]} == {one.id for one in journal.get(entry.id).signals}
+    assert told["checks"][0]["signal_type"] == "positive"
+    again = Heartbeat(journal).beat()
+    assert again.to_dict() == {"resolved": 0, "checks": [], "rerouted": 0, "left": 0}
+    assert len(site.asked) == 2
+
+
+def test_a_beat_resolves_what_is_over(journal: Journal, clock: Clock) -> None:
+    expect(journal, COMMAND, expires_minutes=2)
+    clock.move(minutes=2)
+    assert Heartbeat(journal).beat().resolved == 1
+
+
+def test_commands_are_run_by_the_gateway_of_the_workspace(journal: Journal, clock: Clock, tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "data.txt").write_text("42\n")
+    with ExecutionGateway(workspace) as gateway:
+        require(gateway.describe().seal == "namespaces", "user namespaces: commands are run without a network")
+    wanted = ["grep -q 42 data.txt", ["sh", "-c", "echo x > new.txt; echo bad; exit 2"], "nosuchprogram"]
+    entry = expect(journal, *({"command": one} for one in wanted))
+    clock.move(minutes=1)
+    report = Heartbeat(journal, workspace_root=workspace).beat()
+    assert [one.signal_type for one in report.checks] == ["positive", "negative", "neutral"]
+    assert [one.status for one in journal.get(entry.id).expectations] == ["met", "unmet", "open"]
+    assert report.checks[1].summary == "the check's command failed (exit code 2): bad"
+    assert [path.name for path in workspace.iterdir()] == ["data.txt"]
+
+
+def test_a_workspace_that_is_gone_is_no_answer(journal: Journal, clock: Clock, tmp_path: Path) -> None:
+    expect(journal, COMMAND)
+    clock.move(minutes=1)
+    [told] = Heartbeat(journal, workspace_root=tmp_path / "gone").beat().checks
+    assert told.signal_type == "neutral"
+
+
+def test_a_view_that_there_is_not_is_told_and_leaves_the_check_due(journal: Journal, clock: Clock) -> None:
+    expect(journal, COMMAND)
+    clock.move(minutes=1)
+    with pytest.raises(SettingsError, match="unknown view 'glass'"):
+        Heartbeat(journal, view="glass").beat()
+    [told] = Heartbeat(journal, gateway=Plugged(end_with(0))).beat().checks
+    assert told.tries == 1
+
+
+def test_pages_are_asked_some_at_once(journal: Journal, clock: Clock, site: Site) -> None:
+    together = threading.Barrier(4)
+    site.before = lambda: together.wait(20)
+    expect(journal, *[{"url": site.url}] * 8)
+    clock.move(minutes=1)
+    report = Heartbeat(journal, timeout_seconds=30).beat()
+    assert [one.signal_type for one in report.checks] == ["positive"] * 8
+
+
+def test_a_check_that_cannot_be_run_is_tried_again_later_and_later(journal: Journal, clock: Clock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    entry = expect(journal, {"url": f"http://127.0.0.1:{port}/"}, expires_minutes=200)
+    for tries, minutes in enumerate([1, 1, 2, 4, 8, 16, 32, 60, 60], 1):
+        clock.move(minutes=minutes, milliseconds=-1)
+        assert Heartbeat(journal).beat().checks == ()
+        clock.move(milliseconds=1)
+        [told] = Heartbeat(journal).beat().checks
+        assert (told.signal_type, told.tries, told.next_at is None) == ("neutral", tries, tries == 9)
+    clock.move(minutes=60)
+    assert Heartbeat(journal).beat().checks == ()
+    kept = journal.get(entry.id)
+    assert kept.assessment == "expired"
+    assert [one.data["try"] for one in kept.signals] == list(range(1, 10))
+    assert {one.signal_type for one in kept.signals} == {"neutral"}
+
+
+def test_a_check_that_can_be_run_at_last_answers(journal: Journal, clock: Clock, site: Site) -> None:
+    site.body = b"<html>"
+    entry = expect(journal, {"url": site.url, "path": "ok"})
+    clock.move(minutes=1)
+    [first] = Heartbeat(journal).beat().checks
+    assert (first.signal_type, first.next_at) == ("neutral", clock.now + timedelta(minutes=1))
+    assert first.to_dict()["next_at"] == "2026-03-01T12:02:00.000000Z"
+    site.says({"ok": True})
+    clock.move(minutes=1)
+    [second] = Heartbeat(journal).beat().checks
+    assert (second.signal_type, second.tries) == ("positive", 2)
+    assert journal.get(entry.id).assessment == "success"
+
+
+def test_what_does_not_fit_in_a_beat_is_left_for_the_next(journal: Journal, clock: Clock) -> None:
+    expect(journal, *[COMMAND] * 5)
+    clock.move(minutes=1)
+    gateway = Plugged(end_with(0))
+    assert Heartbeat(journal, gateway=gateway, budget_seconds=0).beat().left == 5
+    assert gateway.count == 0
+    assert len(Heartbeat(journal, gateway=gateway, most_checks=2).beat().checks) == 2
+    assert len(Heartbeat(journal, gateway=gateway).beat().checks) == 3
+
+
+def test_rules_hold_when_a_check_is_run(journal: Journal, store: Store, clock: Clock, site: Site) -> None:
+    expect(journal, COMMAND, {"url": site.url})
+    clock.move(minutes=1)
+    strict = Journal(store, clock=clock, rules={"builder": {"check_hosts": [], "check_commands": False}})
+    gateway = Plugged(end_with(0))
+    report = Heartbeat(strict, gateway=gateway).beat()
+    assert [one.signal_type for one in report.checks] == ["neutral", "neutral"]
+    assert all("its rule check_" in one.summary for one in report.checks)
+    assert (gateway.count, site.asked) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ({"url": "http://user:hunter22@127.0.0.1:{port}/"}, "a secret was in it"),
+        ({"command": ["curl", "--token", "ghp_" + "a1B2" * 9]}, "a secret was in it"),
+    ],
+)
+def test_a_check_without_its_secret_is_not_run(
+    journal: Journal, clock: Clock, site: Site, check: dict[str, Any], told: str
+) -> None:
+    if "url" in check:
+        check = {"url": check["url"].replace("{port}", site.url.rpartition(":")[2])}
+    entry = expect(journal, check)
+    assert "hunter22" not in str(entry.to_dict())
+    assert "ghp_" not in str(entry.to_dict())
+    clock.move(minutes=1)
+    gateway = Plugged(end_with(1))
+    [one] = Heartbeat(journal, gateway=gateway).beat().checks
+    assert one.signal_type == "neutral"
+    assert told in one.summary
+    assert (gateway.count, site.asked) == (0, [])
+
+
+def test_a_check_of_another_version_is_no_answer(journal: Journal, store: Store, clock: Clock) -> None:
+    expect(journal, COMMAND)
+    with store.write() as connection:
+        connection.execute(text("""UPDATE expectations SET "check" = '{"after": "1m", "ping": "x"}'"""))
+    clock.move(minutes=1)
+    [told] = Heartbeat(journal).beat().checks
+    assert told.signal_type == "neutral"
+    assert "it is no check of this version: unknown key 'ping'" in told.summary
+
+
+def test_another_heartbeat_that_was_faster_is_believed(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND)
+    clock.move(minutes=1)
+
+    def be_slow() -> PipelineOutcome:
+        clock.move(minutes=10)
+        assert Heartbeat(journal, gateway=Plugged(end_with(0))).beat().checks[0].signal_type == "positive"
+        return PipelineOutcome(Ending.EXITED, 1)
+
+    [told] = Heartbeat(journal, gateway=Plugged(be_slow)).beat().checks
+    assert (told.signal_type, told.signal_id) == ("negative", None)
+    assert [one.signal_type for one in journal.get(entry.id).signals] == ["positive"]
+
+
+def test_what_another_heartbeat_has_taken_is_left_to_it(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND, COMMAND)
+    clock.move(minutes=1)
+    other = Heartbeat(journal, gateway=Plugged(end_with(0)))
+
+    def be_slow() -> PipelineOutcome:
+        assert len(other.beat().checks) == 1
+        return PipelineOutcome(Ending.EXITED, 0)
+
+    gateway = Plugged(be_slow)
+    report = Heartbeat(journal, gateway=gateway).beat()
+    assert (len(report.checks), report.left, gateway.count) == (1, 1, 1)
+    assert len(journal.get(entry.id).signals) == 2
+
+
+def test_a_ctrl_c_leaves_everything_due_at_once(journal: Journal, clock: Clock, talk: Any) -> None:
+    is_asked, done = threading.Event(), threading.Event()
+
+    def speak(_: socket.socket) -> None:
+        is_asked.set()
+        done.wait(20)
+
+    def press() -> PipelineOutcome:
+        assert is_asked.wait(20)
+        raise KeyboardInterrupt
+
+    entry = expect(journal, {"url": talk(speak)}, COMMAND, COMMAND)
+    clock.move(minutes=1)
+    with pytest.raises(KeyboardInterrupt):
+        Heartbeat(journal, gateway=Plugged(press), timeout_seconds=60).beat()
+    done.set()
+    assert journal.get(entry.id).signals == ()
+    report = Heartbeat(journal, gateway=Plugged(end_with(0)), timeout_seconds=1).beat()
+    assert sorted(one.tries for one in report.checks) == [1, 1, 1]
+
+
+def test_a_store_that_is_closed_is_told(journal: Journal, store: Store) -> None:
+    store.close()
+    with pytest.raises(StorageError):
+        Heartbeat(journal).beat()
+
+
+def start(path: str | Path) -> subprocess.Popen[bytes]:
+    code = (
+        "import sys; from pytest_golden import Journal; from pytest_golden.journal.checks.heartbeat import Heartbeat; "
+        "Heartbeat(Journal.open(sys.argv[1])).beat()"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, str(path)])
+
+
+def test_heartbeats_of_many_processes_run_each_check_once(location: str | Path, site: Site) -> None:
+    with Store.open(location) as store:
+        journal = Journal(store)
+        entry = expect(journal, *[{"after": "1ms", "url": f"{site.url}/{number}"} for number in range(24)])
+        processes = [start(location) for _ in range(3)]
+        assert [process.wait(60) for process in processes] == [0, 0, 0]
+        kept = journal.get(entry.id)
+    assert sorted(site.asked) == sorted(f"/{number}" for number in range(24))
+    assert len(kept.signals) == 24
+    assert {one.status for one in kept.expectations} == {"met"}
+
+
+def test_a_check_of_a_killed_heartbeat_is_run_again_and_counts_once(location: str | Path, site: Site) -> None:
+    is_asked, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        is_asked.set()
+        done.wait(30)
+
+    site.before = hold
+    with Store.open(location) as store:
+        journal = Journal(store)
+        entry = expect(journal, {"after": "1ms", "url": site.url})
+        process = start(location)
+        assert is_asked.wait(30)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+        done.set()
+        assert Heartbeat(journal).beat().checks == ()
+        later = Journal(store, clock=lambda: utc_now() + timedelta(minutes=5))
+        [told] = Heartbeat(later).beat().checks
+        assert (told.signal_type, told.tries) == ("positive", 2)
+        assert [one.id for one in journal.get(entry.id).signals] == [told.signal_id]
+    assert site.asked == ["/", "/"]
