@@ -35,6 +35,8 @@ def examine_store(said: str | None, workspace_root: Path) -> Iterator[Finding]:
         spool = Spool(find_spool_folder(place, state_folder))
         if shown.path is not None and not place.is_own:
             refuse_foreign(shown.path)
+        if shown.is_on_server:
+            Store.look_at(place.location)
         yield Finding("store", State.GOOD, shown.shown) if shown.path is None else _examine_file(shown.path)
     except GoldenError as error:
         yield Finding("store", State.LIMITED, f"{error}; results would be kept aside until it works", _ELSEWHERE)

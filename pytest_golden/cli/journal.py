@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli import journal_looking, journal_review, journal_writing
+from pytest_golden.cli import journal_heartbeat, journal_looking, journal_review, journal_transfer, journal_writing
 from pytest_golden.cli.journal_action import declare_common
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
-ACTIONS = {
-    action.name: action for action in (*journal_writing.ACTIONS, *journal_review.ACTIONS, *journal_looking.ACTIONS)
-}
+    from pytest_golden.cli.journal_action import Action
+
+_ROOMS = (journal_writing, journal_heartbeat, journal_review, journal_looking, journal_transfer)
+ACTIONS: Mapping[str, Action] = {action.name: action for room in _ROOMS for action in room.ACTIONS}
 _EPILOG = """\
 The gate's agent is golden: a run is an entry of type regression_check, a result one of type golden_run.
 Times are shown in the local time zone; JSON has them in UTC.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
 from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.errors import SettingsError
+from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.rules_file import find_rules, read_rules_file
 from pytest_golden.journal.service import Journal
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
     from datetime import datetime
+
+    from pytest_golden.journal.rules import Rules
 
 #: Whose entries are meant when nobody is named: the gate's own agent.
 DEFAULT_AGENT = "golden"
@@ -41,6 +44,15 @@ def declare_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rules", metavar="FILE", help="Rules of agents, YAML or JSON (default: env GOLDEN_JOURNAL_RULES, else none)."
     )
+
+
+def read_rules(arguments: argparse.Namespace) -> dict[str, Rules]:
+    """Read the rules of agents that are meant.
+
+    Raises:
+        SettingsError: they cannot be used.
+    """
+    return parse_rules(find_rules() if arguments.rules is None else read_rules_file(Path(arguments.rules)))
 
 
 @contextmanager

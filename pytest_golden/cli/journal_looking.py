@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from pytest_golden.cli.journal_action import MOST_LISTED, Action, open_journal, show_local
 from pytest_golden.cli.limit_option import add_limit_option, read_limit
+from pytest_golden.cli.moment_option import read_moment
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
-from pytest_golden.clock import utc_now
-from pytest_golden.errors import SettingsError
 
 if TYPE_CHECKING:
     import argparse
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from pytest_golden.journal.routing.explanation import RoutingExplanation
 
 _DEFAULT_LIMIT = 50
-_UNITS = {"d": 24 * 60, "h": 60, "m": 1}
-_LAST_MINUTE = 10**9
 
 
 def _declare_open(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +114,7 @@ def _declare_summary(parser: argparse.ArgumentParser) -> None:
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
-    since = None if arguments.since is None else _read_since(arguments.since)
+    since = None if arguments.since is None else read_moment("--since", arguments.since)
     with open_journal(arguments) as journal:
         found = journal.summary(arguments.agent, since)
     if arguments.json:
@@ -126,20 +122,6 @@ def _summarize(arguments: argparse.Namespace) -> int:
     else:
         _show_summary(open_console(), found)
     return 0
-
-
-def _read_since(text: str) -> datetime:
-    number, unit = text[:-1], text[-1:]
-    if unit in _UNITS and number.isascii() and number.isdigit() and int(number[:12]) * _UNITS[unit] < _LAST_MINUTE:
-        return utc_now() - timedelta(minutes=int(number) * _UNITS[unit])
-    try:
-        moment = datetime.fromisoformat(text)
-        # A time without a zone is meant as it is shown: local.
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise SettingsError(
-            f"--since {text} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z"
-        ) from None
 
 
 def _show_summary(console: Console, found: JournalSummary) -> None:

@@ -17,13 +17,13 @@ def add_limit_option(parser: argparse.ArgumentParser, default: int, told: str = 
     parser.add_argument("--limit", metavar="N", default=str(default), help=f"{told} (default {default}).")
 
 
-def read_limit(text: str, most: int) -> int:
-    """Read the value of `--limit`.
+def read_limit(text: str, most: int, option: str = "--limit") -> int:
+    """Read the value of `--limit`, or of another option that is a limit.
 
     Raises:
         SettingsError: it is no number from 1 to `most`.
     """
     # Cut, since Python refuses to read a number of thousands of digits.
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:_MOST_DIGITS]) <= most:
-        raise SettingsError(f"--limit {text} cannot be used; give a number from 1 to {most}")
+        raise SettingsError(f"{option} {text} cannot be used; give a number from 1 to {most}")
     return int(text)

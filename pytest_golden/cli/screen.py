@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ __all__ = [
 # In a pipe or a log nobody can bring back what a fold has cut apart; COLUMNS still says otherwise.
 _UNFOLDED = 10_000
 _LEAST_ROOM = 30
+# What JSON leaves as it is, and a terminal obeys or does not show.
+_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
 def open_console(stream: IO[str] | None = None) -> Console:
@@ -51,7 +54,8 @@ def open_console(stream: IO[str] | None = None) -> Console:
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    print(json.dumps(value, indent=2, ensure_ascii=not is_unicode, default=str))
+    told = json.dumps(value, indent=2, ensure_ascii=not is_unicode, default=str)
+    print(_UNSEEN_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], told))
 
 
 def styled(text: object, style: str = "") -> Text:

@@ -45,11 +45,15 @@ class Tally:
         return cls(error_signature(cause), project, told, 1, occasion, occasion, words=words)
 
     def count_on(self, later: Tally, fixed: Occasion | None) -> Tally:
-        """Add a later failure of the same kind; `fixed` is the first pass after this tally's last one, if there was one."""
+        """Add a later failure of the same kind; `fixed` is the first pass after this tally's last one, if there was one.
+
+        One that was learned of late, as after stores were merged, is counted and leaves what came after it.
+        """
+        newest = self if later.last.at < self.last.at else later
         return replace(
-            later,
+            newest,
             count=self.count + later.count,
-            first=self.first,
+            first=min(self.first, later.first, key=lambda occasion: occasion.at),
             fixed=fixed or self.fixed,
             words=add_words(self.words, later.words, _MOST_WORDS),
         )

@@ -20,11 +20,13 @@ from tests.cli.conftest import Ran
 from tests.cli.watched import run_watched
 from tests.gate.gate_events import begin
 from tests.gateway.conftest import READ_ONLY
+from tests.requirement import lack
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import Golden, GoldenProcess
+    from tests.postgres import PostgresServer
 
 
 def by_subject(ran: Any) -> dict[str, dict[str, str]]:
@@ -118,7 +120,7 @@ def test_no_seal_says_how_to_get_one(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_no_place_for_scratch_keeps_the_gate_from_running(folder: Path, tmp_path: Path) -> None:
     seal = probe(tmp_path, ()).seal
     if seal is None:
-        pytest.skip("no read-only machine can be made here")
+        lack("no read-only machine can be made here")
     done = subprocess.run(
         [seal.bwrap, *READ_ONLY, "--", sys.executable, "-m", "pytest_golden", "doctor", "--json"],
         cwd=folder,
@@ -214,3 +216,11 @@ def test_results_that_wait_in_a_spool_are_told(tmp_path: Path) -> None:
     Spool(tmp_path / ".golden" / "spool").append(begin("one"))
     told = [told for told, _ in find_store(None, tmp_path)]
     assert told[-1] == "the results of 1 gate run wait to be taken in"
+
+
+def test_store_on_a_server_is_asked(tmp_path: Path, postgres: PostgresServer, postgres_url: str) -> None:
+    ((told, state),) = find_store(postgres_url, tmp_path)
+    assert (told.partition("?")[0], state) == (postgres_url.partition("?")[0], State.GOOD)
+    ((told, state),) = find_store(postgres.url("nothing"), tmp_path)
+    assert 'database "nothing" does not exist' in told
+    assert state is State.LIMITED

@@ -8,6 +8,7 @@ from sqlalchemy import Text, bindparam, case, cast, func, select, update
 
 from pytest_golden.learning.results.model import Occasion, RecordedResult
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.json_member import json_member_text
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 
 if TYPE_CHECKING:
@@ -26,13 +27,12 @@ _OCCASION: tuple[Any, ...] = (
     gate_runs.c.commit,
     gate_runs.c.dirty,
 )
-# Facts that are no JSON would end the whole look.
-_IS_READABLE = func.json_valid(cast(gate_runs.c.facts, Text)) == 1
 _REST: tuple[Any, ...] = (
     *_OCCASION,
     cast(gate_results.c.result, Text).label("result"),
     gate_runs.c.branch,
-    case((_IS_READABLE, gate_runs.c.facts["learning"].as_string())).label("learning"),
+    # Facts that are no JSON would end the whole look.
+    json_member_text(gate_runs.c.facts, "learning", may_be_damaged=True),
 )
 _TEXT = cast(trajectories.c.body, Text)
 _SHORT_TEXT = case((func.length(_TEXT) <= _SHORT_CHARACTERS, _TEXT)).label("body")

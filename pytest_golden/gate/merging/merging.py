@@ -1,0 +1,121 @@
+"""Merge stores into one: the journal, the gate's runs and results, trajectories and memories; all of it or nothing."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import StorageError
+from pytest_golden.gate.merging.store import RowMerger
+from pytest_golden.journal.transfer.intake import Intake
+from pytest_golden.journal.transfer.lines import read_again
+from pytest_golden.journal.transfer.store import read_copies, read_orphans
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.learning.merging.store import merge_memories
+from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.sources import copy_source
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.rules import Rules
+
+_TOLD_EACH = 1000
+_LEARNING_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeReport:
+    """What a merge has done: entries that were new, known otherwise and known; and the other rows that were new."""
+
+    added: int = 0
+    merged: int = 0
+    unchanged: int = 0
+    orphans: int = 0
+    runs: int = 0
+    results: int = 0
+    trajectories: int = 0
+    memories: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Give all counts under their names."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def merge_stores(
+    location: str | Path,
+    sources: Sequence[str | Path],
+    *,
+    rules: Mapping[str, Rules],
+    progress: Callable[[int], None],
+) -> MergeReport:
+    """Take everything of some stores into one, which is made when it is not there. The sources stay as they are.
+
+    In any order and however often, the result is the same. `rules` are those of the agents by whose copies differ.
+
+    Raises:
+        SettingsError: a source is the store itself, or no store can be at its place.
+        StorageError: a source is not there, damaged, newer or no store, or the store cannot be written. Nothing is merged.
+    """
+    target = parse_location(location)
+    with TemporaryDirectory(prefix="golden-merge-") as folder, ExitStack() as opened:
+        copies = []
+        for number, source in enumerate(sources):
+            place = Path(folder, str(number))
+            place.mkdir()
+            copy = copy_source(source, place, target=target.path)
+            copies.append((str(source), opened.enter_context(Store.open(copy))))
+        store = opened.enter_context(Store.open(location))
+        with store.write() as connection:
+            report = _Merge(connection, rules, progress).run(copies)
+        # Outside, so that nobody waits for it; what does not fit in its time is left to the next gate.
+        learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
+    return report
+
+
+class _Merge:
+    """One merge, in one transaction."""
+
+    def __init__(self, target: Connection, rules: Mapping[str, Rules], progress: Callable[[int], None]) -> None:
+        self._target = target
+        self._intake = Intake(target, rules)
+        self._rows = RowMerger(target)
+        self._progress = progress
+        self._entries = self._memories = 0
+
+    def run(self, sources: Sequence[tuple[str, Store]]) -> MergeReport:
+        for name, source in sources:
+            try:
+                with source.read() as connection:
+                    self._take(connection)
+            except ValueError as error:
+                raise StorageError(f"the store {name}: {error}; nothing was merged") from None
+        done = self._intake.finish()
+        self._rows.finish()
+        return MergeReport(
+            added=done.added,
+            merged=done.merged,
+            unchanged=done.unchanged,
+            orphans=done.orphans,
+            runs=self._rows.runs,
+            results=self._rows.results,
+            trajectories=self._rows.trajectories,
+            memories=self._memories,
+        )
+
+    def _take(self, source: Connection) -> None:
+        for copy in read_copies(source):
+            self._intake.take(read_again(copy))
+            self._entries += 1
+            if self._entries % _TOLD_EACH == 0:
+                self._progress(self._entries)
+        for signal in read_orphans(source):
+            self._intake.take_orphan(signal)
+        self._rows.take(source)
+        self._memories += merge_memories(source, self._target)

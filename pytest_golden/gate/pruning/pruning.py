@@ -1,0 +1,177 @@
+"""Prune a store: trees of closed entries that are beyond what is kept, in many small transactions.
+
+Lessons and memories stay, and so does what the next gate run is judged by.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.pruning.store import (
+    count_trajectories,
+    delete_gate_rows,
+    delete_unused_documents,
+    find_needed_runs,
+)
+from pytest_golden.journal.pruning.rules import Limit, may_go
+from pytest_golden.journal.pruning.store import delete_entries, find_last_beyond, list_agents, list_roots, read_tree
+from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.vacuum import give_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.pruning.rules import Member
+    from pytest_golden.journal.rules import Rules
+    from pytest_golden.storage.store import Store
+
+_ROOTS_AT_ONCE = 50
+_LEARNING_SECONDS = 10.0
+# In which others come to write: who waits for SQLite's lock asks for it only now and then.
+_PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneReport:
+    """What was removed, or would be; `freed_bytes` is None where no room was asked back."""
+
+    entries: int = 0
+    trajectories: int = 0
+    documents: int = 0
+    freed_bytes: int | None = None
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Give all counts under their names."""
+        return asdict(self)
+
+
+class Kept(NamedTuple):
+    """How much stays of an agent's closed entries: what was closed after a moment, and so many, the newest; None: no limit."""
+
+    closed_after: datetime | None = None
+    entries: int | None = None
+
+    @property
+    def is_limit(self) -> bool:
+        """Tell whether anything may go."""
+        return self.closed_after is not None or self.entries is not None
+
+
+NO_LIMIT = Kept()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneOrder:
+    """What is asked for: `kept` for all agents or for one, else what their rules say. `is_trial` only counts."""
+
+    kept: Kept = NO_LIMIT
+    agent_id: str | None = None
+    is_trial: bool = False
+    gives_back: bool = False
+
+
+def prune_store(
+    store: Store, order: PruneOrder, rules: Mapping[str, Rules], now: datetime, *, progress: Callable[[int], None]
+) -> PruneReport:
+    """Remove what is beyond the limits, and tell what that was; `progress` gets how many entries are looked at.
+
+    Raises:
+        SettingsError: nothing says how much is to be kept.
+        StorageError: the store cannot be written; what was removed before stays so.
+    """
+    with store.read() as connection:
+        agents = list_agents(connection) if order.agent_id is None else (order.agent_id,)
+        # What a gate adds meanwhile is younger than whatever goes.
+        needed = find_needed_runs(connection)
+    kept = _choose_kept(agents, order, rules, now)
+    if not order.is_trial:
+        # What a result teaches stays, and must be learned before it goes.
+        learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
+    pruner = _Pruner(store, needed, progress, is_trial=order.is_trial)
+    for agent_id, limit in kept.items():
+        pruner.prune(agent_id, limit)
+    return pruner.finish(gives_back=order.gives_back)
+
+
+def _choose_kept(
+    agents: tuple[str, ...], order: PruneOrder, rules: Mapping[str, Rules], now: datetime
+) -> dict[str, Kept]:
+    if order.kept.is_limit:
+        return dict.fromkeys(agents, order.kept)
+    found = {}
+    for agent_id in agents:
+        retention = rules.get(agent_id, DEFAULT_RULES).retention
+        closed_after = None if retention.days is None else now - timedelta(days=retention.days)
+        found[agent_id] = Kept(closed_after, retention.entries)
+    found = {agent_id: kept for agent_id, kept in found.items() if kept.is_limit}
+    if not found:
+        raise SettingsError(
+            "nothing says how much is to be kept: give --older-than 90d or --keep 10000, or agents a retention in the rules"
+        )
+    return found
+
+
+class _Pruner:
+    """One pruning, and what it has removed so far."""
+
+    def __init__(
+        self, store: Store, needed: frozenset[str], progress: Callable[[int], None], *, is_trial: bool
+    ) -> None:
+        self._store = store
+        self._needed = needed
+        self._progress = progress
+        self._is_trial = is_trial
+        self._entries = self._trajectories = self._looked_at = 0
+
+    def prune(self, agent_id: str, kept: Kept) -> None:
+        """Remove the trees of an agent that are beyond what is kept of it."""
+        with self._store.read() as connection:
+            last = None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries)
+        # A millisecond less: what was closed at the moment itself stays.
+        closed_by = None if kept.closed_after is None else to_ms(kept.closed_after) - 1
+        limit = Limit(closed_by, last)
+        after: Member | None = None
+        while limit != Limit():
+            with self._look() as connection:
+                roots = list_roots(connection, agent_id, after, _ROOTS_AT_ONCE)
+                self._prune_some(connection, roots, limit)
+            if len(roots) < _ROOTS_AT_ONCE:
+                return
+            after = roots[-1]
+            self._progress(self._looked_at)
+            if not self._is_trial:
+                time.sleep(_PAUSE_SECONDS)
+
+    def finish(self, *, gives_back: bool) -> PruneReport:
+        """Remove what nothing refers to any more, and tell what was done."""
+        documents, freed_bytes = 0, None
+        if not self._is_trial:
+            with self._store.write() as connection:
+                documents = delete_unused_documents(connection)
+            freed_bytes = give_back(self._store) if gives_back else None
+        return PruneReport(
+            entries=self._entries, trajectories=self._trajectories, documents=documents, freed_bytes=freed_bytes
+        )
+
+    def _look(self) -> AbstractContextManager[Connection]:
+        return self._store.read() if self._is_trial else self._store.write()
+
+    def _prune_some(self, connection: Connection, roots: tuple[Member, ...], limit: Limit) -> None:
+        trees = [read_tree(connection, root) for root in roots]
+        going = [member.id for tree in trees if may_go(tree, limit, self._needed) for member in tree]
+        self._looked_at += sum(map(len, trees))
+        self._entries += len(going)
+        if self._is_trial:
+            self._trajectories += count_trajectories(connection, going)
+        else:
+            self._trajectories += delete_gate_rows(connection, going)
+            delete_entries(connection, going)

@@ -1,0 +1,88 @@
+"""What the gate needs of its past, and the removal of the rest. Each function works on an open connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, func, select
+
+from pytest_golden.gate.merging.rules import was_interrupted
+from pytest_golden.gate.store import list_projects
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.json_member import json_member
+from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Connection
+
+_CHUNK = 500
+# So many results that did not run to their end, or failures, are looked through for the one that is needed.
+_MOST_READ = 50
+_FAILURES = (ResultStatus.FAILED.value, ResultStatus.ERROR.value)
+_PASSED = gate_results.c.status == ResultStatus.PASSED.value
+_REASONS = json_member(gate_results.c.result, "reasons")
+
+
+def find_needed_runs(connection: Connection) -> frozenset[str]:
+    """Give the runs that the next one is judged by.
+
+    They are the last of all, and of each project the last result, the last that ran to its end, the last pass and the
+    first failure since.
+    """
+    last = select(gate_runs.c.entry_id).order_by(gate_runs.c.number.desc()).limit(1)
+    needed = set(connection.scalars(last))
+    for project in list_projects(connection):
+        needed |= _find_needed_of_project(connection, project)
+    return frozenset(needed)
+
+
+def delete_gate_rows(connection: Connection, ids: Sequence[str]) -> int:
+    """Remove what the gate and its trajectories keep of entries; gives how many trajectories that were."""
+    removed = 0
+    for start in range(0, len(ids), _CHUNK):
+        part = ids[start : start + _CHUNK]
+        connection.execute(delete(gate_results).where(gate_results.c.entry_id.in_(part)))
+        connection.execute(delete(gate_results).where(gate_results.c.run_id.in_(part)))
+        connection.execute(delete(gate_runs).where(gate_runs.c.entry_id.in_(part)))
+        removed += connection.execute(delete(trajectories).where(trajectories.c.entry_id.in_(part))).rowcount
+    return removed
+
+
+def count_trajectories(connection: Connection, ids: Sequence[str]) -> int:
+    """Count the trajectories of entries."""
+    count = 0
+    for start in range(0, len(ids), _CHUNK):
+        of_entries = trajectories.c.entry_id.in_(ids[start : start + _CHUNK])
+        count += connection.scalar(select(func.count()).select_from(trajectories).where(of_entries)) or 0
+    return count
+
+
+def delete_unused_documents(connection: Connection) -> int:
+    """Remove the documents that no run and no result refers to, and give how many those were."""
+    unused = documents.c.digest.not_in(select(gate_runs.c.environment_digest)) & documents.c.digest.not_in(
+        select(gate_results.c.declaration_digest)
+    )
+    return connection.execute(delete(documents).where(unused)).rowcount
+
+
+def _find_needed_of_project(connection: Connection, project: str) -> set[str]:
+    results = select(gate_results.c.run_id, gate_results.c.number, gate_results.c.status, _REASONS)
+    results = results.where(gate_results.c.project == project)
+    newest = results.order_by(gate_results.c.number.desc())
+    last = connection.execute(newest.limit(_MOST_READ)).all()
+    passed = connection.execute(newest.where(_PASSED).limit(1)).one_or_none()
+    needed = [last[0].run_id, _find_whole(last)]
+    if passed is not None:
+        since = results.where(gate_results.c.number > passed.number).where(gate_results.c.status.in_(_FAILURES))
+        failed = connection.execute(since.order_by(gate_results.c.number).limit(_MOST_READ)).all()
+        needed += [passed.run_id, _find_whole(failed)]
+    return {run_id for run_id in needed if run_id is not None}
+
+
+def _find_whole(rows: Iterable[Any]) -> str | None:
+    """Find the first run in which the project ran to its end."""
+    return next(
+        (row.run_id for row in rows if row.status != ResultStatus.SKIPPED and not was_interrupted(row.reasons)), None
+    )

@@ -1,0 +1,1 @@
+"""Old entries leave the journal, as whole trees of closed ones."""

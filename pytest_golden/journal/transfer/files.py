@@ -1,0 +1,113 @@
+"""The files of an export: a path or an open file, lines in and out. What the lines mean is told in `lines.py`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any
+
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.transfer.lines import FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Of one entry with all that belongs to it: more would not fit into memory.
+LONGEST_LINE = 256 << 20
+_IN_MEMORY, _AT_ONCE = 8 << 20, 1 << 20
+_KIND_SHOWN = 200
+
+
+def name_file(file: str | Path | IO[Any]) -> str:
+    """Give what a file is called in a sentence."""
+    if isinstance(file, str | os.PathLike):
+        return str(file)
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else "the file"
+
+
+@contextmanager
+def open_lines_to_write(file: str | Path | IO[Any]) -> Iterator[Callable[[str], object]]:
+    """Give what writes one line. A file that is given by its path appears whole or not at all.
+
+    Raises:
+        JournalError: something else than an earlier export has the path.
+    """
+    if not isinstance(file, str | os.PathLike):
+        is_text = hasattr(file, "encoding")
+        yield lambda line: file.write(f"{line}\n" if is_text else f"{line}\n".encode("ascii"))
+        return
+    path = Path(file)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("w", encoding="ascii", newline="\n") as stream:
+            yield lambda line: stream.write(f"{line}\n")
+        return
+    _refuse_other(path)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("x", encoding="ascii", newline="\n") as stream:
+            yield lambda line: stream.write(f"{line}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_to_read(file: str | Path | IO[Any]) -> Iterator[IO[bytes]]:
+    """Give a file to be read at once, whoever feeds it: what comes by a pipe is taken in whole before.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if isinstance(file, str | os.PathLike):
+        with Path(file).open("rb") as stream:
+            if Path(file).is_file():
+                yield stream
+                return
+            with _spool(stream) as spooled:
+                yield spooled
+        return
+    with _spool(file) as spooled:
+        yield spooled
+
+
+def read_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    """Give each line that is not blank with its number, from 1 on, and whether it is whole: ends as a line does.
+
+    Raises:
+        ValueError: a line is too long.
+    """
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"line {number}: it is longer than {LONGEST_LINE >> 20} MiB, and no entry is")
+        if line.strip():
+            yield number, line, line.endswith(b"\n")
+
+
+@contextmanager
+def _spool(stream: IO[Any]) -> Iterator[IO[bytes]]:
+    with SpooledTemporaryFile(_IN_MEMORY) as spooled:
+        while part := stream.read(_AT_ONCE):
+            # A text with half a character is refused later, in its line.
+            spooled.write(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+        spooled.seek(0)
+        yield spooled
+
+
+def _refuse_other(path: Path) -> None:
+    if path.is_dir():
+        raise JournalError(f"{path} is a folder; give a file")
+    if not path.parent.is_dir():
+        raise JournalError(f"{path.parent} is no folder; make it, or give a file in another one")
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("rb") as stream:
+        if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):
+            raise JournalError(f"{path} is there and no export of a journal; give another file")

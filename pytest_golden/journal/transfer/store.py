@@ -1,0 +1,279 @@
+"""Copies of entries as rows, and back. Each function works on an open connection; what a merge gives is decided in `merging.py`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Text, bindparam, delete, func, insert, literal_column, select, update
+
+from pytest_golden.journal.hints import list_anchors, rank, write_shape
+from pytest_golden.journal.model import ExpectationStatus, RoutedBy
+from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, find_due
+from pytest_golden.journal.store import choose_anchor
+from pytest_golden.journal.transfer.fields import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
+from pytest_golden.journal.transfer.merging import count
+from pytest_golden.journal.transfer.model import Copy, differ, write_content
+from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.renumbering import number_by_time, page_by_time, take_numbers
+from pytest_golden.storage.schema import entries, entry_history, expectations, signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from sqlalchemy import Connection, Select, Table
+
+    from pytest_golden.journal.transfer.model import Row
+
+# As many rows of expectations and signals may be in memory at once as belong to one entry, or about so many.
+_MOST_ROWS = 2000
+_MOST_ENTRIES = 200
+_IS_ORPHAN = signals.c.routed_by == literal_column(f"'{RoutedBy.ORPHAN.value}'")
+_STORED = tuple(name for name in EXPECTATION_FIELDS if name != "by_hint_only")
+_FOUND_BY = ("agent_id", "session_key", "hint_anchor", "hint_shape", "hint_rank", "check_due_at")
+_THE_ENTRY = bindparam("the_entry", type_=Text())
+_THE_ID = bindparam("the_id", type_=Text())
+_BY_HINT_ONLY = expectations.c.hint_shape.is_(None).label("by_hint_only")
+_INSERT_ENTRY = Prepared(insert(entries), *ENTRY_FIELDS, *COUNT_COLUMNS)
+_UPDATE_ENTRY = update(entries).where(entries.c.id == _THE_ENTRY)
+_HAS_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == _THE_ENTRY))
+_THE_COPY = select(*(entries.c[name] for name in ENTRY_FIELDS)).where(entries.c.id == _THE_ENTRY)
+_LATEST = select(func.max(entries.c.created_at))
+_ENTRY_OF_EXPECTATION = Prepared(select(expectations.c.entry_id).where(expectations.c.id == _THE_ID))
+_PLACE = (signals.c.id, signals.c.entry_id, signals.c.created_at)
+_BY_ID = Prepared(select(*_PLACE).where(signals.c.id == _THE_ID))
+_BY_EXTERNAL_ID = Prepared(
+    select(*_PLACE).where(
+        signals.c.source == bindparam("the_source", type_=Text()),
+        signals.c.external_id == bindparam("the_external_id", type_=Text()),
+    )
+)
+_DELETE_SIGNAL = Prepared(delete(signals).where(signals.c.id == _THE_ID))
+
+
+class Place(NamedTuple):
+    """Where a signal is kept: its id, its entry (None: an orphan), and when it was heard."""
+
+    id: str
+    entry_id: str | None
+    created_at: int
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Of several places of one signal, the one that comes first is kept: one with an entry, then the earliest."""
+        return self.entry_id is None, self.created_at, self.id, self.entry_id or ""
+
+
+class _Part(NamedTuple):
+    """A table of what belongs to an entry: its columns that travel, how a row is known again, and its statements."""
+
+    table: Table
+    columns: tuple[Any, ...]
+    key: Callable[[Row], str]
+    insert: Prepared
+    of_entries: Select[Any]
+    of_entry: Select[Any]
+
+
+def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str], *inserted: str) -> _Part:
+    owner = table.c.entry_id
+    # Made once: to put such a statement together takes longer than to run it.
+    query = select(*columns, owner).order_by(owner, table.c.number)
+    return _Part(
+        table,
+        tuple(columns),
+        key,
+        Prepared(insert(table), "entry_id", *inserted),
+        query.where(owner.in_(bindparam("the_entries", expanding=True))),
+        query.where(owner == _THE_ENTRY),
+    )
+
+
+_EXPECTATIONS = _make_part(
+    expectations,
+    (*(expectations.c[name] for name in _STORED), _BY_HINT_ONLY),
+    itemgetter("id"),
+    *_STORED,
+    *_FOUND_BY,
+)
+_SIGNALS = _make_part(signals, [signals.c[name] for name in SIGNAL_FIELDS], itemgetter("id"), *SIGNAL_FIELDS)
+_HISTORY = _make_part(entry_history, [entry_history.c[name] for name in HISTORY_FIELDS], write_content, *HISTORY_FIELDS)
+_PARTS = (_EXPECTATIONS, _SIGNALS, _HISTORY)
+
+
+def read_copies(connection: Connection) -> Iterator[Copy]:
+    """Give all entries with all that belongs to them, by the time at which they began and then by id."""
+    columns = (*(entries.c[name] for name in ENTRY_FIELDS), *(entries.c[name] for name in COUNT_COLUMNS))
+    for page in page_by_time(connection, entries.c.created_at, entries.c.id, columns):
+        for rows in _divide(page):
+            yield from _complete(connection, rows)
+
+
+def read_orphans(connection: Connection) -> Iterator[Row]:
+    """Give all signals without an entry, by the time at which they were heard and then by id."""
+    for page in page_by_time(connection, signals.c.created_at, signals.c.id, _SIGNALS.columns, None, _IS_ORPHAN):
+        yield from (_pick(row, SIGNAL_FIELDS) for row in page)
+
+
+def count_lines(connection: Connection) -> tuple[int, int]:
+    """Count entries, and signals without one."""
+    orphans = select(func.count()).select_from(signals).where(_IS_ORPHAN)
+    return connection.scalar(select(func.count()).select_from(entries)) or 0, connection.scalar(orphans) or 0
+
+
+def find_copy(connection: Connection, entry_id: str) -> Copy | None:
+    """Give an entry with all that belongs to it; None when it is not there."""
+    names = {"the_entry": entry_id}
+    if _HAS_ENTRY.first(connection, names) is None:
+        return None
+    entry = _pick(connection.execute(_THE_COPY, names).one(), ENTRY_FIELDS)
+    belonging = (_group(part, connection.execute(part.of_entry, names)) for part in _PARTS)
+    return Copy(entry, *(tuple(rows.get(entry_id, ())) for rows in belonging))
+
+
+def find_places(connection: Connection, signal: Row) -> tuple[Place, ...]:
+    """Give where a signal is kept, and where what its source has said under the same id of its own is."""
+    found = [_BY_ID.first(connection, {"the_id": signal["id"]})]
+    if signal["external_id"] is not None:
+        names = {"the_source": signal["source"], "the_external_id": signal["external_id"]}
+        found.append(_BY_EXTERNAL_ID.first(connection, names))
+    return tuple({Place(*row) for row in found if row is not None})
+
+
+def find_entry_of_expectation(connection: Connection, expectation_id: str) -> str | None:
+    """Give the entry that an expectation belongs to; None when there is no such expectation."""
+    row = _ENTRY_OF_EXPECTATION.first(connection, {"the_id": expectation_id})
+    return None if row is None else row.entry_id
+
+
+def find_latest(connection: Connection) -> int | None:
+    """Give when the last entry began, in milliseconds since the epoch; None without any."""
+    latest: int | None = connection.scalar(_LATEST)
+    return latest
+
+
+def number_entries(connection: Connection, since: int) -> None:
+    """Let the entries that began at a moment or later be numbered in the order of time."""
+    number_by_time(connection, entries.c.created_at, entries.c.id, since)
+
+
+def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False) -> None:
+    """Keep an entry that is not there yet, with all that belongs to it.
+
+    Its checks are run here only if that is said: a command that came in a file is nobody's order.
+    """
+    _INSERT_ENTRY.run(connection, {**copy.entry, **count_columns(count(copy))})
+    _insert_rows(connection, _EXPECTATIONS, copy.expectations, copy.entry, with_checks=with_checks)
+    _insert_rows(connection, _SIGNALS, copy.signals, copy.entry)
+    _insert_rows(connection, _HISTORY, copy.history, copy.entry)
+
+
+def insert_orphan(connection: Connection, signal: Row) -> None:
+    """Keep a signal without an entry."""
+    _SIGNALS.insert.run(connection, {**signal, "entry_id": None})
+
+
+def delete_signal(connection: Connection, signal_id: str) -> None:
+    """Remove a signal; what it has done to its entry is the caller's to change."""
+    _DELETE_SIGNAL.run(connection, {"the_id": signal_id})
+
+
+def rewrite_copy(connection: Connection, present: Copy, copy: Copy, *, with_checks: bool = False) -> None:
+    """Let an entry that is there be another copy of it; `with_checks` is about the expectations that are new."""
+    columns = {**copy.entry, **count_columns(count(copy))}
+    connection.execute(_UPDATE_ENTRY.values(columns), {"the_entry": copy.entry["id"]})
+    for part, before, after in zip(_PARTS, present[1:], copy[1:], strict=True):
+        _rewrite_part(connection, part, before, after, copy.entry, with_checks=with_checks)
+
+
+def _divide(rows: Sequence[Any]) -> Iterator[list[Any]]:
+    """Divide entries so that what belongs to those of one part fits into memory."""
+    part: list[Any] = []
+    weight = 0
+    for row in rows:
+        part.append(row)
+        weight += sum(getattr(row, name) for name in COUNT_COLUMNS)
+        if weight >= _MOST_ROWS or len(part) == _MOST_ENTRIES:
+            yield part
+            part, weight = [], 0
+    if part:
+        yield part
+
+
+def _complete(connection: Connection, rows: Sequence[Any]) -> Iterator[Copy]:
+    ids = [row.id for row in rows]
+    belonging = [_group(part, connection.execute(part.of_entries, {"the_entries": ids})) for part in _PARTS]
+    for row in rows:
+        yield Copy(_pick(row, ENTRY_FIELDS), *(tuple(part.get(row.id, ())) for part in belonging))
+
+
+def _group(part: _Part, rows: Iterable[Any]) -> dict[str, list[Row]]:
+    names = [column.name for column in part.columns]
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[-1]].append(dict(zip(names, row, strict=False)))
+    return found
+
+
+def _pick(row: Any, names: Any) -> Row:
+    # The columns that travel come first.
+    return dict(zip(names, row, strict=False))
+
+
+def _insert_rows(
+    connection: Connection, part: _Part, rows: Sequence[Row], entry: Row, *, with_checks: bool = False
+) -> None:
+    crowds: dict[int, int] = {}
+    for row in rows:
+        values = row
+        if part is _EXPECTATIONS:
+            due_at = find_due(row["check"], row["created_at"]) if with_checks else None
+            values = {**_find_by(connection, row, entry, crowds), "check_due_at": due_at}
+        part.insert.run(connection, {**values, "entry_id": entry["id"]})
+
+
+def _find_by(connection: Connection, row: Row, entry: Row, crowds: dict[int, int]) -> Row:
+    """Give an expectation's columns with those that signals find it by."""
+    hint = row["match_hint"] or {}
+    anchors = list_anchors(hint)
+    anchor = next(iter(anchors), None)
+    is_asked = row["status"] == ExpectationStatus.OPEN and not row["by_hint_only"]
+    if is_asked and len(anchors) > 1:
+        anchor = choose_anchor(connection, anchors, crowds)
+    return {
+        **{name: row[name] for name in _STORED},
+        "agent_id": entry["agent_id"],
+        "session_key": None if row["by_hint_only"] else entry["session_key"],
+        "hint_anchor": anchor,
+        "hint_shape": None if row["by_hint_only"] else write_shape(hint),
+        "hint_rank": rank(len(hint), row["expires_at"]),
+    }
+
+
+def _rewrite_part(
+    connection: Connection, part: _Part, before: Sequence[Row], after: Sequence[Row], entry: Row, *, with_checks: bool
+) -> None:
+    """Change the rows of an entry that are other ones now, and let them stand in the order in which they are given."""
+    of_entry = part.table.c.entry_id == entry["id"]
+    numbers = connection.scalars(select(part.table.c.number).where(of_entry).order_by(part.table.c.number)).all()
+    known: dict[str, list[tuple[int, Row]]] = defaultdict(list)
+    for number, row in zip(numbers, before, strict=True):
+        known[part.key(row)].append((number, row))
+    present = [known[key].pop(0) if known[key] else None for key in map(part.key, after)]
+    gone = [number for rows in known.values() for number, _ in rows]
+    for number in gone:
+        connection.execute(delete(part.table).where(part.table.c.number == number))
+    last = 0
+    for row, found in zip(after, present, strict=True):
+        if found is None:
+            _insert_rows(connection, part, [row], entry, with_checks=with_checks)
+            last = connection.scalar(select(func.max(part.table.c.number)).where(of_entry)) or 0
+            continue
+        number, was = found
+        changed = {} if not differ(was, row) else {name: row[name] for name in row if name != "by_hint_only"}
+        if number < last:
+            changed["number"] = take_numbers(connection, part.table, 1)[0]
+        if changed:
+            connection.execute(update(part.table).where(part.table.c.number == number).values(changed))
+        last = max(last, changed.get("number", number))

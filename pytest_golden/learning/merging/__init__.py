@@ -1,0 +1,1 @@
+"""The memories of several stores made one."""

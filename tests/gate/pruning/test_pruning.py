@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import func, select
+
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.pruning.pruning import Kept, PruneOrder, PruneReport, prune_store
+from pytest_golden.gate.recording import record_event
+from pytest_golden.gate.store import find_last_pass, list_results
+from pytest_golden.journal import Journal
+from pytest_golden.journal.agent_rules import parse_rules
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.integrity import check_store
+from pytest_golden.storage.schema import documents, entries, memories, signals, trajectories
+from pytest_golden.storage.store import Store
+from tests.gate.gate_events import START, begin, end, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Table
+
+FAILED, PASSED, SKIPPED = ResultStatus.FAILED, ResultStatus.PASSED, ResultStatus.SKIPPED
+NOW = START + timedelta(days=100)
+
+
+@pytest.fixture
+def store(location: str | Path) -> Iterator[Store]:
+    with Store.open(location) as store:
+        yield store
+
+
+def gate(store: Store, day: int, *, ends: bool = True, commit: str = "c", **results: ResultStatus) -> str:
+    begun = begin(*results, minute=day * 24 * 60, surroundings={"day": str(day)})
+    events: list[Any] = [begun, *(judge(begun, project, status) for project, status in results.items())]
+    for event in [*events, end(begun)] if ends else events[:-1]:
+        with store.write() as connection:
+            record_event(connection, event)
+    return begun.run_id
+
+
+def prune(store: Store, kept: Kept | None = None, *, rules: Any = None, **more: Any) -> PruneReport:
+    told: list[int] = []
+    order = PruneOrder(kept=kept or Kept(), **more)
+    return prune_store(store, order, parse_rules(rules), NOW, progress=told.append)
+
+
+def older_than(days: float) -> Kept:
+    return Kept(NOW - timedelta(days=days))
+
+
+def count(store: Store, table: Table) -> int:
+    with store.read() as connection:
+        return connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+def runs(store: Store) -> set[str]:
+    return {entry.id for entry in Journal(store).review_journal(intent_type="regression_check", limit=1000)}
+
+
+def assert_whole(store: Store) -> None:
+    # On a server its tests look at the whole database.
+    if store.path is not None:
+        assert check_store(store.path).problems == ()
+
+
+def test_old_runs_go_with_all_that_belongs_to_them(store: Store) -> None:
+    old = [gate(store, day, p=PASSED, q=FAILED) for day in range(5)]
+    young = gate(store, 50, p=PASSED, q=PASSED)
+    kept_documents = count(store, documents)
+    learn_from_results(store)
+    learned = count(store, memories)
+    report = prune(store, older_than(60))
+    assert (report.entries, report.trajectories, report.documents) == (15, 10, 5)
+    assert runs(store) == {young}
+    assert (count(store, trajectories), count(store, documents)) == (2, kept_documents - 5)
+    assert count(store, memories) == learned
+    assert not runs(store) & set(old)
+    with store.read() as connection:
+        assert list_results(connection, "p", 9)[0].pass_streak == 6
+    assert prune(store, older_than(60)) == PruneReport()
+    assert_whole(store)
+
+
+def test_what_results_teach_is_learned_before_they_go(store: Store) -> None:
+    gate(store, 0, p=FAILED)
+    gate(store, 1, p=PASSED)
+    prune(store, older_than(1))
+    with store.read() as connection:
+        query = select(func.count()).where(memories.c.namespace == "signatures/golden/")
+        assert connection.scalar(query) == 1
+
+
+def test_what_the_next_run_is_judged_by_stays(store: Store) -> None:
+    passed = gate(store, 0, p=PASSED)
+    failed = gate(store, 1, p=FAILED)
+    gone = gate(store, 2, p=FAILED)
+    last = gate(store, 3, p=FAILED)
+    skipped = gate(store, 4, p=SKIPPED)
+    newest = gate(store, 5, other=PASSED)
+    with store.read() as connection:
+        before = find_last_pass(connection, "p")
+    assert prune(store, older_than(1)).entries == 2
+    assert runs(store) == {passed, failed, last, skipped, newest}
+    assert gone not in runs(store)
+    with store.read() as connection:
+        assert find_last_pass(connection, "p") == before
+
+
+def test_a_running_gate_stays(store: Store) -> None:
+    running = gate(store, 0, ends=False, p=PASSED, q=PASSED)
+    gate(store, 1, p=PASSED, q=PASSED)
+    prune(store, older_than(1))
+    assert running in runs(store)
+
+
+def moved(store: Store, days: float) -> Journal:
+    moment = START + timedelta(days=days)
+
+    def clock() -> datetime:
+        return moment
+
+    return Journal(store, clock=clock)
+
+
+def log(store: Store, days: float, result: str = "success", **more: Any) -> str:
+    journal = moved(store, days)
+    entry = journal.log_intent("x", agent_id=more.pop("agent_id", "a"), **more)
+    journal.log_outcome(entry.id, result)
+    return entry.id
+
+
+def ids(store: Store) -> set[str]:
+    with store.read() as connection:
+        return set(connection.scalars(select(entries.c.id)))
+
+
+def test_an_open_entry_keeps_what_is_above_and_below_it(store: Store) -> None:
+    root = log(store, 0)
+    child = log(store, 0, parent_id=root)
+    leaf = log(store, 0, "unknown", parent_id=child)
+    lonely = log(store, 0)
+    orphaned = log(store, 0)
+    prune(store, older_than(10))
+    assert ids(store) == {root, child, leaf}
+    assert {lonely, orphaned}.isdisjoint(ids(store))
+    moved(store, 1).assess(leaf, "failure", by="ada")
+    assert prune(store, older_than(99.5)).entries == 0
+    assert prune(store, older_than(10)).entries == 3
+    assert_whole(store)
+
+
+def test_the_newest_entries_of_each_agent_stay(store: Store) -> None:
+    mine = [log(store, day) for day in range(5)]
+    yours = [log(store, day, agent_id="b") for day in range(3)]
+    waiting = log(store, 0, "unknown")
+    prune(store, Kept(entries=2))
+    assert ids(store) == {*mine[3:], *yours[1:], waiting}
+
+
+def test_one_agent_alone_can_be_pruned(store: Store) -> None:
+    log(store, 0)
+    yours = log(store, 0, agent_id="b")
+    below = log(store, 0)
+    log(store, 0, agent_id="b", parent_id=below)
+    prune(store, older_than(10), agent_id="a")
+    assert {yours, below} <= ids(store)
+    assert len(ids(store)) == 3
+
+
+def test_the_rules_say_what_is_kept(store: Store) -> None:
+    old, young = log(store, 0), log(store, 95)
+    other = log(store, 0, agent_id="b")
+    rules = {"a": {"retention": {"days": 30}}, "b": {"all_expired": "success"}}
+    assert prune(store, rules=rules).entries == 1
+    assert ids(store) == {young, other}
+    assert old not in ids(store)
+
+
+def test_nothing_goes_when_nothing_says_how_much_is_kept(store: Store) -> None:
+    log(store, 0)
+    with pytest.raises(SettingsError, match="nothing says how much is to be kept"):
+        prune(store, rules={"b": {"retention": {"days": 1}}})
+    with pytest.raises(SettingsError, match="nothing says how much is to be kept"):
+        prune(store, agent_id="a")
+
+
+def test_a_trial_changes_nothing(store: Store) -> None:
+    for day in range(3):
+        gate(store, day, p=PASSED)
+    before = ids(store)
+    report = prune(store, older_than(1), is_trial=True)
+    assert (report.entries, report.trajectories, report.documents) == (4, 2, 0)
+    assert ids(store) == before
+    assert prune(store, older_than(1)).entries == 4
+
+
+def test_many_trees_go_in_many_transactions(store: Store) -> None:
+    journal = moved(store, 0)
+    for _ in range(120):
+        journal.log_outcome(journal.log_intent("x", agent_id="a").id, "success")
+    journal.add_signal("ci", "neutral", "x", entry_id=journal.review_journal()[0].id)
+    told: list[int] = []
+    report = prune_store(store, PruneOrder(kept=older_than(1)), {}, NOW, progress=told.append)
+    assert (report.entries, told) == (120, [50, 100])
+    assert (count(store, entries), count(store, signals)) == (0, 0)
+    assert Journal(store).summary().n == 0
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+def test_room_is_given_back_when_it_is_asked_for(store: Store) -> None:
+    journal = moved(store, 0)
+    for _ in range(30):
+        journal.log_outcome(journal.log_intent("x" * 50_000, agent_id="a").id, "success")
+    assert prune(store, Kept(entries=10)).freed_bytes is None
+    freed = prune(store, Kept(entries=1), gives_back=True).freed_bytes
+    assert freed is not None
+    assert freed > 1_000_000
+    log(store, 1)
+    assert_whole(store)
+
+
+def test_a_store_in_memory_has_no_file_to_make_smaller() -> None:
+    with Store.open("sqlite://") as store:
+        log(store, 0)
+        assert prune(store, Kept(entries=1), gives_back=True).freed_bytes is None
