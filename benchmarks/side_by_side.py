@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -25,3 +26,9 @@ def in_turns(floor: Callable[[], object], ours: Callable[[], object], rounds: in
         statistics.median(pair[1] for pair in pairs),
         statistics.median(pair[1] / pair[0] for pair in pairs),
     )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Give the value that so many per cent of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * share / 100) - 1)]

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rules import Retention, Rules
 from pytest_golden.manifest.findings import WrongValueError, findings_below, wrong
-from pytest_golden.manifest.kinds import TEXT, Kind, list_of, one_of
+from pytest_golden.manifest.kinds import FLAG, TEXT, Kind, list_of, one_of
 from pytest_golden.manifest.records import Key, Table, record_of
 from pytest_golden.manifest.unquoted import bare, show
 
@@ -38,6 +38,8 @@ RULE_KEYS = Table.of(
         ),
         Key("intent_types", list_of(TEXT), "The intent types that the agent may log.", nullable=True),
         Key("retention", record_of(_RETENTION_KEYS), "What pruning leaves: {days, entries}.", nullable=True),
+        Key("check_hosts", list_of(TEXT), "The hosts whose pages its checks may ask.", nullable=True),
+        Key("check_commands", FLAG, "Whether its checks may run commands.", nullable=True),
     )
 )
 _check_record = record_of(RULE_KEYS).check
@@ -67,9 +69,12 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
 
 def _read(record: Mapping[str, Any]) -> Rules:
     types = record.get("intent_types")
+    hosts, commands = record.get("check_hosts"), record.get("check_commands")
     retention = record.get("retention") or {}
     return Rules(
         Assessment(record.get("all_expired") or Assessment.EXPIRED),
         None if types is None else tuple(types),
         Retention(retention.get("days"), retention.get("entries")),
+        None if hosts is None else tuple(hosts),
+        commands is not False,
     )

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_golden.clock import new_id
+from pytest_golden.journal.checks.model import CHECK, read_check
 from pytest_golden.journal.given import clean_json, clean_text
 from pytest_golden.journal.hints import LONGEST_KEY, MOST_KEYS
 from pytest_golden.journal.model import Expectation, Polarity
 from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
-from pytest_golden.manifest.kinds import COMMAND, DURATION, FLAG, TEXT, Kind, check_text, one_of
+from pytest_golden.manifest.kinds import FLAG, TEXT, Kind, check_text, one_of
 from pytest_golden.manifest.records import Key, Table, record_of
 from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.moments import from_ms, to_ms
@@ -40,12 +41,6 @@ def _check_hint(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-_CHECK_KEYS = Table.of(
-    (
-        Key("after", DURATION, "How long to wait: a number of seconds, or 90s, 10m, 2h.", required=True),
-        Key("command", COMMAND, "What to run then: exit code 0 meets the expectation.", required=True),
-    )
-)
 EXPECTATION_KEYS = Table.of(
     (
         Key("description", TEXT, "What is expected, for people.", required=True),
@@ -53,7 +48,7 @@ EXPECTATION_KEYS = Table.of(
         Key("expires_minutes", Kind(_check_minutes), "After so many minutes the question is closed.", nullable=True),
         Key("polarity", one_of(*Polarity), "positive: it happens; negative: it does not happen.", nullable=True),
         Key("critical", FLAG, "Without it the entry is a failure, whatever else is met.", nullable=True),
-        Key("check", record_of(_CHECK_KEYS), "A command that finds out: {after, command}.", nullable=True),
+        Key("check", CHECK, "What finds out: {after, command} or {after, url, status, path, equals}.", nullable=True),
     )
 )
 _check_record = record_of(EXPECTATION_KEYS).check
@@ -85,6 +80,10 @@ def _make(record: Mapping[str, Any], entry_id: str, moment: datetime) -> Expecta
             "polarity negative wants expires_minutes: that nothing happened can only be said when a time is over"
         )
     hint, check = record.get("match_hint"), record.get("check")
+    if check is not None and minutes is not None and read_check(check).after_ms >= minutes * _MINUTE_MS:
+        raise wrong(
+            f"check is due after {check['after']}, when expires_minutes {show(minutes)} are over; let it be due before"
+        )
     return Expectation(
         id=new_id("expectation"),
         entry_id=entry_id,

@@ -61,6 +61,11 @@ def find_other(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
     return tuple(key for key, value in hint.items() if key in words and write_text(value) not in words[key])
 
 
+def contradicts(hint: Mapping[str, Any], words: Words) -> bool:
+    """Tell whether a key of a hint has another value in the signal."""
+    return any(key in words and write_text(value) not in words[key] for key, value in hint.items())
+
+
 def fits(hint: Mapping[str, Any], words: Words) -> bool:
     """Tell whether every key of a hint is in the signal with an equal value."""
     return all(write_text(value) in words.get(key, ()) for key, value in hint.items())

@@ -73,7 +73,7 @@ class Expectation:
     """An open question about an entry, or one that was answered; `resolved_by` is a signal's id or who closed it.
 
     Every key of `match_hint` must be in a signal that fits: `source` is the signal's own, others are in its data. Without
-    `expires_at` it stays open until news comes. `check` is `{after, command}`: after so many seconds the command is run.
+    `expires_at` it stays open until news comes. `check` finds the answer itself: `{after, command}` or `{after, url, ...}`.
     """
 
     id: str

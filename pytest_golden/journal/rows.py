@@ -18,6 +18,7 @@ from pytest_golden.journal.model import (
     SignalType,
 )
 from pytest_golden.journal.rules import Counts
+from pytest_golden.manifest.units import parse_duration
 from pytest_golden.storage.moments import from_ms, to_ms
 from pytest_golden.storage.text import storable
 from pytest_golden.trajectory.freezing import freeze, freeze_mapping
@@ -38,6 +39,8 @@ ENTRY_COLUMNS = (
     *("immediate_notes", "assessment", "assessment_notes", "closed_at", "created_at", "updated_at"),
 )
 SIGNAL_COLUMNS = ("id", "entry_id", "source", "signal_type", "summary", "data", "external_id", "created_at")
+#: What `read_signal` needs. How a signal was routed is long, and read only by whoever asks for it.
+READ_SIGNAL_COLUMNS = (*SIGNAL_COLUMNS, "expectation_id", "routed_by")
 
 
 def entry_columns(entry: JournalEntry) -> dict[str, Any]:
@@ -103,8 +106,17 @@ def expectation_columns(expectation: Expectation) -> dict[str, Any]:
         "match_hint": expectation.match_hint,
         "expires_at": _ms_or_none(expectation.expires_at),
         "check": expectation.check,
+        "check_due_at": find_due(expectation.check, to_ms(expectation.created_at)),
         "created_at": to_ms(expectation.created_at),
     }
+
+
+def find_due(check: Mapping[str, Any] | None, created_at: int) -> int | None:
+    """Give when a check is due, in milliseconds since the epoch as `created_at` is; None for what is no check here."""
+    try:
+        return None if check is None else created_at + round(parse_duration(check.get("after")) * 1000)
+    except ValueError:
+        return None
 
 
 def routing_columns(

@@ -32,12 +32,15 @@ class Rules:
     """What an agent may have otherwise.
 
     `all_expired` is what an entry is whose expectations all went without news; `intent_types` are those that it may log
-    (None: any).
+    (None: any). `check_hosts` are those whose pages its checks may ask (None: any), `check_commands` whether they may run
+    commands.
     """
 
     all_expired: Assessment = Assessment.EXPIRED
     intent_types: tuple[str, ...] | None = None
     retention: Retention = Retention()
+    check_hosts: tuple[str, ...] | None = None
+    check_commands: bool = True
 
     def check_intent_type(self, agent_id: str, intent_type: str | None) -> None:
         """Refuse an intent type that the agent may not log with a `ValueError`."""

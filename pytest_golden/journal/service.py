@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.asking import read_expectations
+from pytest_golden.journal.bench import Bench
+from pytest_golden.journal.checks.allowing import refuse_forbidden
 from pytest_golden.journal.default_store import find_default_store
-from pytest_golden.journal.expiry.store import resolve_due
 from pytest_golden.journal.given import (
     check_limit,
     clean_actions,
@@ -29,7 +30,8 @@ from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.rules_file import find_rules
 from pytest_golden.journal.standing.store import Change, get_agent, override
 from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
-from pytest_golden.storage.moments import from_ms, to_ms
+from pytest_golden.journal.transfer.transfer import export_journal, import_journal, tell_nobody
+from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.vocabulary import check_time, check_word
 
@@ -43,11 +45,11 @@ if TYPE_CHECKING:
     from pytest_golden.journal.model import Expectation
     from pytest_golden.journal.reading.summary import JournalSummary
     from pytest_golden.journal.routing.explanation import RoutingExplanation
+    from pytest_golden.journal.transfer.model import ExportReport, ImportReport
 
 _ALL = "all"
 #: What `review_journal` can be asked for.
 FILTERS = (_ALL, *(assessment.value for assessment in Assessment))
-_T = TypeVar("_T")
 
 
 class Journal:
@@ -66,8 +68,8 @@ class Journal:
         closes_store: bool = False,
     ) -> None:
         self._store = store
-        self._clock = utc_now if clock is None else clock
         self._rules = parse_rules(rules)
+        self.bench = Bench(store, utc_now if clock is None else clock, self._rules)
         self._closes_store = closes_store
 
     @classmethod
@@ -163,6 +165,7 @@ class Journal:
         with self._store.write() as connection:
             owner = _get_owner(connection, entry_id, agent_id)
             rules = self._rules.get(owner, DEFAULT_RULES)
+            refuse_forbidden(outcome.expectations, rules, owner)
             record_outcome(connection, entry_id, outcome, moment, who=owner, rules=rules)
             route_to_new(connection, outcome.expectations, owner, rules)
             return get_entry(connection, entry_id)
@@ -206,7 +209,7 @@ class Journal:
             owner = asked if signal.entry_id is None else _get_owner(connection, signal.entry_id, asked)
             return hear(connection, signal, agent_id=owner, session_key=session, rules=self._rules)
 
-        return self._after_sweep(signal.created_at, take_in)
+        return self.bench.after_sweep(signal.created_at, take_in)
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
         """Let a person say where an entry stands, above all rules; the last word wins. Gives the entry with all it has.
@@ -231,13 +234,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        moment = self._now()
-        count, is_more = 0, True
-        while is_more:
-            with self._store.write() as connection:
-                resolved, is_more = resolve_due(connection, moment, self._rules)
-            count += resolved
-        return count
+        return self.bench.sweep()
 
     def reroute_orphans(self) -> int:
         """Give open expectations the orphans that fit their hints, and give how many found a place.
@@ -247,7 +244,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        return self._after_sweep(self._now(), lambda connection: route_again(connection, self._rules))
+        return self.bench.after_sweep(self._now(), lambda connection: route_again(connection, self._rules))
 
     def get(self, entry_id: str) -> JournalEntry:
         """Give an entry with its expectations, signals and history.
@@ -331,6 +328,35 @@ class Journal:
         with self._store.read() as connection:
             return summarize(count_entries(connection, agent_id=agent_id, since=began))
 
+    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody) -> ExportReport:
+        """Write everything as JSON Lines, as it is at one moment; equal journals give equal files. `progress` gets line numbers.
+
+        Raises:
+            JournalError: something else than an earlier export has the path.
+            OSError: it cannot be written.
+            StorageError: the store cannot be read.
+        """
+        return export_journal(self._store, file, progress=progress)
+
+    def import_(
+        self,
+        file: str | Path | IO[Any],
+        *,
+        with_checks: bool = False,
+        progress: Callable[[int], None] = tell_nobody,
+    ) -> ImportReport:
+        """Take in all that an export holds, or nothing; what is known otherwise here is merged, in any order with one result.
+
+        Nothing of it is executed. With `with_checks`, for a file that is trusted, a heartbeat runs its checks; else only
+        the journal's in which they were asked for does.
+
+        Raises:
+            JournalError: what is wrong with the file, and in which line.
+            OSError: it cannot be read.
+            StorageError: the store cannot be written.
+        """
+        return import_journal(self._store, file, self._rules, with_checks=with_checks, progress=progress)
+
     def close(self) -> None:
         """Close the store, if this journal has opened it."""
         if self._closes_store:
@@ -342,17 +368,8 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _after_sweep(self, moment: datetime, work: Callable[[Connection], _T]) -> _T:
-        """Do some work in the transaction that resolves the last of what is due."""
-        while True:
-            with self._store.write() as connection:
-                _, is_more = resolve_due(connection, moment, self._rules)
-                if not is_more:
-                    return work(connection)
-
     def _now(self) -> datetime:
-        # As it is kept: an entry just made equals the same one read back.
-        return from_ms(to_ms(check_time("the clock's time", self._clock())))
+        return self.bench.now()
 
 
 def _get_owner(connection: Connection, entry_id: str, agent_id: str | None) -> str:

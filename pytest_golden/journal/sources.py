@@ -9,8 +9,10 @@ from pytest_golden.trajectory.vocabulary import check_text
 
 HUMAN = "human"
 GITHUB = "github"
+#: What a scheduled check has found out.
+CHECK = "check"
 #: Sources whose word weighs more, or that only this program can know: no agent and no callback may speak as one of them.
-RESERVED_SOURCES = frozenset({HUMAN, GITHUB, "golden", "system"})
+RESERVED_SOURCES = frozenset({HUMAN, GITHUB, CHECK, "golden", "system"})
 
 
 def check_free_source(source: object) -> str:

@@ -17,6 +17,7 @@ from pytest_golden.journal.hints import list_anchors
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
 from pytest_golden.journal.rows import (
     ENTRY_COLUMNS,
+    READ_SIGNAL_COLUMNS,
     SIGNAL_COLUMNS,
     entry_columns,
     expectation_columns,
@@ -67,6 +68,15 @@ _COUNT_OPEN = (
     .where(entries.c.id == bindparam("the_entry"))
     .values(open_count=entries.c.open_count + bindparam("n"))
 )
+_ENTRY = select(entries).where(entries.c.id == bindparam("the_entry"))
+_PARTS = {
+    name: chosen.where(table.c.entry_id == bindparam("the_entry")).order_by(table.c.number)
+    for name, table, chosen in (
+        ("expectations", expectations, select(expectations)),
+        ("signals", signals, select(*(signals.c[column] for column in READ_SIGNAL_COLUMNS))),
+        ("history", entry_history, select(entry_history)),
+    )
+}
 # An anchor with so many open expectations is as good as any with more.
 _CROWDED = 32
 _COUNT_AT_ANCHOR = Prepared(
@@ -221,13 +231,11 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
     Raises:
         JournalError: there is no such entry.
     """
-    row = connection.execute(select(entries).where(entries.c.id == entry_id)).one_or_none()
+    asked = {"the_entry": entry_id}
+    row = connection.execute(_ENTRY, asked).one_or_none()
     if row is None:
         raise describe_unknown(entry_id)
-    parts = {
-        name: connection.execute(select(table).where(table.c.entry_id == entry_id).order_by(table.c.number)).all()
-        for name, table in (("expectations", expectations), ("signals", signals), ("history", entry_history))
-    }
+    parts = {name: connection.execute(chosen, asked).all() for name, chosen in _PARTS.items()}
     return read_entry(row, **parts)
 
 
@@ -281,7 +289,7 @@ def _insert_expectation_rows(
         if by_hint_only or len(anchors) < 2:
             anchor = next(iter(anchors), None)
         else:
-            anchor = _choose_anchor(connection, anchors, crowds)
+            anchor = choose_anchor(connection, anchors, crowds)
         routing = routing_columns(expectation, anchor, standing.agent_id, standing.session_key)
         if by_hint_only:
             routing |= {"hint_shape": None, "session_key": None}
@@ -290,7 +298,7 @@ def _insert_expectation_rows(
         connection.execute(_INSERT_EXPECTATION, rows)
 
 
-def _choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
+def choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
     """Choose the anchor with the fewest open expectations; `crowds` knows those that are kept together."""
     for anchor in anchors:
         if anchor not in crowds:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_golden.journal import Journal
 from pytest_golden.manifest import load_manifest
 
 REPOSITORY = Path(__file__).parents[2]
@@ -67,3 +68,19 @@ def test_access_log_report_refuses_a_log_of_broken_lines(tmp_path: Path) -> None
     ended = run_in(tmp_path, str(tmp_path / "logs" / "report.sh"))
     assert ended.returncode == 1
     assert "lines are broken, more than 1 %" in ended.stderr
+
+
+def test_journal_is_kept_without_the_gate(tmp_path: Path) -> None:
+    ended = run_in(tmp_path, sys.executable, str(EXAMPLES / "journal" / "follow_up.py"), "journal.db")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    stood = [line.split(maxsplit=1) for line in ended.stdout.splitlines() if not line.startswith(" ")]
+    assert [(word, told.partition(":")[0]) for word, told in stood] == [
+        ("success", "email"),
+        ("failure", "crm_update"),
+        ("success", "deploy"),
+        ("67%", "of 3 went well"),
+    ]
+    with Journal.open(tmp_path / "journal.db") as journal:
+        mail = journal.review_journal(intent_type="email")[0]
+        assert len(journal.get(mail.id).signals) == 1
+        assert (journal.orphans(), journal.open_expectations()) == ((), ())

@@ -19,6 +19,10 @@ def read(*given: Any, moment: datetime = BEGIN) -> tuple[Expectation, ...]:
     return read_expectations(given, entry_id="entry_1", moment=moment)
 
 
+def make_deep(depth: int) -> dict[str, Any]:
+    return {"a": make_deep(depth - 1) if depth > 1 else "end"}
+
+
 def test_a_description_is_enough() -> None:
     [asked] = read({"description": "CI is green"})
     assert (asked.entry_id, asked.description, asked.created_at) == ("entry_1", "CI is green", BEGIN)
@@ -32,9 +36,19 @@ def test_null_means_none() -> None:
     assert {**told.to_dict(), "id": plain.id} == plain.to_dict()
 
 
-def test_a_check_is_kept_in_seconds_and_words() -> None:
-    [asked] = read({"description": "x", "check": {"after": "10m", "command": "python 'check it.py'"}})
-    assert asked.check == {"after": 600.0, "command": ["python", "check it.py"]}
+def test_a_check_is_kept_with_its_unit_and_in_words() -> None:
+    [asked] = read({"description": "x", "check": {"after": 10, "command": "python 'check it.py'"}})
+    assert asked.check == {"after": "10m", "command": ["python", "check it.py"]}
+
+
+@pytest.mark.parametrize("after", [60, "1h", "3600s", 61])
+def test_a_check_that_is_due_when_the_time_is_over_is_refused(after: Any) -> None:
+    check = {"after": after, "url": "http://localhost/"}
+    with pytest.raises(
+        ValueError, match=r"expectations\[0\]: check is due after (60|61)m, when expires_minutes 60 are"
+    ):
+        read({"description": "x", "expires_minutes": 60, "check": check})
+    assert read({"description": "x", "expires_minutes": 61.5, "check": check})
 
 
 @pytest.mark.parametrize(
@@ -64,6 +78,7 @@ def test_a_check_is_kept_in_seconds_and_words() -> None:
         ({"description": "x", "match_hint": {"a": {"b": 1}}}, "a must be a text, a number, true, false or null"),
         ({"description": "x", "match_hint": dict.fromkeys(map(str, range(100)), 1)}, "has 100 keys, and at most 99"),
         ({"description": "x", "match_hint": {"k" * 301: 1}}, "is longer than 300 characters"),
+        ({"description": "x", "match_hint": make_deep(50)}, "a must be a text, a number, true, false or null"),
         ({"description": "x", "match_hint": {"pr": [42]}}, "pr must be a text, a number, true, false or null"),
         ({"description": "x", "match_hint": {"pr": "\0"}}, "match_hint holds a NUL character"),
         ({"description": "x", "check": {"command": "x"}}, "the key after is missing"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_golden.journal.hints import (
     LONGEST_KEY,
     anchors_of,
+    contradicts,
     count_keys,
     describe_misfit,
     find_missing,
@@ -63,6 +64,7 @@ def test_a_hint_that_does_not_fit_says_why(hint: dict[str, Any], data: dict[str,
     assert not fits(hint, words)
     assert why in describe_misfit(hint, words)
     assert find_missing(hint, words) or find_other(hint, words)
+    assert contradicts(hint, words) == bool(find_other(hint, words))
 
 
 @given(HINTS, st.dictionaries(st.text(max_size=8), PLAIN, max_size=3))

@@ -269,7 +269,7 @@ def test_bad_rules_leave_no_store_open(tmp_path: Path) -> None:
     ):
         Journal.open(tmp_path / "golden.db", rules={"builder": {"x": 1}})
     with pytest.raises(SettingsError):
-        Journal.open("postgresql://localhost/golden")
+        Journal.open("mysql://localhost/golden")
 
 
 def test_threads_lose_nothing(journal: Journal) -> None:

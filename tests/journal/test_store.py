@@ -37,12 +37,12 @@ from pytest_golden.journal.store import (
     record_signal,
 )
 from pytest_golden.storage.schema import entries
+from pytest_golden.storage.store import Store
 from tests.journal.conftest import BEGIN
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from pytest_golden.storage.store import Store
+    from pathlib import Path
 
 _NUMBERS = count()
 
@@ -356,15 +356,16 @@ def count_statements(store: Store, entry: JournalEntry, expectation_id: str) -> 
     )
     with store.write() as connection:
         database = connection.connection.driver_connection
-        assert isinstance(database, sqlite3.Connection)
+        assert isinstance(database, sqlite3.Connection)  # The only one that tells what it is told.
         database.set_trace_callback(said.append)
         record_signal(connection, news, expectation_id, BEGIN, routed_by=RoutedBy.MATCH_HINT)
         database.set_trace_callback(None)
     return len(said)
 
 
-def test_a_signal_says_the_same_to_the_database_however_many_expectations_there_are(store: Store) -> None:
-    small, large = make_entry(store), make_entry(store)
-    few, many = expect(store, small, *([{}] * 10)), expect(store, large, *([{}] * 3000))
-    assert count_statements(store, small, few[5]) == count_statements(store, large, many[2000]) == 4
-    assert read_counters(store, large) == Counts(open=2999, met=1, positive=1)
+def test_a_signal_says_the_same_to_the_database_however_many_expectations_there_are(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "golden.db") as store:
+        small, large = make_entry(store), make_entry(store)
+        few, many = expect(store, small, *([{}] * 10)), expect(store, large, *([{}] * 3000))
+        assert count_statements(store, small, few[5]) == count_statements(store, large, many[2000]) == 4
+        assert read_counters(store, large) == Counts(open=2999, met=1, positive=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 
 from pytest_golden.journal.model import Assessment
-from pytest_golden.journal.rows import read_signal
+from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_signal
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import entries, expectations, signals
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
     from pytest_golden.journal.model import Signal
 
-_BY_EXTERNAL_ID = select(signals).where(
+_SIGNALS = select(*(signals.c[name] for name in READ_SIGNAL_COLUMNS))
+_BY_EXTERNAL_ID = _SIGNALS.where(
     signals.c.source == bindparam("the_source"), signals.c.external_id == bindparam("the_external_id")
 )
 _HAS_EXTERNAL_ID = Prepared(_BY_EXTERNAL_ID.with_only_columns(signals.c.number))
 _BY_CONTENT = (
-    select(signals)
+    _SIGNALS.add_columns(signals.c.expectation_mark)
     .where(signals.c.content_digest == bindparam("the_digest"))
     .order_by(signals.c.number.desc())
     .limit(1)
@@ -48,7 +49,7 @@ _LATEST_OF_SESSION = Prepared(
 _WORD = Prepared(select(entries.c.human_word).where(entries.c.id == bindparam("the_entry")))
 _BEGAN = Prepared(select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")))
 _ORPHANS = (
-    select(signals)
+    _SIGNALS.add_columns(signals.c.agent_id)
     .where(
         signals.c.routed_by == literal_column("'orphan'"),
         signals.c.created_at >= bindparam("the_moment", type_=BigInteger()),

@@ -9,8 +9,8 @@ from sqlalchemy import func, literal_column, select
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.reading.summary import Count
-from pytest_golden.journal.rows import read_entry, read_expectation, read_signal
-from pytest_golden.storage.schema import entries, entry_tally, expectations, signals
+from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
+from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -70,7 +70,8 @@ def list_open(connection: Connection, now: int, *, agent_id: str | None, limit: 
 
 def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
     """Give the signals that found no entry, the newest first."""
-    chosen = select(signals).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
+    columns = (signals.c[name] for name in READ_SIGNAL_COLUMNS)
+    chosen = select(*columns).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
     return tuple(map(read_signal, connection.execute(chosen.limit(limit))))
 
 
@@ -91,11 +92,8 @@ def count_entries(connection: Connection, *, agent_id: str | None, since: int | 
     """Count the entries that began at this moment or later by day (UTC), intent type and assessment."""
     # The tally knows whole days; what began on the first one before the moment is not counted by it.
     first_day = None if since is None else -(-since // _DAY_MS)
-    tally = select(
-        entry_tally.c.day, entry_tally.c.intent_type, entry_tally.c.assessment, func.sum(entry_tally.c.amount)
-    ).group_by(entry_tally.c.day, entry_tally.c.intent_type, entry_tally.c.assessment)
-    if agent_id is not None:
-        tally = tally.where(entry_tally.c.agent_id == agent_id)
+    columns = (entry_tally.c.day, entry_tally.c.intent_type, entry_tally.c.assessment, entry_tally.c.amount)
+    tally = select(*columns).where(entry_tally.c.agent_id == (agent_id or ALL_AGENTS))
     if first_day is not None:
         tally = tally.where(entry_tally.c.day >= first_day)
     rows = list(connection.execute(tally))
@@ -112,5 +110,6 @@ def _count_first_day(connection: Connection, agent_id: str | None, since: int, u
         .group_by(kind, entries.c.assessment)
     )
     if agent_id is not None:
-        chosen = chosen.where(entries.c.agent_id == agent_id)
+        # Not a plain column, so that the index of moments is gone by.
+        chosen = chosen.where(func.coalesce(entries.c.agent_id, "") == agent_id)
     return list(connection.execute(chosen))

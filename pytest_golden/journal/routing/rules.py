@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.journal.hints import Words, describe_misfit, find_other, fits, rank
+from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits, rank
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
 
 if TYPE_CHECKING:
@@ -118,11 +118,6 @@ def route(news: News, candidates: Iterable[Candidate]) -> Route:
     return Route(_ROUTED_BY[taken.step], taken.candidate, tuple(verdicts))
 
 
-def is_contradicted(candidate: Candidate, words: Words) -> bool:
-    """Tell whether a key of the expectation's hint has another value in the signal."""
-    return bool(candidate.hint) and bool(find_other(candidate.hint or {}, words))
-
-
 def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
     if news.agent_id is not None and candidate.agent_id != news.agent_id:
         return _refuse(candidate, Step.HINT, "it is another agent's")
@@ -152,7 +147,7 @@ def _find_step(news: News, candidate: Candidate) -> Step | Verdict:
     misfit = describe_misfit(candidate.hint, news.words) if candidate.hint else "it has no hint"
     if news.agent_id is None or news.by_hint_only:
         return _refuse(candidate, Step.HINT, misfit)
-    if is_contradicted(candidate, news.words):
+    if contradicts(candidate.hint or {}, news.words):
         return _refuse(candidate, Step.HINT, misfit)
     if news.entry_id is not None and not _is_named(news, candidate):
         return _refuse(candidate, Step.HINT, f"{misfit}; the signal names another entry")

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 
-from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, count_keys, fits, rank, read_shape
+from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
-from pytest_golden.journal.routing.rules import MOST_KEPT, Candidate, News, is_contradicted, route
+from pytest_golden.journal.routing.rules import MOST_KEPT, Candidate, News, route
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import expectations
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator
 
     from sqlalchemy import Connection, Select
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _LOOK_BACK = 25
 _MOST_OF_ENTRY = 1000
 # How many of one shape a guess looks at: where some keys are in the signal and others are not, no index leads further.
-_MOST_GUESSES = 500
+_MOST_GUESSES = 100
 # With more keys than this, a signal's anchors are first asked which of them lead anywhere.
 _FEW_ANCHORS = 48
 _CHUNK = 500
@@ -46,13 +45,12 @@ _COLUMNS = (
     expectations.c.created_at,
     expectations.c.expires_at,
 )
+_HINT = 6
 # Written out, so that the index of the open ones is known to hold them all.
 _IS_OPEN = expectations.c.status == literal_column("'open'")
 _HAS_SHAPE = expectations.c.hint_shape.is_not(None)
 _AGENT = bindparam("the_agent", type_=Text())
 _IS_THE_AGENT = expectations.c.agent_id == _AGENT
-# Not a plain column, so that the index of anchors is gone by.
-_IS_AMONG_THEM_THE_AGENTS = func.coalesce(expectations.c.agent_id, "") == _AGENT
 _NEAREST_FIRST = (expectations.c.hint_rank, expectations.c.number)
 _LATEST_FIRST = (expectations.c.hint_rank.desc(), expectations.c.number.desc())
 _IS_THE_ANCHOR = expectations.c.hint_anchor == bindparam("the_anchor", type_=BigInteger())
@@ -63,8 +61,8 @@ _ANY_AT_ANCHOR = (
 # By whether one agent is asked or all are.
 _AT_ANCHOR = {
     True: (
-        Prepared(_OPEN_AT_ANCHOR.where(_IS_AMONG_THEM_THE_AGENTS)),
-        Prepared(_ANY_AT_ANCHOR.where(_IS_AMONG_THEM_THE_AGENTS)),
+        Prepared(_OPEN_AT_ANCHOR.where(_IS_THE_AGENT)),
+        Prepared(_ANY_AT_ANCHOR.where(_IS_THE_AGENT)),
     ),
     False: (Prepared(_OPEN_AT_ANCHOR), Prepared(_ANY_AT_ANCHOR)),
 }
@@ -115,9 +113,10 @@ _OPEN_OF_AGENT = (
     select(*_COLUMNS).where(_IS_THE_AGENT, _IS_OPEN, _HAS_SHAPE).order_by(expectations.c.hint_shape, *_NEAREST_FIRST)
 )
 _OPEN_OF_ANY = select(*_COLUMNS).where(_IS_OPEN, _HAS_SHAPE).order_by(expectations.c.expires_at)
-_A_THOUSAND: Select[Any] = select(literal_column("1")).where(_IS_OPEN, _HAS_SHAPE).limit(1000)
+# Counted in an index alone; that of all agents does not tell which are a gate's.
+_A_THOUSAND: Select[Any] = select(literal_column("1")).where(_IS_OPEN).limit(1000)
 _COUNT_OF_AGENT = Prepared(
-    select(func.count().label("number")).select_from(_A_THOUSAND.where(_IS_THE_AGENT).subquery())
+    select(func.count().label("number")).select_from(_A_THOUSAND.where(_IS_THE_AGENT, _HAS_SHAPE).subquery())
 )
 _COUNT_OF_ANY = Prepared(select(func.count().label("number")).select_from(_A_THOUSAND.subquery()))
 _SHOWN_OF_AGENT = Prepared(_OPEN_OF_AGENT.limit(MOST_KEPT))
@@ -176,7 +175,7 @@ class _Search:
         open_ones, any_ones = _AT_ANCHOR[self._news.agent_id is not None]
         for anchor in self._anchors():
             names = {**self._names, "the_anchor": anchor}
-            yield from self._first_fit(open_ones.run(self._connection, names))
+            yield from self._first_fit(open_ones.stream(self._connection, names))
             if self._after is None:
                 yield from filter(self._fits, _candidates(any_ones.run(self._connection, names)))
 
@@ -243,12 +242,16 @@ class _Search:
             return False
         return shape == NO_HINT or any(key not in self._news.words for key in keys)
 
-    def _first_fit(self, rows: sqlite3.Cursor) -> Iterator[Candidate]:
+    def _first_fit(self, rows: Iterable[Any]) -> Iterator[Candidate]:
         return islice((one for one in _candidates(rows) if self._fits(one) and self._may_take(one)), 1)
 
-    def _first_allowed(self, rows: sqlite3.Cursor) -> Iterator[Candidate]:
-        allowed = (one for one in _candidates(rows) if not is_contradicted(one, self._news.words))
-        return islice(filter(self._may_take, allowed), 1)
+    def _first_allowed(self, rows: Iterable[Any]) -> Iterator[Candidate]:
+        # Before a candidate is made of it: most may have to go.
+        allowed = (row for row in rows if not self._is_contradicted(row[_HINT]))
+        return islice(filter(self._may_take, _candidates(allowed)), 1)
+
+    def _is_contradicted(self, hint: str | None) -> bool:
+        return hint is not None and contradicts(json.loads(hint), self._news.words)
 
     def _fits(self, candidate: Candidate) -> bool:
         return bool(candidate.hint) and fits(candidate.hint or {}, self._news.words)
@@ -259,7 +262,7 @@ class _Search:
         return candidate.number > self._after and candidate.status is ExpectationStatus.OPEN
 
 
-def _candidates(rows: sqlite3.Cursor) -> Iterator[Candidate]:
+def _candidates(rows: Iterable[Any]) -> Iterator[Candidate]:
     for id_, number, entry_id, agent_id, session_key, status, hint, created_at, expires_at in rows:
         yield Candidate(
             id_,

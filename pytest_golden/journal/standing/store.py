@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.journal.rules import Counts
 
-_INSERT_HISTORY = insert(entry_history)
+_INSERT_HISTORY = Prepared(insert(entry_history), "entry_id", "changed_at", "what", "who", "why", "details")
+_AGENT = Prepared(select(entries.c.agent_id).where(entries.c.id == bindparam("the_entry")))
 UPDATE_ENTRY = update(entries).where(entries.c.number == bindparam("the_entry"))
 _COUNT_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "updated_at")
 _ASSESS_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at")
@@ -72,10 +73,10 @@ def get_agent(connection: Connection, entry_id: str) -> str:
     Raises:
         JournalError: there is no such entry.
     """
-    agent_id: str | None = connection.scalar(select(entries.c.agent_id).where(entries.c.id == entry_id))
-    if agent_id is None:
+    row = _AGENT.first(connection, {"the_entry": entry_id})
+    if row is None:
         raise describe_unknown(entry_id)
-    return agent_id
+    return str(row.agent_id)
 
 
 def get_standing(connection: Connection, entry_id: str | None, expectation_id: str | None = None) -> Any:
@@ -135,8 +136,8 @@ def override(connection: Connection, entry_id: str, word: Assessment, change: Ch
 
 def add_history(connection: Connection, entry_id: str, what: str, change: Change) -> None:
     """Add a record to an entry's history."""
-    connection.execute(
-        _INSERT_HISTORY,
+    _INSERT_HISTORY.run(
+        connection,
         {
             "entry_id": entry_id,
             "changed_at": change.moment,

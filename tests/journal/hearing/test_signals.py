@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import update
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal import Expectation, Journal, JournalEntry, RoutedBy, Signal, SignalType
 from pytest_golden.journal.store import insert_expectations, record_signal
+from pytest_golden.storage.schema import signals
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ def test_orphans_are_routed_again_when_they_are_asked_for(journal: Journal, stor
     entry = begin(journal, GREEN)
     orphan = journal.add_signal("ci", "positive", "green", data={"pr": 41})
     with store.write() as connection:
-        connection.exec_driver_sql("""UPDATE signals SET data = '{"pr": 42}' WHERE id = ?""", (orphan.id,))
+        connection.execute(update(signals).where(signals.c.id == orphan.id).values(data={"pr": 42}))
     assert journal.reroute_orphans() == 1
     assert stand(journal, entry) == "success"
     assert journal.orphans() == ()
