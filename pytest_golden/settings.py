@@ -140,7 +140,7 @@ SETTINGS: Sequence[Setting] = (
     Setting(
         "golden-store",
         "store",
-        "Where results are recorded: a file, sqlite:///PATH, or none. Without it .golden/golden.db in the workspace root.",
+        "Where results are recorded: a file, sqlite:///PATH, postgresql://..., or none. Without it .golden/golden.db in the workspace root.",
         metavar="STORE",
         environment="GOLDEN_STORE_URL",
     ),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(pytest_golden.__file__).parent
-DATABASES = {"sqlalchemy", "alembic", "sqlite3"}
+DATABASES = {"sqlalchemy", "alembic", "sqlite3", "psycopg"}
 
 
 def imported_when_running(tree: ast.AST) -> Iterator[str]:

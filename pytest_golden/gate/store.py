@@ -11,6 +11,7 @@ from pytest_golden.gate.history import FAILURES
 from pytest_golden.gate.past import FirstFailure, InterruptedRun, PastPass, PastResult
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.documents import keep_document, read_document
+from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import expectations, gate_results, gate_runs
@@ -197,12 +198,12 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Fir
     return None if failed is None else FirstFailure(failed.commit, failed.branch, failed.dirty, failed.dirty_files)
 
 
-_REASONS = gate_results.c.result["reasons"].label("reasons")
+_REASONS = json_member(gate_results.c.result, "reasons")
 
 
 def _past_results(*more: Any) -> Select[Any]:
     columns = [gate_results.c[name] for name in _RESULT_COLUMNS]
-    message = gate_results.c.result["error_message"].as_string().label("message")
+    message = json_member_text(gate_results.c.result, "error_message").label("message")
     return (
         select(*columns, message, _REASONS, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, *more)
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)

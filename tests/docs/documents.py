@@ -39,6 +39,7 @@ _VARYING = (
     # Of a few milliseconds, how one compares with the next is chance.
     (re.compile(r"^(durations  )\S+"), r"\1levels"),
     (re.compile(r" *\b\d+\.\d+ ?s\b"), " 0s"),
+    (re.compile(r"\b\d+ms\b"), "0ms"),
     (re.compile(r"([=_-])\1{2,}"), r"\1\1\1"),
     (re.compile(r"\b(\d+\.)+\d+\b"), "0.0"),
     (re.compile(r" +$"), ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -28,9 +29,14 @@ from pytest_golden.manifest.keys import FILE_KEYS
 from pytest_golden.regression.floor import WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, RegressionCheckResult, ResultStatus
 from pytest_golden.trajectory import Importance, StepType
+from pytest_golden.trajectory.analysis import FailureCategory, Quality, ReasoningIssueType, Severity, SuccessType
+from pytest_golden.trajectory.reflection import Priority, SuggestionCategory, SuggestionType
 from tests.docs import tables
 from tests.docs.documents import DOCS, REPOSITORY
 from tests.docs.tables import first_cells, list_rows
+
+if TYPE_CHECKING:
+    from enum import StrEnum
 
 REFERENCE = DOCS / "reference"
 
@@ -94,6 +100,25 @@ def test_fixed_environment_is_in_the_reference() -> None:
 def test_every_word_of_a_step_is_in_the_reference(words: type[StepType | Importance]) -> None:
     rows = "".join(list_rows(REFERENCE / "steps.md", "The line"))
     assert [word for word in words if f"`{word}`" not in rows] == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [
+        ("Failure points", FailureCategory),
+        ("Success indicators", SuccessType),
+        ("Reasoning issues", ReasoningIssueType),
+        ("Quality", Quality),
+    ],
+)
+def test_every_word_of_an_analysis_is_in_the_reference(heading: str, words: type[StrEnum]) -> None:
+    assert first_cells(list_rows(REFERENCE / "analysis.md", heading)) == tuple(words)
+
+
+def test_every_word_of_a_suggestion_and_a_severity_is_in_the_reference() -> None:
+    text = (REFERENCE / "analysis.md").read_text(encoding="utf-8")
+    for words in (SuggestionType, SuggestionCategory, Priority, Severity):
+        assert ", ".join(f"`{word}`" for word in words) in text
 
 
 def test_every_hook_is_in_the_reference() -> None:

@@ -29,8 +29,8 @@ PASSED, FAILED, ERROR, SKIPPED = ResultStatus.PASSED, ResultStatus.FAILED, Resul
 
 
 @pytest.fixture
-def store(tmp_path: Path):  # type: ignore[no-untyped-def]
-    with Store.open(tmp_path / "golden.db") as opened:
+def store(location: str | Path):  # type: ignore[no-untyped-def]
+    with Store.open(location) as opened:
         yield opened
 
 

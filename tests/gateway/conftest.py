@@ -25,6 +25,7 @@ from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import resolve_project
 from pytest_golden.gateway.seal import Seal, find_masked
 from pytest_golden.manifest.model import GoldenProjectConfig
+from tests.requirement import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -280,5 +281,4 @@ def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 
 def _require(is_able: bool, found: Probe) -> None:
-    if not is_able and os.environ.get("GOLDEN_TEST_REQUIRE") != "all":
-        pytest.skip(f"this machine cannot do that: {found.seal_reason or found.overlay_reason}")
+    require(is_able, f"what this test wants: {found.seal_reason or found.overlay_reason}")

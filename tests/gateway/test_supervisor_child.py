@@ -17,6 +17,7 @@ import pytest
 from pytest_golden.gateway import process
 from pytest_golden.gateway.model import Ending
 from tests.gateway.conftest import VIEWS, processes_with, run_guarded, wait_until
+from tests.requirement import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +178,7 @@ def test_pipeline_has_a_keyring_of_its_own(view: str, workspace: Path, make_proj
     gate = [sys.executable, "-c", code + GATE_WITH_A_KEY.replace("ADD_KEY", str(add_key)), str(workspace), view]
     done = subprocess.run(gate, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode == 77:
-        pytest.skip("this machine forbids keyrings")
+        lack("this machine forbids keyrings")
     assert done.returncode == 0, done.stderr
     own, seen, key = map(int, done.stdout.split())
     assert seen > 0
