@@ -101,6 +101,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "success_patterns",
         "summarize_trajectory",
     ),
+    "pytest_golden.trajectory.otel": ("OtlpReceiver", "TrajectorySpanProcessor"),
     "pytest_golden.trajectory.reflection": (
         "AggregatedReflections",
         "AggregatedSuggestion",

@@ -65,7 +65,9 @@ def _run(prepared: Prepared, argv: Sequence[str], name: str, supervisor: Supervi
     stdout, stderr = prepared.folder / f"{name}.out", prepared.folder / f"{name}.err"
     started_at = utc_now()
     while True:
-        ended = supervisor.run(_launch(prepared, argv, stdout, stderr))
+        ended = supervisor.run(_launch(prepared, argv, stdout, stderr), prepared.handover)
+        if prepared.handover is not None and prepared.handover.take_failure():
+            ended = replace(ended, ending=Ending.NOT_STARTED, exit_code=None)
         if ended.ending is not Ending.NOT_STARTED or not prepared.is_sealed or not stderr.exists():
             break
         # A server that went away between our look and the launch must not cost the run.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.gateway.fingerprint import Fingerprint
+    from pytest_golden.gateway.handover import Handover
     from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.gateway.resolution import ResolvedMount, ResolvedProject
     from pytest_golden.gateway.seal import Seal
@@ -33,7 +34,10 @@ _MOUNT_TABLE = "/proc/self/mountinfo"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal."""
+    """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal.
+
+    With a `handover` each command hands a socket of its network out before it starts.
+    """
 
     project: ResolvedProject
     folder: Path
@@ -41,6 +45,7 @@ class Prepared:
     prefix: tuple[str, ...]
     environment: Mapping[str, str]
     steps_file: Path
+    handover: Handover | None = None
 
     @property
     def is_sealed(self) -> bool:
@@ -59,7 +64,8 @@ class Prepared:
     def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
         """Put the pipeline's path in place of `{path}` and the seal around a command line."""
         path = self.path_inside()
-        return (*self.prefix, *(argument.replace("{path}", path) for argument in argv))
+        launcher = () if self.handover is None else self.handover.launcher
+        return (*self.prefix, *launcher, *(argument.replace("{path}", path) for argument in argv))
 
 
 def prepare(

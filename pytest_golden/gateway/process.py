@@ -21,6 +21,8 @@ from pytest_golden.gateway.model import Ending
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_golden.gateway.handover import Handover
+
 INTERRUPT_GRACE_SECONDS = 3.0
 TERMINATE_GRACE_SECONDS = 2.0
 _SCRIPT = Path(__file__).with_name("supervisor_child.py")
@@ -65,8 +67,10 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def run(self, launch: Launch) -> Exit:
+    def run(self, launch: Launch, handover: Handover | None = None) -> Exit:
         """Run a launch to its end. A Ctrl-C stops it by its ladder and gives `Ending.INTERRUPTED`.
+
+        With a `handover` what is launched must be by its launcher.
 
         Raises:
             GatewayError: the supervisor cannot be started, or it died.
@@ -74,8 +78,10 @@ class Supervisor:
         with self._lock:
             control = self._start()
             try:
+                if handover is not None:
+                    handover.send_to(control)
                 control.sendall(_line({"op": "run", **{name: getattr(launch, name) for name in Launch.__slots__}}))
-                answer = self._wait(control)
+                answer = self._wait(control, handover)
             except OSError as error:
                 self.close()
                 raise GatewayError(f"the process supervisor broke down: {error}") from error
@@ -115,11 +121,16 @@ class Supervisor:
         self._socket = ours
         return ours
 
-    def _wait(self, control: socket.socket) -> dict[str, Any]:
+    def _wait(self, control: socket.socket, handover: Handover | None) -> dict[str, Any]:
         received = b""
+        watched: list[socket.socket | Handover] = [control] if handover is None else [control, handover]
         while not received.endswith(b"\n"):
             try:
-                select.select([control], [], [])
+                ready, _, _ = select.select(watched, [], [])
+                if handover is not None:
+                    handover.receive()
+                if control not in ready:
+                    continue
                 part = control.recv(1 << 16)
             except KeyboardInterrupt:
                 control.sendall(_line({"op": "interrupt"}))

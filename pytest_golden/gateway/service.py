@@ -28,6 +28,7 @@ from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, resolve_project
 from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner_command
 from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.span_reader import OTEL, receive_spans
 from pytest_golden.gateway.terminal import run_in_terminal
 from pytest_golden.redaction import Redactor, literals_in_file, secret_arguments, secret_literals
 from pytest_golden.redaction.escapes import strip_escapes
@@ -254,7 +255,10 @@ class ExecutionGateway:
         return _warned(again, f"ran in a copy, since an overlay failed: {outcome.message}")
 
     def _run_in_view(self, order: _Order, place: Place, *, overlay: bool) -> PipelineOutcome:
-        with self._prepared(order, place, overlay=overlay) as (prepared, before):
+        with (
+            self._prepared(order, place, overlay=overlay) as (ready, before),
+            receive_spans(ready) as (prepared, span_reader, warning),
+        ):
             self._running = prepared.steps_file, order.redactor
             try:
                 executed = execute(prepared, order.command.argv, self._supervisor)
@@ -263,8 +267,9 @@ class ExecutionGateway:
             keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name))
             argv = tuple(argument.replace("{path}", prepared.path_inside()) for argument in order.command.argv)
             readers, warnings = self._choose_readers(order)
+            readers = readers if span_reader is None else (span_reader, *readers)
             outcome = build_outcome(prepared, executed, argv, readers, keeping)
-            outcome = replace(outcome, warnings=(*warnings, *outcome.warnings))
+            outcome = replace(outcome, warnings=(*warnings, *filter(None, [warning]), *outcome.warnings))
             return self._keep(prepared, self._prove_untouched(order, outcome, before))
 
     @contextmanager
@@ -317,8 +322,9 @@ class ExecutionGateway:
         """Give the readers of a run, and a warning for each that is asked for and unknown."""
         wanted = order.project.config.steps
         names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else tuple(wanted)
-        names = tuple(name for name in names if name != GoldenStepsReader.name)  # always read
-        known = ", ".join(self._readers)
+        # The one is always read, the other where there is a receiver.
+        names = tuple(name for name in names if name not in {GoldenStepsReader.name, OTEL})
+        known = ", ".join([*self._readers, OTEL])
         return (
             tuple(self._readers[name] for name in dict.fromkeys(names) if name in self._readers),
             tuple(

@@ -6,7 +6,7 @@ of all it starts, so that double-forked daemons with a session of their own are 
 
 Standard input is a socket. Each line that comes in is a JSON object: `{"op": "run", ...}` with the fields of
 `process.Launch`, or `{"op": "interrupt"}` while one runs. Each `run` is answered by one line with the fields of
-`process.Exit`.
+`process.Exit`. A descriptor that comes before a `run` is for what it launches; GOLDEN_HANDOVER names its number there.
 """
 
 from __future__ import annotations
@@ -136,8 +136,9 @@ def living_cpu_seconds(pids: list[int]) -> float:
 class Run:
     """One execution, from its launch to the last of its processes."""
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any], handed: list[int]) -> None:
         self.request = request
+        self.handed = handed
         self.ending = ""
         self.status: int | None = None
         self.cpu_seconds = 0.0
@@ -152,12 +153,14 @@ class Run:
     def launch(self) -> subprocess.Popen[bytes]:
         """Start the command with output to new files that only we may read."""
         request = self.request
-        argv, keep = list(request["argv"]), []
+        argv, keep, environment = list(request["argv"]), list(self.handed), request["environment"]
+        if keep:
+            environment = {**environment, "GOLDEN_HANDOVER": str(keep[0])}
         if request["sealed"]:
             self.status_pipe, write_end = os.pipe()
             os.set_inheritable(write_end, True)
             argv[1:1] = ["--json-status-fd", str(write_end)]
-            keep = [write_end]
+            keep.append(write_end)
         out, err = (
             os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for name in ("stdout", "stderr")
         )
@@ -165,7 +168,7 @@ class Run:
             return subprocess.Popen(
                 argv,
                 cwd=request["cwd"],
-                env=request["environment"],
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -177,7 +180,7 @@ class Run:
                 os.close(self.status_pipe)
             raise
         finally:
-            for number in (out, err, *keep):
+            for number in (out, err, *keep[len(self.handed) :]):
                 os.close(number)
 
     def reap(self) -> None:
@@ -321,19 +324,21 @@ def serve(control: socket.socket) -> None:
     selector.register(control, selectors.EVENT_READ)
     selector.register(wake_read, selectors.EVENT_READ)
     buffer = b""
+    handed: list[int] = []
     run: Run | None = None
     while True:
         for key, _ in selector.select(run.check() if run else None):
             if key.fileobj is control:
-                received = control.recv(1 << 16)
+                received, numbers, _, _ = socket.recv_fds(control, 1 << 16, 1)
                 if not received:
                     return
                 buffer += received
+                handed += numbers
             else:
                 os.read(wake_read, 4096)
         *lines, buffer = buffer.split(b"\n")
-        for line in lines:
-            run = accept(json.loads(line), run, control)
+        for line in filter(None, lines):
+            run = accept(json.loads(line), run, control, handed)
         if run is not None:
             run.reap()
             if run.status is not None:
@@ -341,20 +346,23 @@ def serve(control: socket.socket) -> None:
                 run = None
 
 
-def accept(request: dict[str, Any], run: Run | None, control: socket.socket) -> Run | None:
-    """Act on one line; gives the run that is then going on."""
+def accept(request: dict[str, Any], run: Run | None, control: socket.socket, handed: list[int]) -> Run | None:
+    """Act on one line; gives the run that is then going on, which gets the descriptors that came before it."""
     if request["op"] == "interrupt":
         if run is not None:
             run.stop("interrupted")
         return run
     try:
-        return Run(request)
+        return Run(request, handed)
     except (OSError, ValueError) as error:
         reply(
             control,
             {"ending": "not_started", "exit_code": None, "message": str(error), "errno": getattr(error, "errno", None)},
         )
         return None
+    finally:
+        while handed:
+            os.close(handed.pop())
 
 
 def reply(control: socket.socket, answer: dict[str, Any]) -> None:

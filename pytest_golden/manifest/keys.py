@@ -134,7 +134,8 @@ PROJECT_KEYS = Table.of(
         Key(
             "steps",
             STEPS,
-            "Which step readers look at what the pipeline left behind: auto, a name, or a list of names.",
+            "Which step readers look at what the pipeline left behind: auto, a name, or a list of names. otel receives"
+            " OpenTelemetry's spans.",
         ),
         Key("skip_if_missing", list_of(TEXT), "Programs or Python modules without which it is SKIPPED."),
         Key(

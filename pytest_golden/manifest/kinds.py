@@ -158,8 +158,6 @@ def _check_command(value: Any) -> tuple[str, ...]:
 
 def _check_steps(value: Any) -> str | tuple[str, ...]:
     names = check_each(value, check_name) if isinstance(value, list | tuple) else (check_name(value),)
-    if "otel" in names:
-        raise wrong("the step reader otel is not available in this version; remove it")
     if names == ("auto",):
         return "auto"
     if "auto" in names:
@@ -248,6 +246,5 @@ COMMAND = Kind(
     _check_command,
     {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
 )
-_STEP_READER = {**NAME.schema, "not": {"const": "otel"}}
-STEPS = Kind(_check_steps, {"anyOf": [_STEP_READER, {"type": "array", "items": _STEP_READER}]})
+STEPS = Kind(_check_steps, {"anyOf": [NAME.schema, {"type": "array", "items": NAME.schema}]})
 ENVIRONMENT = Kind(_check_environment, {"type": "object", "additionalProperties": {"type": ["string", "number"]}})

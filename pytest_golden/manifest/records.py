@@ -118,9 +118,10 @@ def _refuse_unknown(name: str, known: tuple[str, ...]) -> str:
     )
 
 
-def suggest(word: str, known: Iterable[str]) -> str | None:
+def suggest(word: object, known: Iterable[str]) -> str | None:
     """Find the nearest of the known words, None when none is near."""
-    if len(word) > _LONGEST_GUESS:
+    # A mapping that no file has given may have other keys than texts.
+    if not isinstance(word, str) or len(word) > _LONGEST_GUESS:
         return None
     known = tuple(known)
     near = difflib.get_close_matches(word, known, n=1) or difflib.get_close_matches(word.lower(), known, n=1)

@@ -95,5 +95,6 @@ def show(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     if value is None or isinstance(value, bool | int | float):
-        return repr(value)
+        told = repr(value)
+        return told if len(told) <= 60 else f"{told[:57]}..."
     return f"a value of type {type(value).__name__}"

@@ -94,6 +94,7 @@ _PROJECT = "golden_projects:\n- path: a.sh\n  "
         _PROJECT + "before: [[a, b], c d]",
         _PROJECT + "tags: [a, b]",
         _PROJECT + "steps: [odibi]",
+        _PROJECT + "steps: otel",
         _PROJECT + "set_env: {A: 1, B: x}",
     ],
 )
@@ -128,7 +129,6 @@ def test_what_the_reader_takes_the_schema_takes(text: str) -> None:
         _PROJECT + "unexpected_files: never",
         _PROJECT + "retries: -1",
         _PROJECT + "pass_env: [A=B]",
-        _PROJECT + "steps: otel",
     ],
 )
 def test_what_the_schema_refuses_the_reader_refuses(text: str) -> None:

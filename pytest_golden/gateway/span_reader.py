@@ -1,0 +1,76 @@
+"""`steps: otel`: a receiver of spans for the length of a run, wherever the pipeline's network is."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.handover import PORT, Handover
+from pytest_golden.trajectory.otel.receiver import LOOPBACK, OtlpReceiver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.gateway.preparation import Prepared
+    from pytest_golden.trajectory import StepReading
+    from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
+
+OTEL = "otel"
+
+
+class SpanReader:
+    """Reads what a run's receiver has received, which then receives no more."""
+
+    name = OTEL
+
+    def __init__(self, receiver: OtlpReceiver, handover: Handover | None) -> None:
+        self._receiver = receiver
+        self._handover = handover
+
+    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:  # noqa: ARG002 - the protocol's arguments
+        """Stop the receiver, and give the steps of what it has."""
+        self._receiver.stop()
+        reading = self._receiver.read_steps()
+        if self._handover is None or not self._handover.trouble:
+            return reading
+        warning = f"no OpenTelemetry spans could be received in the pipeline's network: {self._handover.trouble}"
+        return replace(reading, warnings=(*reading.warnings, warning))
+
+
+@contextmanager
+def receive_spans(prepared: Prepared) -> Iterator[tuple[Prepared, SpanReader | None, str]]:
+    """Have a receiver for a run where its project asks for one; gives what to launch, the reader, and a warning.
+
+    The variables that lead exporters to it are those that the project does not set itself. Where none can be had, the
+    run goes on without.
+    """
+    config = prepared.project.config
+    with ExitStack() as stack:
+        if config.steps == "auto" or OTEL not in config.steps:
+            yield prepared, None, ""
+            return
+        try:
+            receiver, handover = _open(prepared, stack)
+        except OSError as error:
+            yield prepared, None, f"no OpenTelemetry spans can be received: {error.strerror or error}"
+            return
+        yield (
+            replace(prepared, environment={**receiver.environment, **prepared.environment}, handover=handover),
+            SpanReader(receiver, handover),
+            "",
+        )
+
+
+def _open(prepared: Prepared, stack: ExitStack) -> tuple[OtlpReceiver, Handover | None]:
+    config = prepared.project.config
+    is_cut_off = prepared.is_sealed and not config.network
+    endpoint = f"http://{LOOPBACK}:{PORT}" if is_cut_off else None
+    receiver = OtlpReceiver(service_name=config.name, folder=prepared.folder, endpoint=endpoint)
+    stack.callback(receiver.discard)
+    receiver.__enter__()
+    if not is_cut_off:
+        return receiver, None
+    handover = Handover(receiver.adopt)
+    stack.callback(handover.close)
+    return receiver, handover

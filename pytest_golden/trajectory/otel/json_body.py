@@ -1,0 +1,149 @@
+"""The body of an OTLP export request in JSON. Unknown keys are skipped; numbers may be text, as the mapping writes them.
+
+Source: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.trajectory.otel.model import KINDS, STATUS_ERROR, Origin, Span, SpanEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DEEPEST = 32
+_MOST_DIGITS = 20
+_KIND_PREFIX = "SPAN_KIND_"
+
+
+def parse_json(body: bytes) -> Iterator[Span | None]:
+    """Give the spans of a body in their order, None for each that cannot be read.
+
+    Raises:
+        ValueError: the body is no JSON, or no export request.
+    """
+    for given, origin in _list_spans(_load(body)):
+        try:
+            yield _read_span(given, origin)
+        except (ValueError, TypeError, OverflowError):
+            yield None
+
+
+def count_json(body: bytes) -> int:
+    """Count the spans of a body; `ValueError` as above."""
+    return sum(1 for _ in _list_spans(_load(body)))
+
+
+def _load(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body.decode("utf-8-sig", "replace"), parse_constant=str)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - one kind of refusal
+    return document
+
+
+def _list_spans(document: dict[str, Any]) -> Iterator[tuple[Any, Origin]]:
+    if "resourceSpans" not in document and document:
+        raise ValueError("it has no resourceSpans")
+    for resource_spans in _dicts(document.get("resourceSpans")):
+        resource = resource_spans.get("resource")
+        service = str(_service_of(resource)) if isinstance(resource, dict) else ""
+        for scope_spans in _dicts(resource_spans.get("scopeSpans")):
+            scope = scope_spans.get("scope")
+            origin = Origin(service, str(scope.get("name") or "") if isinstance(scope, dict) else "")
+            spans = scope_spans.get("spans")
+            for given in spans if isinstance(spans, list) else ():
+                yield given, origin
+
+
+def _service_of(resource: dict[str, Any]) -> Any:
+    try:
+        return _read_attributes(resource.get("attributes")).get("service.name", "")
+    except (ValueError, TypeError, OverflowError):
+        return ""
+
+
+def _read_span(given: Any, origin: Origin) -> Span:
+    if not isinstance(given, dict):
+        raise ValueError("a span is no object")  # noqa: TRY004 - one kind of refusal
+    status = given.get("status")
+    status = status if isinstance(status, dict) else {}
+    return Span(
+        name=str(given.get("name") or ""),
+        trace_id=_read_id(given.get("traceId")),
+        span_id=_read_id(given.get("spanId")),
+        parent_id=_read_id(given.get("parentSpanId")),
+        start_ns=_integer(given.get("startTimeUnixNano") or 0),
+        end_ns=_integer(given.get("endTimeUnixNano") or 0),
+        kind=_read_kind(given.get("kind")),
+        attributes=_read_attributes(given.get("attributes")),
+        dropped_attributes=_integer(given.get("droppedAttributesCount") or 0),
+        events=tuple(
+            SpanEvent(str(event.get("name") or ""), _read_attributes(event.get("attributes")))
+            for event in _dicts(given.get("events"))
+        ),
+        is_error=status.get("code") in {STATUS_ERROR, str(STATUS_ERROR), "STATUS_CODE_ERROR"},
+        message=str(status.get("message") or ""),
+        origin=origin,
+    )
+
+
+def _read_id(given: Any) -> str:
+    return str(given or "").strip().lower()
+
+
+def _read_kind(given: Any) -> int:
+    if isinstance(given, str) and given.startswith(_KIND_PREFIX):
+        name = given.removeprefix(_KIND_PREFIX).lower()
+        return KINDS.index(name) if name in KINDS else 0
+    return _integer(given or 0)
+
+
+def _read_attributes(given: Any, depth: int = 0) -> dict[str, Any]:
+    return {str(pair.get("key") or ""): _read_value(pair.get("value"), depth) for pair in _dicts(given)}
+
+
+def _read_value(given: Any, depth: int) -> Any:
+    """Read an `AnyValue`; one that is written plainly, as people do by hand, is taken as it is."""
+    if depth > _DEEPEST:
+        raise ValueError("a value is nested too deeply")
+    if not isinstance(given, dict):
+        return given
+    for member, value in given.items():
+        if member in {"stringValue", "boolValue"}:
+            return value
+        if member == "intValue":
+            return _integer(value)
+        if member == "doubleValue":
+            return float(value)
+        if member in {"arrayValue", "kvlistValue", "bytesValue"}:
+            return _read_container(member, value, depth + 1)
+    return None
+
+
+def _read_container(member: str, value: Any, depth: int) -> Any:
+    if member == "bytesValue":
+        try:
+            return base64.b64decode(value)
+        except binascii.Error:
+            return value
+    values = value.get("values") if isinstance(value, dict) else None
+    if member == "kvlistValue":
+        return _read_attributes(values, depth)
+    return [_read_value(inner, depth) for inner in values] if isinstance(values, list) else []
+
+
+def _dicts(given: Any) -> list[dict[str, Any]]:
+    return [member for member in given if isinstance(member, dict)] if isinstance(given, list) else []
+
+
+def _integer(given: Any) -> int:
+    if isinstance(given, str) and len(given) > _MOST_DIGITS:
+        raise ValueError("a number has too many digits")
+    return int(given)

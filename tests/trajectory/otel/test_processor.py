@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden import Trajectory, TrajectorySpanProcessor
+from pytest_golden.trajectory import TrajectoryOutcome
+from pytest_golden.trajectory.otel import processor as processor_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("opentelemetry.sdk")
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+
+@pytest.fixture
+def got() -> list[Trajectory]:
+    return []
+
+
+@pytest.fixture
+def open_tracer() -> Callable[[Callable[[Trajectory], object]], tuple[Any, Any]]:
+    def make(on_complete: Callable[[Trajectory], object]) -> tuple[Any, Any]:
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(TrajectorySpanProcessor(on_complete))
+        return provider, provider.get_tracer("agent")
+
+    return make
+
+
+def test_each_root_span_gives_one_trajectory_with_its_children(got: list[Trajectory], open_tracer: Any) -> None:
+    _, tracer = open_tracer(got.append)
+    for name in ("first", "second"):
+        with tracer.start_as_current_span(name):
+            with tracer.start_as_current_span("chat", attributes={"gen_ai.operation.name": "chat", "tags": ("a", "b")}):
+                pass
+            with tracer.start_as_current_span("tool", attributes={"gen_ai.operation.name": "execute_tool"}):
+                pass
+    assert [[step.content for step in one.steps] for one in got] == [[n, "chat", "tool"] for n in ("first", "second")]
+    root, chat, tool = got[0].steps
+    assert (chat.type, tool.type) == ("reasoning", "tool_call")
+    assert {chat.parent_step_id, tool.parent_step_id} == {root.id}
+    assert chat.metadata["tags"] == ["a", "b"]
+    assert got[0].outcome is TrajectoryOutcome.SUCCESS
+
+
+def test_an_error_is_critical_and_makes_the_run_a_failure(got: list[Trajectory], open_tracer: Any) -> None:
+    _, tracer = open_tracer(got.append)
+    with pytest.raises(ValueError, match="boom"), tracer.start_as_current_span("root"):
+        raise ValueError("boom")
+    assert got[0].outcome is TrajectoryOutcome.FAILURE
+    assert got[0].steps[0].importance == "critical"
+    assert got[0].steps[0].metadata["error"] == "ValueError: boom"
+
+
+def test_a_child_that_ends_after_its_root_is_waited_for(got: list[Trajectory], open_tracer: Any) -> None:
+    _, tracer = open_tracer(got.append)
+    root = tracer.start_span("root")
+    child = tracer.start_span("child", context=trace.set_span_in_context(root))
+    root.end()
+    assert got == []
+    child.end()
+    assert [step.content for step in got[0].steps] == ["root", "child"]
+
+
+def test_a_flush_gives_what_has_ended_and_says_what_has_not(got: list[Trajectory], open_tracer: Any) -> None:
+    provider, tracer = open_tracer(got.append)
+    root = tracer.start_span("root")
+    child = tracer.start_span("child", context=trace.set_span_in_context(root))
+    assert provider.force_flush()
+    assert got == []
+    root.end()
+    assert provider.force_flush()
+    assert (got[0].outcome, len(got[0].steps)) == (TrajectoryOutcome.PARTIAL, 1)
+    assert got[0].metadata["lost_steps"] == 1
+    child.end()
+    assert len(got) == 1
+
+
+def test_shutdown_gives_what_is_left(got: list[Trajectory], open_tracer: Any) -> None:
+    provider, tracer = open_tracer(got.append)
+    root = tracer.start_span("root")
+    tracer.start_span("child", context=trace.set_span_in_context(root)).end()
+    provider.shutdown()
+    assert [(one.outcome, len(one.steps)) for one in got] == [(TrajectoryOutcome.PARTIAL, 1)]
+
+
+def test_a_callback_that_raises_harms_no_instrumented_code(open_tracer: Any) -> None:
+    def broken(_: Trajectory) -> None:
+        raise ZeroDivisionError
+
+    _, tracer = open_tracer(broken)
+    with tracer.start_as_current_span("root"):
+        pass
+
+
+def test_memory_is_bounded(got: list[Trajectory], open_tracer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_module, "_MOST_WAITING", 3)
+    monkeypatch.setattr(processor_module, "MAX_SPANS", 2)
+    _, tracer = open_tracer(got.append)
+    with tracer.start_as_current_span("root"):
+        for _ in range(5):
+            tracer.start_span("child").end()
+    assert (len(got[0].steps), got[0].metadata["lost_steps"]) == (2, 4)
+    for number in range(5):
+        root = tracer.start_span(f"open {number}")
+        tracer.start_span("child", context=trace.set_span_in_context(root)).end()
+    assert len(got) == 3
