@@ -30,11 +30,25 @@ def number_by_time(connection: Connection, moment: Column[int], key: Column[Any]
     Nobody may refer to the numbers.
     """
     table = moment.table
-    number = update(table).where(table.c.number == bindparam("present")).values(number=bindparam("next"))
     for rows in page_by_time(connection, moment, key, (table.c.number,), since):
-        numbers = take_numbers(connection, table, len(rows))
-        changed = [{"present": row.number, "next": next_} for row, next_ in zip(rows, numbers, strict=True)]
-        connection.execute(number, changed)
+        _renumber(connection, table, [row.number for row in rows])
+
+
+def number_parts_by_time(connection: Connection, moment: Column[int], owner: Column[Any], since: int) -> None:
+    """Number the rows of a table that were made at a moment or later by time; those of one owner keep their order.
+
+    Nobody may refer to the numbers.
+    """
+    number = moment.table.c.number
+    # A clock that went back does not part a row from those before it.
+    reached = func.max(moment).over(partition_by=owner, order_by=number).label("reached")
+    rows = (
+        select(number, owner.label("owner"), reached).where(owner.in_(select(owner).where(moment >= since))).subquery()
+    )
+    chosen = select(rows.c.number).where(rows.c.reached >= since).order_by(rows.c.reached, rows.c.owner, rows.c.number)
+    present = connection.scalars(chosen).all()
+    for start in range(0, len(present), _AT_ONCE):
+        _renumber(connection, moment.table, present[start : start + _AT_ONCE])
 
 
 def page_by_time(
@@ -60,3 +74,10 @@ def page_by_time(
         if len(rows) < _AT_ONCE:
             return
         rows = connection.execute(after, {"low_moment": rows[-1].page_moment, "low_key": rows[-1].page_key}).all()
+
+
+def _renumber(connection: Connection, table: Table, present: Sequence[int]) -> None:
+    number = update(table).where(table.c.number == bindparam("present")).values(number=bindparam("next"))
+    numbers = take_numbers(connection, table, len(present))
+    changed = [{"present": old, "next": new} for old, new in zip(present, numbers, strict=True)]
+    connection.execute(number, changed)

@@ -1,8 +1,8 @@
 """By which rule a signal finds an expectation. Pure: the candidates are found in `store.py`.
 
 The rules in their order: a hint whose every key fits, the same session, the time window, the entry that the signal names,
-and none. Within a rule, those of the named entry come first, then the open ones before those that are resolved, then more
-hint keys, a nearer expiry, and the older one.
+and none. Those of the named entry come first. Within a rule, the open ones come before those that are resolved, and these
+before those whose time is over; then come more hint keys, an expiry nearer to now, and the older one.
 
 A resolved expectation is never answered again. It still tells where two kinds of news belong: news against what was met
 in time, and news that comes too late.
@@ -10,11 +10,12 @@ in time, and news that comes too late.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits, rank
+from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Route(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    order: tuple[int, ...]
+    order: tuple[float, ...]
     step: Step
     candidate: Candidate
     reason: str
@@ -134,7 +135,9 @@ def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
         not _is_named(news, candidate),
         step,
         not is_open,
-        rank(len(candidate.hint or ()), candidate.expires_at),
+        is_late,
+        -len(candidate.hint or ()),
+        math.inf if candidate.expires_at is None else abs(candidate.expires_at - news.moment),
         candidate.number,
     )
     return _Fit(order, step, candidate, _explain(step, candidate, is_open=is_open, is_late=is_late))
@@ -193,14 +196,12 @@ def _judge(fit: _Fit, taken: _Fit) -> Verdict:
         "is of the entry that the signal names",
         "fits by an earlier rule",
         "is open",
-        _explain_rank(fit.candidate, taken.candidate),
+        "is not over",
+        "has more hint keys",
+        "has a nearer expiry",
         "is older",
     )[differing]
     return Verdict(fit.candidate.id, rule, taken=False, reason=f"{fit.reason}, but {taken.candidate.id} {won}")
-
-
-def _explain_rank(fit: Candidate, taken: Candidate) -> str:
-    return "has more hint keys" if len(taken.hint or ()) > len(fit.hint or ()) else "has a nearer expiry"
 
 
 def _refuse(candidate: Candidate, step: Step, reason: str) -> Verdict:

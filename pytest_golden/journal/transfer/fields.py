@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.journal.given import clean_actions, clean_json, clean_name, clean_text
-from pytest_golden.journal.hints import LONGEST_KEY, MOST_KEYS
+from pytest_golden.journal.given import clean_actions, clean_external_id, clean_json, clean_name, clean_text
+from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, RoutedBy, SignalType
 from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.moments import from_ms, to_ms
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pytest_golden.journal.transfer.model import Row
 
-_LONGEST_NAME = 2000
 _ABSENT = object()
 
 
@@ -32,13 +31,6 @@ class Field(NamedTuple):
     read: Callable[[str, Any], Any]
     write: Callable[[Any], Any] | None = None
     default: Any = None
-
-
-def _read_name(field: str, value: Any) -> str:
-    name = clean_name(field, value)
-    if len(name) > _LONGEST_NAME:
-        raise ValueError(f"{field} has {len(name):,} characters, and a name has {_LONGEST_NAME:,} at most")
-    return name
 
 
 def _read_note(field: str, value: Any) -> str:
@@ -76,6 +68,8 @@ def _read_hint(field: str, value: Any) -> Any:
         raise ValueError(
             f"{field} must hold texts, numbers, true, false or null alone, since they are compared as text"
         )
+    if len(write_shape(hint)) > LONGEST_SHAPE:
+        raise ValueError(f"{field} has more than {LONGEST_SHAPE:,} characters of keys and source together")
     return hint
 
 
@@ -107,7 +101,7 @@ def _write_moment(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else iso_utc(from_ms(milliseconds))
 
 
-_NAME, _NAME_OR_NONE = Field(_read_name, default=_ABSENT), Field(_read_name)
+_NAME, _NAME_OR_NONE = Field(clean_name, default=_ABSENT), Field(clean_name)
 _TEXT, _NOTE = Field(clean_text, default=_ABSENT), Field(_read_note)
 _MOMENT, _MOMENT_OR_NONE = Field(_read_moment, _write_moment, _ABSENT), Field(_read_moment, _write_moment)
 _FLAG = Field(_read_flag, default=False)
@@ -156,7 +150,7 @@ SIGNAL_FIELDS = {
     "signal_type": _word(SignalType, _ABSENT),
     "summary": _TEXT,
     "data": _MAPPING,
-    "external_id": _NAME_OR_NONE,
+    "external_id": Field(clean_external_id),
     "content_digest": _NAME_OR_NONE,
     "routed_by": _word(RoutedBy, _ABSENT),
     "routing": Field(_read_routing),

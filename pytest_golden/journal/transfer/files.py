@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.transfer.lines import FORMAT
+from pytest_golden.manifest.unquoted import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ def open_lines_to_write(file: str | Path | IO[Any]) -> Iterator[Callable[[str], 
         JournalError: something else than an earlier export has the path.
     """
     if not isinstance(file, str | os.PathLike):
+        _check_open(file, "write")
         is_text = hasattr(file, "encoding")
         yield lambda line: file.write(f"{line}\n" if is_text else f"{line}\n".encode("ascii"))
         return
@@ -72,6 +74,7 @@ def open_to_read(file: str | Path | IO[Any]) -> Iterator[IO[bytes]]:
             with _spool(stream) as spooled:
                 yield spooled
         return
+    _check_open(file, "read")
     with _spool(file) as spooled:
         yield spooled
 
@@ -94,11 +97,24 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
 @contextmanager
 def _spool(stream: IO[Any]) -> Iterator[IO[bytes]]:
     with SpooledTemporaryFile(_IN_MEMORY) as spooled:
-        while part := stream.read(_AT_ONCE):
+        line_size = 0
+        # What will be refused is not gathered: it may have no end.
+        while line_size <= LONGEST_LINE and (part := stream.read(_AT_ONCE)):
             # A text with half a character is refused later, in its line.
-            spooled.write(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+            written = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+            is_other = not spooled.tell() and len(written) >= _KIND_SHOWN and FORMAT.encode("ascii") not in written
+            spooled.write(written)
+            if is_other:
+                break
+            _, end, rest = written.rpartition(b"\n")
+            line_size = len(rest) if end else line_size + len(written)
         spooled.seek(0)
         yield spooled
+
+
+def _check_open(file: IO[Any], ability: str) -> None:
+    if not hasattr(file, ability):
+        raise ValueError(f"file must be a path or an open file, not {show(file)}")
 
 
 def _refuse_other(path: Path) -> None:
@@ -110,4 +126,4 @@ def _refuse_other(path: Path) -> None:
         return
     with path.open("rb") as stream:
         if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):
-            raise JournalError(f"{path} is there and no export of a journal; give another file")
+            raise JournalError(f"{path} is there, and it is no export of a journal; give another file")

@@ -7,6 +7,7 @@ Orphans are not routed again: that depends on what is there at the time, and is 
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pytest_golden.journal.rules import DEFAULT_RULES
@@ -19,20 +20,38 @@ from pytest_golden.journal.transfer.store import (
     find_copy,
     find_entry_of_expectation,
     find_latest,
+    find_latest_expectation,
     find_places,
     insert_copy,
     insert_orphan,
     number_entries,
+    number_expectations,
     rewrite_copy,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Connection
 
     from pytest_golden.journal.rules import Rules
     from pytest_golden.journal.transfer.model import Copy, Row
+
+
+class _Times:
+    """Whether what comes in is in the order of time: `oldest_late` is the time of the oldest that came after a younger one."""
+
+    def __init__(self, last: int | None) -> None:
+        self._last = last
+        self.oldest_late: int | None = None
+
+    def note(self, moment: int, *, is_equal_late: bool = False) -> None:
+        if self._last is None:
+            self._last = moment
+            return
+        if moment < self._last or (is_equal_late and moment == self._last):
+            self.oldest_late = moment if self.oldest_late is None else min(moment, self.oldest_late)
+        self._last = max(moment, self._last)
 
 
 class Intake:
@@ -45,8 +64,8 @@ class Intake:
         self._with_checks = with_checks
         self._connection = connection
         self._rules = rules
-        self._last = find_latest(connection)
-        self._oldest_late: int | None = None
+        self._entry_times = _Times(find_latest(connection))
+        self._expectation_times = _Times(find_latest_expectation(connection))
         self.added = self.merged = self.unchanged = self.orphans = 0
 
     def take(self, copy: Copy) -> None:
@@ -61,7 +80,8 @@ class Intake:
         present = find_copy(self._connection, entry_id)
         if present is None:
             insert_copy(self._connection, settle_alone(copy, self._get_rules(copy)), with_checks=self._with_checks)
-            self._note_time(copy.entry["created_at"])
+            self._entry_times.note(copy.entry["created_at"], is_equal_late=True)
+            self._note_expectations(copy.expectations)
             self.added += 1
         elif self._rewrite(present, copy):
             self.merged += 1
@@ -80,10 +100,11 @@ class Intake:
         self.orphans += not places
 
     def finish(self) -> ImportReport:
-        """Let entries be numbered by time, where older ones have come in after younger ones, and tell what was done."""
-        if self._oldest_late is not None:
-            number_entries(self._connection, self._oldest_late)
-            self._oldest_late = None
+        """Let what is older and has come in after what is younger be numbered by time, and tell what was done."""
+        if self._entry_times.oldest_late is not None:
+            number_entries(self._connection, self._entry_times.oldest_late)
+        if self._expectation_times.oldest_late is not None:
+            number_expectations(self._connection, self._expectation_times.oldest_late)
         return ImportReport(added=self.added, merged=self.merged, unchanged=self.unchanged, orphans=self.orphans)
 
     def _rewrite(self, present: Copy, copy: Copy) -> bool:
@@ -93,15 +114,19 @@ class Intake:
         if write_entry(merged) == write_entry(present):
             return False
         rewrite_copy(self._connection, present, merged, with_checks=self._with_checks)
+        # From the first one that is new here on, all have new numbers.
+        known = [row["id"] for row in present.expectations]
+        kept = [row["id"] for row in merged.expectations]
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(known, kept, strict=False)))
+        self._note_expectations(merged.expectations[same:])
         return True
 
     def _get_rules(self, copy: Copy) -> Rules:
         return self._rules.get(copy.entry["agent_id"], DEFAULT_RULES)
 
-    def _note_time(self, created_at: int) -> None:
-        if self._last is not None and created_at <= self._last:
-            self._oldest_late = min(created_at, self._oldest_late or created_at)
-        self._last = max(created_at, self._last or created_at)
+    def _note_expectations(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._expectation_times.note(row["created_at"])
 
     def _check_expectations(self, copy: Copy) -> None:
         for expectation in copy.expectations:

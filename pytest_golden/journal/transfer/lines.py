@@ -97,7 +97,7 @@ def read_line(given: Any) -> Copy | Row:
         ValueError: what is wrong with it, and what is allowed.
     """
     kind = given.get("kind") if isinstance(given, dict) else None
-    if kind not in {_ENTRY, _ORPHAN}:
+    if not isinstance(kind, str) or kind not in {_ENTRY, _ORPHAN}:
         raise ValueError(f"a line must be an object whose kind is {_ENTRY} or {_ORPHAN}, not {show(given)}")
     rest = {key: value for key, value in given.items() if key != "kind"}
     return _read_entry(rest) if kind == _ENTRY else _read_orphan(rest)

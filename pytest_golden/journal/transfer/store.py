@@ -6,7 +6,7 @@ from collections import defaultdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Text, bindparam, delete, func, insert, literal_column, select, update
+from sqlalchemy import BigInteger, Text, bindparam, delete, func, insert, literal_column, select, update
 
 from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy
@@ -16,7 +16,7 @@ from pytest_golden.journal.transfer.fields import ENTRY_FIELDS, EXPECTATION_FIEL
 from pytest_golden.journal.transfer.merging import count
 from pytest_golden.journal.transfer.model import Copy, differ, write_content
 from pytest_golden.storage.prepared import Prepared
-from pytest_golden.storage.renumbering import number_by_time, page_by_time, take_numbers
+from pytest_golden.storage.renumbering import number_by_time, number_parts_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 
 if TYPE_CHECKING:
@@ -40,6 +40,13 @@ _UPDATE_ENTRY = update(entries).where(entries.c.id == _THE_ENTRY)
 _HAS_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == _THE_ENTRY))
 _THE_COPY = select(*(entries.c[name] for name in ENTRY_FIELDS)).where(entries.c.id == _THE_ENTRY)
 _LATEST = select(func.max(entries.c.created_at))
+_LATEST_EXPECTATION = select(func.max(expectations.c.created_at))
+# Without a mark, what was expected when a signal was heard is told by its time.
+_UNMARK = (
+    update(signals)
+    .where(signals.c.expectation_mark.is_not(None), signals.c.created_at >= bindparam("since", type_=BigInteger()))
+    .values(expectation_mark=None)
+)
 _ENTRY_OF_EXPECTATION = Prepared(select(expectations.c.entry_id).where(expectations.c.id == _THE_ID))
 _PLACE = (signals.c.id, signals.c.entry_id, signals.c.created_at)
 _BY_ID = Prepared(select(*_PLACE).where(signals.c.id == _THE_ID))
@@ -156,6 +163,18 @@ def find_latest(connection: Connection) -> int | None:
 def number_entries(connection: Connection, since: int) -> None:
     """Let the entries that began at a moment or later be numbered in the order of time."""
     number_by_time(connection, entries.c.created_at, entries.c.id, since)
+
+
+def find_latest_expectation(connection: Connection) -> int | None:
+    """Give when the last expectation was made, in milliseconds since the epoch; None without any."""
+    latest: int | None = connection.scalar(_LATEST_EXPECTATION)
+    return latest
+
+
+def number_expectations(connection: Connection, since: int) -> None:
+    """Let the expectations that were made at a moment or later be numbered in the order of time: the older one is asked first."""
+    number_parts_by_time(connection, expectations.c.created_at, expectations.c.entry_id, since)
+    connection.execute(_UNMARK, {"since": since})
 
 
 def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False) -> None:

@@ -378,9 +378,23 @@ def test_late_news_of_a_session_goes_to_what_expired_last(journal: Journal, cloc
     latest = begin(journal, {"description": "d", "expires_minutes": 2}, session="s")
     clock.move(minutes=3)
     late = journal.add_signal("chat", "negative", "hm", agent_id="builder", session_key="s")
-    assert (late.routed_by, late.expectation_id) == ("session_key", None)
-    assert late.entry_id in {latest.id, journal.review_journal()[1].id}
+    assert (late.routed_by, late.entry_id, late.expectation_id) == ("session_key", latest.id, None)
     assert stand(journal, latest) == "expired"
+
+
+@pytest.mark.parametrize("how", ["hint", "session"])
+def test_news_against_what_was_met_in_time_is_not_late_because_an_older_question_is_over(
+    journal: Journal, clock: Clock, how: str
+) -> None:
+    wish = {**(GREEN if how == "hint" else {"description": "d"}), "expires_minutes": 60}
+    told: dict[str, Any] = {"data": {"pr": 42}, "agent_id": "builder", "session_key": "s"}
+    first = begin(journal, wish, session="s")
+    clock.move(minutes=90)
+    second = begin(journal, wish, session="s")
+    journal.add_signal("ci", "positive", "green", **told)
+    clock.move(minutes=10)
+    against = journal.add_signal("ci", "negative", "red again", **told)
+    assert (against.entry_id, stand(journal, first), stand(journal, second)) == (second.id, "expired", "failure")
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,13 @@ def test_each_candidate_is_told_which_rule_took_or_refused_it_and_why() -> None:
         ({"number": 1}, {"number": 2}, "is older"),
         ({"number": 2, "expires_at": NOW + 1}, {"number": 1}, "has a nearer expiry"),
         ({"number": 2}, {"number": 1, "status": MET}, "is open"),
+        ({"number": 2, "hint": {"pr": 1, "source": "ci"}}, {"number": 1, "expires_at": NOW + 1}, "has more hint keys"),
+        ({"number": 2, "status": MET}, {"number": 1, "status": EXPIRED, "expires_at": NOW}, "is not over"),
+        (
+            {"number": 2, "status": EXPIRED, "expires_at": NOW},
+            {"number": 1, "status": EXPIRED, "expires_at": NOW - 1},
+            "has a nearer expiry",
+        ),
         ({"number": 2, "entry_id": "named"}, {"number": 1}, "is of the entry that the signal names"),
     ],
 )

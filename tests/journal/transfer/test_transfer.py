@@ -4,7 +4,7 @@ import io
 import json
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -50,6 +50,13 @@ def other(tmp_path: Path, clock: Clock) -> Iterator[Journal]:
 
 def write(*lines: Any) -> io.BytesIO:
     return io.BytesIO("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+
+def copy_into(journal: Journal, source: Journal) -> None:
+    buffer = io.BytesIO()
+    source.export(buffer)
+    buffer.seek(0)
+    journal.import_(buffer)
 
 
 def fill(journal: Journal) -> str:
@@ -323,11 +330,17 @@ BAD = {
     "newer": ([{**HEADER, "version": 2}], "line 1: a newer pytest-golden-projects wrote it"),
     "no version": ([{**HEADER, "version": "1"}], "line 1: version must be 1"),
     "no object": ([HEADER, 7], "line 2: a line must be an object whose kind is entry or signal"),
+    "kind no text": ([HEADER, {"kind": []}], "line 2: a line must be an object whose kind is entry or signal"),
+    "wide hint": (
+        [HEADER, {**ENTRY, "expectations": [{**ASKED, "match_hint": {"k" * 280 + str(n): 1 for n in range(4)}}]}],
+        "line 2: expectations[0]: match_hint has more than 1,000 characters of keys and source together",
+    ),
+    "wide name": ([HEADER, {**ENTRY, "agent_id": "\u4e00" * 300}], "line 2: entry: agent_id has 900 bytes"),
     "unknown kind": ([HEADER, {"kind": "x"}], "line 2: a line must be an object whose kind is"),
     "unknown key": ([HEADER, change(foo=1)], "line 2: entry: there is no key 'foo'"),
     "missing": ([HEADER, {"kind": "entry", "id": "x"}], "line 2: entry: agent_id is missing"),
     "blank": ([HEADER, change(intent=" ")], "line 2: entry: intent must be text that is not blank"),
-    "long name": ([HEADER, change(id="x" * 3000)], "line 2: entry: id has 3,000 characters"),
+    "long name": ([HEADER, change(id="x" * 3000)], "line 2: entry: id has 3,000 bytes"),
     "word": ([HEADER, change(assessment="good")], "give one of open, success, failure, partial, expired"),
     "time": ([HEADER, change(created_at="today")], "line 2: entry: created_at must be ISO-8601 text"),
     "no zone": ([HEADER, change(created_at="2026-03-01T12:00:00")], "line 2: entry: created_at must be an aware"),
@@ -469,3 +482,80 @@ def test_pipes_are_written_and_read(journal: Journal, other: Journal, tmp_path: 
     other.import_(pipe)
     writer.join()
     assert other.get(entry) == journal.get(entry)
+
+
+def test_the_older_expectation_is_asked_first_after_an_import_too(
+    journal: Journal, other: Journal, clock: Clock
+) -> None:
+    early, later = (journal.log_intent("x", agent_id="a") for _ in range(2))
+    wish = {"description": "it is green", "match_hint": {"pr": 1}}
+    clock.move(seconds=1)
+    journal.log_outcome(later.id, "success", expectations=[wish, wish])
+    clock.move(seconds=1)
+    journal.log_outcome(early.id, "success", expectations=[wish])
+    copy_into(other, journal)
+    clock.move(seconds=1)
+    asked = [other.add_signal("ci", "positive", f"build {number}", data={"pr": 1}).entry_id for number in range(3)]
+    assert asked == [later.id, later.id, early.id]
+    copy_into(journal, other)
+    assert [one.entry_id for one in journal.open_expectations()] == []
+
+
+def test_the_same_content_is_new_to_a_younger_expectation_after_an_import_too(
+    journal: Journal, other: Journal, clock: Clock
+) -> None:
+    early, later = (journal.log_intent("x", agent_id="a") for _ in range(2))
+    wish = {"description": "it is green", "match_hint": {"pr": 1}}
+    journal.log_outcome(later.id, "success", expectations=[wish])
+    clock.move(seconds=1)
+    first = journal.add_signal("ci", "positive", "green", data={"pr": 1})
+    clock.move(seconds=1)
+    journal.log_outcome(early.id, "success", expectations=[wish])
+    copy_into(other, journal)
+    again, once_more = (other.add_signal("ci", "positive", "green", data={"pr": 1}) for _ in range(2))
+    assert (again.entry_id, once_more.id) == (early.id, again.id)
+    assert first.id != again.id
+
+
+def test_what_was_heard_here_is_not_new_to_older_expectations_that_come_in(
+    journal: Journal, other: Journal, clock: Clock
+) -> None:
+    wish = {"description": "it is green", "match_hint": {"pr": 1}}
+    elsewhere = other.log_intent("x", agent_id="a")
+    other.log_outcome(elsewhere.id, "success", expectations=[wish])
+    clock.move(seconds=1)
+    here = journal.log_intent("x", agent_id="a")
+    journal.log_outcome(here.id, "success", expectations=[wish])
+    clock.move(seconds=1)
+    heard = journal.add_signal("ci", "positive", "green", data={"pr": 1})
+    copy_into(journal, other)
+    assert journal.add_signal("ci", "positive", "green", data={"pr": 1}).id == heard.id
+    assert journal.get(elsewhere.id).assessment == "open"
+
+
+def test_long_external_ids_travel(journal: Journal, other: Journal) -> None:
+    journal.add_signal("mail", "neutral", "x", external_id="m" * 1500)
+    copy_into(other, journal)
+    assert [one.external_id for one in other.orphans()] == ["m" * 1500]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="a device of Unix")  # noqa: PTH110 - no path is at hand yet
+def test_what_has_no_end_and_is_no_export_is_refused_at_once(journal: Journal) -> None:
+    with pytest.raises(JournalError, match=r"line 1: it is (cut off|no JSON|longer)"):
+        journal.import_("/dev/zero")
+
+
+def test_a_line_that_never_ends_is_not_gathered(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LONGEST_LINE", 4 << 20)
+
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.given += size
+            assert self.given < 16 << 20
+            begins = f"{json.dumps(HEADER)}\n" if self.given == size else ""
+            return begins.encode().ljust(size, b"[")
+
+    with pytest.raises(JournalError, match="line 2: it is longer than 4 MiB"):
+        journal.import_(cast("IO[bytes]", Endless()))
