@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.learning.limits import check_texts, freeze_json_mapping
 from pytest_golden.learning.words import words_of
 from pytest_golden.redaction import redact
+from pytest_golden.storage.namespaces import write_namespace
 from pytest_golden.storage.text import storable
 from pytest_golden.trajectory.freezing import freeze_mapping
 from pytest_golden.trajectory.vocabulary import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+# An index row of PostgreSQL has 2,704 bytes, which a version shares.
+_LONGEST_PLACE_BYTES = 2600
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,17 @@ def draft_memory(
     checked_namespace = check_namespace(namespace)
     if not checked_namespace:
         raise ValueError('namespace must have at least one element, such as ("plans", "global")')
+    size = len(write_namespace(checked_namespace)) + len(check_key(key).encode())
+    if size > _LONGEST_PLACE_BYTES:
+        raise ValueError(
+            f"namespace and key have {size:,} bytes together, percent-encoded as a URL, and at most {_LONGEST_PLACE_BYTES:,} are "
+            "looked up; give shorter ones"
+        )
     kept = redact(freeze_json_mapping("value", value))
     checked_tags = tuple(redact(storable(tag)) for tag in check_texts("tags", tags))
     return MemoryDraft(
         checked_namespace,
-        check_key(key),
+        key,
         freeze_mapping("value", kept),
         checked_tags,
         None if provenance is None else redact(freeze_json_mapping("provenance", provenance)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,8 +21,9 @@ _GIVE = "give a SQLite file, sqlite:///PATH or postgresql://..."
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 _DRIVER = "psycopg"
-# What of a query tells one store from another; a password may stand in others.
+# What of a query tells one store from another; a password may stand in others, and in options that set something else.
 _SHOWN_KEYS = ("host", "port", "dbname", "user", "service", "options")
+_SCHEMA_ALONE = re.compile(r"\s*(-c\s*|--)search_path=[^\s=]+\s*")
 
 
 class Location(NamedTuple):
@@ -72,13 +74,22 @@ def _parse_url(text: str) -> Location:
 def _at_server(url: URL) -> Location:
     if "@" in f"{url.host}{url.database}{url.username}":
         raise SettingsError(f"the store {_show(url)}: write each @ in its name, password or database as %40")
+    if any("\0" in str(part) for part in (*url[1:6], *url.query.values())):
+        raise SettingsError(f"the store {_show(url)}: its URL holds a NUL character; remove %00")
     if find_spec(_DRIVER) is None:
         raise SettingsError(
-            f"the store {_show(url)}: PostgreSQL wants a driver; `pip install 'pytest-golden-projects[postgresql]'`"
+            f"the store {_show(url)}: PostgreSQL wants a driver; `pip install 'pytest-golden-projects[postgres]'`"
         )
-    query = {key: url.query[key] for key in _SHOWN_KEYS if key in url.query}
+    query = {key: url.query[key] for key in _SHOWN_KEYS if _is_shown(key, url.query.get(key, ""))}
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     return Location(url.set(drivername=f"postgresql+{_DRIVER}"), None, shown.render_as_string())
+
+
+def _is_shown(key: str, value: str | tuple[str, ...]) -> bool:
+    """Tell whether a value of a query is there, and nothing in it sets something."""
+    if not isinstance(value, str) or not value:
+        return bool(value) and all(_is_shown(key, one) for one in value)
+    return bool(_SCHEMA_ALONE.fullmatch(value)) if key == "options" else not {"=", "@"} & set(value)
 
 
 def _show(url: URL) -> str:

@@ -31,13 +31,19 @@ if TYPE_CHECKING:
 # The rest of a key is the schema's number, so that stores in two schemas of a database do not wait for each other.
 _LOCK_SPACE = 0x676F6C64
 # Each statement after the lock sees what the writer before has left. A flush is never left out, whatever the server does.
+# How long a lock is waited for is said here: a limit for statements would end it sooner, and half of a long write.
 _BEGIN_WRITE = """
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = {busy_ms};
-SELECT pg_advisory_xact_lock(({space}::bigint << 32) + quote_ident(current_schema())::regnamespace::oid::bigint),
+SET LOCAL statement_timeout = 0;
+SELECT pg_advisory_xact_lock(
+        ({space}::bigint << 32) + pg_catalog.quote_ident(current_schema()::text)::regnamespace::oid::bigint
+    ),
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
-_BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = {busy_ms}"
+# After how often a statement is prepared on the server. A pooler that hands connections on knows nothing of that.
+_PREPARE = "prepare_threshold"
 _LONGEST_CONNECT_SECONDS = 10
 _LONGEST_SILENCE_MS = 30_000
 # What is asked for with a statement that may give very many rows: first so many, then each time more.
@@ -59,7 +65,9 @@ class PostgresqlDatabase:
 
     def __init__(self, engine: Engine, busy_seconds: float) -> None:
         self.engine = engine
-        self._begin_write = _BEGIN_WRITE.format(busy_ms=max(int(busy_seconds * 1000), 1), space=_LOCK_SPACE).encode()
+        busy_ms = max(int(busy_seconds * 1000), 1)
+        self._begin_write = _BEGIN_WRITE.format(busy_ms=busy_ms, space=_LOCK_SPACE).encode()
+        self._begin_read = _BEGIN_READ.format(busy_ms=busy_ms).encode()
 
     def writing(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that has locked the store for other writers."""
@@ -67,11 +75,15 @@ class PostgresqlDatabase:
 
     def reading(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that sees the store as it is at the first look."""
-        return _begun(connection, _BEGIN_READ)
+        return _begun(connection, self._begin_read)
 
 
 def reach_server(place: Location, busy_seconds: float) -> PostgresqlDatabase:
-    """Give a database of a server, whatever its tables are. Opens nothing yet."""
+    """Give a database of a server, whatever its tables are. Opens nothing yet.
+
+    Raises:
+        StorageError: its URL has an option that there is not.
+    """
     return PostgresqlDatabase(_make_engine(place, busy_seconds), busy_seconds)
 
 
@@ -141,8 +153,8 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
     }
     said = {name: value for name, value in options.items() if name not in place.url.query}
     engine = create_engine(
-        place.url,
-        connect_args={**said, "client_encoding": "utf8"},
+        place.url.difference_update_query([_PREPARE]),
+        connect_args={**said, **_read_options(place), "client_encoding": "utf8"},
         json_serializer=dump_json,
         poolclass=QueuePool,
         pool_timeout=busy_seconds,
@@ -155,6 +167,20 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
 
     event.listen(engine, "connect", prepare)
     return engine
+
+
+def _read_options(place: Location) -> dict[str, Any]:
+    """Read what is the driver's in the query of a URL, and refuse what is neither that nor the server's."""
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    if place.url.query.keys() - known - {_PREPARE}:
+        # It is not named: it may be a part of a password.
+        raise StorageError(f"the store {place.shown}: its URL has an option that is none of libpq's, nor {_PREPARE}")
+    threshold = place.url.query.get(_PREPARE)
+    if threshold is None:
+        return {}
+    if threshold != "none" and not (isinstance(threshold, str) and threshold.isascii() and threshold.isdigit()):
+        raise StorageError(f"the store {place.shown}: {_PREPARE} must be a whole number, or none behind a pooler")
+    return {_PREPARE: None if threshold == "none" else min(int(threshold[:9]), 1_000_000)}
 
 
 def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: bool) -> None:

@@ -28,12 +28,24 @@ _INDEXED = text("""
 SELECT number, words FROM memories WHERE words IS NOT NULL AND number > :last ORDER BY number LIMIT :most
 """)
 _INDEXED_AT_ONCE = 2_000
-_COMMON = 5_000
-_MOST_RANKED = 10_000
-_NEWEST_RANKED = 3_000
-_SMALL_PLACE = 2_000
 _MOST_WORDS = 12
 _MOST_COMMON_WORDS = 2
+
+
+class SearchBounds(NamedTuple):
+    """How many memories are looked at.
+
+    A word that stands in `common` of them is common; so many at most are `ranked` for rare words, so many of the `newest`
+    for common ones; and a place with fewer than `small` is ranked whole.
+    """
+
+    common: int = 5_000
+    ranked: int = 10_000
+    newest: int = 3_000
+    small: int = 2_000
+
+
+_BOUNDS = SearchBounds()
 
 
 class _Index(Protocol):
@@ -78,20 +90,24 @@ def unindex_memory(connection: Connection, number: int, words: str) -> None:
     _index_of(connection).remove(connection, number, words)
 
 
-def find_memories(connection: Connection, query: str, prefix: Iterable[str], limit: int) -> list[tuple[int, float]]:
+def find_memories(
+    connection: Connection, query: str, prefix: Iterable[str], limit: int, *, bounds: SearchBounds = _BOUNDS
+) -> list[tuple[int, float]]:
     """Find memories in which any word of the query stands: their numbers with a score, best first.
 
     Only namespaces that begin with the whole elements of `prefix` are searched. Among equals the newest comes first.
     """
     span = namespace_range(prefix)
     index = _index_of(connection)
-    chosen = _choose_words(connection, index, find_words(query))
+    chosen = _choose_words(connection, index, find_words(query), bounds)
     if limit < 1 or not (chosen.rare or chosen.common):
         return []
-    if span is not None and _is_small(connection, span):
+    if span is not None and _is_small(connection, span, bounds.small):
         found = index.rank_in_place(connection, {**chosen.rare, **chosen.common}, span, limit)
     else:
-        found = _find_in_many(connection, index, chosen, span, limit)
+        found = index.rank(connection, chosen.rare, span, limit) if chosen.rare else {}
+        if len(found) < limit and chosen.common:
+            found = index.rank_newest(connection, chosen.common, span, limit, bounds.newest) | found
     return sorted(found.items(), key=lambda item: (-item[1], -item[0]))[:limit]
 
 
@@ -100,12 +116,12 @@ def find_index_fault(connection: Connection) -> str | None:
     return _index_of(connection).find_fault(connection)
 
 
-def rebuild_index(connection: Connection) -> None:
-    """Build the index again from the memories."""
+def rebuild_index(connection: Connection, *, at_once: int = _INDEXED_AT_ONCE) -> None:
+    """Build the index again from the memories, so many of them at once."""
     index = _index_of(connection)
     index.clear(connection)
     last = -1
-    while rows := connection.execute(_INDEXED, {"last": last, "most": _INDEXED_AT_ONCE}).all():
+    while rows := connection.execute(_INDEXED, {"last": last, "most": at_once}).all():
         index.add(connection, [(row.number, row.words) for row in rows])
         last = rows[-1].number
 
@@ -114,30 +130,21 @@ def _index_of(connection: Connection) -> _Index:
     return fts5_index if connection.dialect.name == "sqlite" else tsvector_index
 
 
-def _find_in_many(
-    connection: Connection, index: _Index, chosen: _Chosen, span: Span | None, limit: int
-) -> dict[int, float]:
-    found = index.rank(connection, chosen.rare, span, limit) if chosen.rare else {}
-    if len(found) >= limit or not chosen.common:
-        return found
-    return index.rank_newest(connection, chosen.common, span, limit, _NEWEST_RANKED) | found
-
-
-def _choose_words(connection: Connection, index: _Index, words: Sequence[str]) -> _Chosen:
+def _choose_words(connection: Connection, index: _Index, words: Sequence[str], bounds: SearchBounds) -> _Chosen:
     """Choose the words that tell most: the rarest, as long as the memories in which they stand can all be ranked."""
-    counts = {word: index.count(connection, word, _COMMON) for word in words}
+    counts = {word: index.count(connection, word, bounds.common) for word in words}
     rare: dict[str, int] = {}
     ranked = 0
     for word in sorted(filter(counts.get, words), key=counts.__getitem__):
         ranked += counts[word]
-        if counts[word] == _COMMON or len(rare) == _MOST_WORDS or (rare and ranked > _MOST_RANKED):
+        if counts[word] == bounds.common or len(rare) == _MOST_WORDS or (rare and ranked > bounds.ranked):
             break
         rare[word] = counts[word]
     # How common is not known; a longer word is likelier to tell something.
-    common = sorted((word for word in words if counts[word] == _COMMON), key=len, reverse=True)
-    return _Chosen(rare, dict.fromkeys(common[:_MOST_COMMON_WORDS], _COMMON))
+    common = sorted((word for word in words if counts[word] == bounds.common), key=len, reverse=True)
+    return _Chosen(rare, dict.fromkeys(common[:_MOST_COMMON_WORDS], bounds.common))
 
 
-def _is_small(connection: Connection, span: Span) -> bool:
-    bounds = {"low": span[0], "high": span[1], "most": _SMALL_PLACE}
-    return int(connection.execute(_SIZE, bounds).scalar_one()) < _SMALL_PLACE
+def _is_small(connection: Connection, span: Span, most: int) -> bool:
+    found = connection.execute(_SIZE, {"low": span[0], "high": span[1], "most": most})
+    return int(found.scalar_one()) < most

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
 from pytest_golden.storage.files import find_file, list_files
+from pytest_golden.storage.foreign_values import find_false_table, find_misfit
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
 
@@ -62,9 +63,17 @@ def _copy(path: Path, copy: Path) -> None:
 def _check(copy: Path, shown: str) -> None:
     with explained(shown), closing(sqlite3.connect(copy)) as connection:
         names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+        false_table = find_false_table(connection)
     if VERSION_TABLE not in names:
         raise describe_foreign(shown)
+    if false_table is not None:
+        raise StorageError(f"the store {shown}: its {false_table} are no table; give another file")
     problems = check_store(copy).problems
     if problems:
         told = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_TOLD])
+        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
+    with explained(shown), closing(sqlite3.connect(copy)) as connection:
+        misfit = find_misfit(connection)
+    if misfit is not None:
+        told = f"a row of {misfit} holds what no store keeps there"
         raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)

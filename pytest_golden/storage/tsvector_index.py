@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ADD = text("""
 INSERT INTO memory_words (number, words)
 SELECT memories.number, CAST(given.words AS tsvector) || array_to_tsvector(ARRAY(
-    SELECT '/' || left(encode(sha256(convert_to(left(namespace, position), 'UTF8')), 'hex'), 32)
+    SELECT '/' || left(encode(sha256(pg_catalog.convert_to(left(namespace, position), 'UTF8')), 'hex'), 32)
     FROM generate_series(1, length(namespace)) AS position WHERE substr(namespace, position, 1) = '/'
 ))
 FROM unnest(CAST(:numbers AS bigint[]), CAST(:words AS text[])) AS given (number, words)

@@ -265,3 +265,9 @@ def test_store_that_is_not_named_is_the_one_of_the_gate(tmp_path: Path, monkeypa
     monkeypatch.setenv("GOLDEN_STORE_URL", "none")
     with pytest.raises(SettingsError, match="GOLDEN_STORE_URL is none"):
         MemoryStore.open()
+
+
+def test_a_place_that_no_index_takes_is_refused(memories: MemoryStore) -> None:
+    memories.save_memory(("n",), "k" * 2598, {"a": 1})
+    with pytest.raises(ValueError, match="namespace and key have 2,601 bytes together"):
+        memories.save_memory(("n",), "k" * 2599, {"a": 1})

@@ -8,12 +8,13 @@ from sqlalchemy import insert, text
 
 from pytest_golden.storage.namespaces import write_namespace
 from pytest_golden.storage.schema import memories
-from pytest_golden.storage.search import find_memories, index_memories
+from pytest_golden.storage.search import SearchBounds, find_memories, index_memories
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 OUTCOMES = ("outcomes", "etl")
+_BOUNDS = SearchBounds()
 
 
 def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -> list[int]:
@@ -41,9 +42,11 @@ def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -
     return numbers
 
 
-def find(store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10) -> list[int]:
+def find(
+    store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10, bounds: SearchBounds = _BOUNDS
+) -> list[int]:
     """Give the numbers of what is found, best first."""
     with store.read() as connection:
-        found = find_memories(connection, query, prefix, limit)
+        found = find_memories(connection, query, prefix, limit, bounds=bounds)
     assert found == sorted(found, key=lambda hit: -hit[1])
     return [number for number, _ in found]

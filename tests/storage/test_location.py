@@ -77,6 +77,21 @@ def test_stores_on_different_servers_or_in_different_schemas_are_shown_different
     assert len({parse_location(f"postgresql:///golden{more}").shown for more in said}) == len(said)
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["options=-c%20my.word=hunter2", "dbname=host%3Ddb%20password%3Dhunter2", "dbname=postgresql://ada:hunter2@db"],
+)
+def test_what_sets_something_in_a_query_is_not_shown(said: str) -> None:
+    assert "hunter2" not in parse_location(f"postgresql://ada@db/golden?{said}&options=-csearch_path%3Done").shown
+
+
+@pytest.mark.parametrize("said", ["ada:hunter2%00x@db/golden", "ada@db/golden?password=hunter2%00x"])
+def test_url_with_a_nul_is_refused(said: str) -> None:
+    with pytest.raises(SettingsError, match="holds a NUL character") as caught:
+        parse_location(f"postgresql://{said}")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setattr("sys.path_importer_cache", {})

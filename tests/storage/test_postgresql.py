@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import func, insert, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.learning import MemoryStore
 from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import documents, signals
@@ -134,7 +135,7 @@ def test_server_that_is_away_or_refuses_is_said(postgres: PostgresServer, postgr
     assert trouble_of_opening(nobody, "nobody.* does not exist") is StorageTrouble.UNREACHABLE
     away = "postgresql://ada:hunter2@/golden?host=/nowhere-at-all"
     assert trouble_of_opening(away, "its server cannot be used") is StorageTrouble.UNREACHABLE
-    trouble_of_opening(f"{postgres_url}&unknown_option=1", "unknown_option")
+    trouble_of_opening(f"{postgres_url}&unknown_option=1", "an option that is none of libpq's")
 
 
 def test_wrong_password_is_said_and_not_shown(postgres: PostgresServer) -> None:
@@ -255,6 +256,66 @@ def test_writer_that_waits_too_long_for_another_is_told_and_reads_go_on(store: S
             assert count(store) == 0
         keep(store, 2)
         assert count(other) == 2
+
+
+def test_reader_that_waits_too_long_for_a_table_is_told(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url) as other:
+        other.execute("LOCK TABLE documents IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StorageError, match="another process holds it locked") as caught:
+            count(store)
+    assert caught.value.trouble is StorageTrouble.LOCKED
+    assert count(store) == 0
+
+
+def test_limit_for_statements_ends_no_write(postgres: PostgresServer, postgres_url: str) -> None:
+    postgres.execute(f"ALTER DATABASE {name_database(postgres_url)} SET statement_timeout = 500")
+    with Store.open(postgres_url, busy_seconds=1) as store, Store.open(postgres_url) as other:
+        with store.write() as connection:
+            connection.exec_driver_sql("SELECT pg_sleep(0.7)")
+            keep_document(connection, 1)
+        with other.write(), pytest.raises(StorageError) as caught:
+            keep(store, 2)
+        assert caught.value.trouble is StorageTrouble.LOCKED
+        assert count(store) == 1
+
+
+def test_functions_of_others_that_fit_better_are_not_called(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    for made in ("quote_ident(name) RETURNS text", "convert_to(text, text) RETURNS bytea"):
+        postgres.execute(
+            f"CREATE FUNCTION public.{made} LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$",
+            name_database(postgres_url),
+        )
+    memories = MemoryStore(store)
+    memories.save_memory(("plans", "etl"), "k", {"text": "word"})
+    assert [hit.memory.key for hit in memories.search_memories(("plans",), "word")] == ["k"]
+
+
+@pytest.mark.parametrize(("said", "is_prepared"), [("", True), ("&prepare_threshold=none", False)])
+def test_nothing_is_prepared_on_a_pooler_that_wants_it_so(postgres_url: str, said: str, is_prepared: bool) -> None:
+    with Store.open(f"{postgres_url}{said}") as store:
+        for number in range(10):
+            keep(store, number)
+        with store.write() as connection:
+            prepared = connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements").scalar_one()
+    assert bool(prepared) is is_prepared
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("prepare_threshold=soon", "prepare_threshold must be a whole number, or none behind a pooler"),
+        ("row_factory=hunter22", "an option that is none of libpq's"),
+        ("hunter22=x", "an option that is none of libpq's"),
+    ],
+)
+def test_option_that_there_is_not_is_refused_and_not_shown(postgres_url: str, said: str, told: str) -> None:
+    with pytest.raises(StorageError, match=told) as caught:
+        Store.open(f"{postgres_url}&{said}")
+    assert "hunter22" not in str(caught.value)
 
 
 def test_read_sees_one_moment_and_writes_nothing(store: Store) -> None:

@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, update
 
-from pytest_golden.storage import search
 from pytest_golden.storage.schema import memories
-from pytest_golden.storage.search import find_index_fault, rebuild_index, unindex_memory
+from pytest_golden.storage.search import SearchBounds, find_index_fault, rebuild_index, unindex_memory
 from pytest_golden.storage.words import find_words
 from tests.storage.remembered import find, remember
 
@@ -101,39 +100,35 @@ def test_among_equals_the_newest_comes_first(store: Store) -> None:
     assert find(store, "failed", limit=5) == numbers[::-1]
 
 
-@pytest.fixture
-def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"_COMMON": 20, "_MOST_RANKED": 30, "_NEWEST_RANKED": 10, "_SMALL_PLACE": 10}.items():
-        monkeypatch.setattr(search, name, value)
+def find_in_few(store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10) -> list[int]:
+    """Find as in a store of thousands of memories, where words are common and places large."""
+    return find(store, query, prefix, limit, SearchBounds(common=20, ranked=30, newest=10, small=10))
 
 
-@pytest.mark.usefixtures("small_bounds")
 def test_common_words_choose_no_rows_while_rare_ones_do(store: Store) -> None:
     numbers = remember(store, *["sequential load"] * 50, "sequential duckdb", *["sequential load"] * 5)
     rare = numbers[50]
-    assert find(store, "sequential duckdb", limit=1) == [rare]
+    assert find_in_few(store, "sequential duckdb", limit=1) == [rare]
     # What is left is filled from the newest, and a common word alone finds the newest.
-    assert find(store, "sequential duckdb", limit=3)[0] == rare
-    assert len(find(store, "sequential duckdb", limit=3)) == 3
-    assert set(find(store, "sequential", limit=3)) <= set(numbers[-10:])
-    assert len(find(store, "sequential load", limit=3)) == 3
-    assert find(store, "sequential unheard", ("outcomes",), limit=1)[0] in numbers[-10:]
+    assert find_in_few(store, "sequential duckdb", limit=3)[0] == rare
+    assert len(find_in_few(store, "sequential duckdb", limit=3)) == 3
+    assert set(find_in_few(store, "sequential", limit=3)) <= set(numbers[-10:])
+    assert len(find_in_few(store, "sequential load", limit=3)) == 3
+    assert find_in_few(store, "sequential unheard", ("outcomes",), limit=1)[0] in numbers[-10:]
 
 
-@pytest.mark.usefixtures("small_bounds")
 def test_words_that_are_common_elsewhere_find_in_a_small_place(store: Store) -> None:
     remember(store, *["sequential load"] * 50)
     (lesson,) = remember(store, "sequential lesson", namespace=("lessons", "etl"))
     remember(store, *["sequential load"] * 50)
-    assert find(store, "sequential", ("lessons",)) == [lesson]
-    assert find(store, "sequential", ("plans",)) == []
-    assert len(find(store, "sequential", ("outcomes",), limit=5)) == 5
+    assert find_in_few(store, "sequential", ("lessons",)) == [lesson]
+    assert find_in_few(store, "sequential", ("plans",)) == []
+    assert len(find_in_few(store, "sequential", ("outcomes",), limit=5)) == 5
 
 
-@pytest.mark.usefixtures("small_bounds")
 def test_only_so_many_rows_are_ranked(store: Store) -> None:
     groups = [remember(store, *[f"word{group}"] * (group + 5)) for group in range(10)]
-    found = find(store, " ".join(f"word{group}" for group in range(10)), limit=100)
+    found = find_in_few(store, " ".join(f"word{group}" for group in range(10)), limit=100)
     assert set(groups[0] + groups[1]) <= set(found)
     assert len(found) <= 30
 
@@ -149,13 +144,10 @@ def test_index_that_differs_is_found_and_built_again(store: Store) -> None:
     assert (find(store, "load"), find(store, "管道")) == ([one], [other])
 
 
-def test_index_is_built_again_of_more_memories_than_are_read_at_once(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search, "_INDEXED_AT_ONCE", 3)
+def test_index_is_built_again_of_more_memories_than_are_read_at_once(store: Store) -> None:
     numbers = remember(store, *["load"] * 7)
     with store.write() as connection:
-        rebuild_index(connection)
+        rebuild_index(connection, at_once=3)
         assert find_index_fault(connection) is None
     assert find(store, "load") == numbers[::-1]
 

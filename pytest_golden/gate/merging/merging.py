@@ -94,8 +94,11 @@ class _Merge:
             try:
                 with source.read() as connection:
                     self._take(connection)
-            except ValueError as error:
+            except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 raise StorageError(f"the store {name}: {error}; nothing was merged") from None
+            except StorageError as error:
+                # A person knows the store, and not its copy.
+                raise StorageError(str(error).replace(source.where, name), error.trouble) from None
         done = self._intake.finish()
         self._rows.finish()
         return MergeReport(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-# Where clouds keep a machine's credentials beside the addresses of the link.
-_OF_CLOUDS = frozenset({ip_address("100.100.100.200"), ip_address("fd00:ec2::254")})
+# Where clouds keep a machine's credentials beside the addresses of the link: Alibaba, Azure, Oracle, Google and Amazon.
+_OF_CLOUDS = tuple(
+    map(ip_network, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254", "fd00:ec2::/32"))
+)
 # "This network": parts of it reach the machine itself. And what is reserved, with the broadcast.
 _NEVER = (ip_network("0.0.0.0/8"), ip_network("240.0.0.0/4"))
-# Behind these lies an IPv4 address, its last four bytes (RFC 6052 for NAT64, RFC 4291 for the compatible form).
-_WRAPPED = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+# Behind these lies an IPv4 address, its last four bytes (RFC 6052 and 8215 for NAT64, RFC 4291 for the compatible form,
+# RFC 2765 for the translated one).
+_WRAPPED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
 
 
 def is_refused(text: str) -> bool:
@@ -44,6 +47,6 @@ def _unwrap(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Addre
 
 
 def _is_refused(address: IPv4Address | IPv6Address) -> bool:
-    if address.is_link_local or address.is_multicast or address.is_unspecified or address in _OF_CLOUDS:
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
         return True
-    return isinstance(address, IPv4Address) and any(address in network for network in _NEVER)
+    return any(address in network for network in (*_OF_CLOUDS, *_NEVER))

@@ -21,9 +21,10 @@ from pytest_golden.journal.checks.http import UnansweredError, fetch
 from pytest_golden.journal.checks.model import read_check
 from pytest_golden.journal.checks.recording import record_answer
 from pytest_golden.journal.checks.rules import judge_reply, unable
-from pytest_golden.journal.checks.store import claim_check, give_back, list_due
+from pytest_golden.journal.checks.store import claim_check, count_due, give_back, list_due
 from pytest_golden.journal.hearing.orphans import route_again
 from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.redaction import redact
 from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
@@ -31,21 +32,21 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_golden.gateway.model import Gateway
-    from pytest_golden.journal.bench import Bench
     from pytest_golden.journal.checks.model import Check
     from pytest_golden.journal.checks.rules import Answer
     from pytest_golden.journal.checks.store import Claim, DueCheck
     from pytest_golden.journal.model import SignalType
+    from pytest_golden.journal.swept_store import SweptStore
 
 # How much longer than its time limit a check is ours: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
 
 
-class _HasBench(Protocol):
+class _HasSweptStore(Protocol):
     @property
-    def bench(self) -> Bench:
-        """What the journal works with."""
+    def swept_store(self) -> SweptStore:
+        """The journal's store, with the time and the rules of agents."""
         ...
 
 
@@ -130,7 +131,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        journal: _HasBench,
+        journal: _HasSweptStore,
         *,
         gateway: Gateway | None = None,
         workspace_root: Path | str | None = None,
@@ -139,7 +140,7 @@ class Heartbeat:
         most_checks: int = 200,
         budget_seconds: float = 600.0,
     ) -> None:
-        self._bench = journal.bench
+        self._swept = journal.swept_store
         self._gateway = gateway
         self._root = Path.cwd() if workspace_root is None else Path(workspace_root)
         self._view = view
@@ -158,15 +159,17 @@ class Heartbeat:
             SettingsError: there is no such view.
         """
         self._stop.clear()
-        resolved = self._bench.sweep()
+        resolved = self._swept.sweep()
         runs, left = self._run_due()
-        moment = self._bench.now()
-        rerouted = self._bench.after_sweep(moment, lambda connection: route_again(connection, self._bench.rules))
+        moment = self._swept.now()
+        rerouted = self._swept.after_sweep(moment, lambda connection: route_again(connection, self._swept.rules))
         return HeartbeatReport(resolved, runs, rerouted, left)
 
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
-        with self._bench.store.read() as connection:
-            due = list_due(connection, to_ms(self._bench.now()), self._most_checks)
+        with self._swept.store.read() as connection:
+            moment = to_ms(self._swept.now())
+            due = list_due(connection, moment, self._most_checks)
+            due_count = count_due(connection, moment) if len(due) == self._most_checks else len(due)
         if not due:
             return (), 0
         deadline = monotonic_seconds() + self._budget_seconds
@@ -178,7 +181,7 @@ class Heartbeat:
             runs = [self._run_one(one, deadline, lazily) for one in commands]
             runs = [*(one.result() for one in asked), *runs]
         taken = tuple(one for one in runs if one is not None)
-        return taken, len(due) - len(taken)
+        return taken, due_count - len(taken)
 
     @contextmanager
     def _lazily(self) -> Iterator[_Lazily]:
@@ -206,34 +209,34 @@ class Heartbeat:
         if self._stop.is_set() and not answer.is_final:
             self._give_back(claim)
             return None
-        kept = record_answer(self._bench, claim, answer)
+        kept = record_answer(self._swept, claim, answer)
         return CheckRun(
             expectation_id=claim.expectation_id,
             entry_id=claim.entry_id,
             description=claim.description,
             signal_type=answer.signal_type,
-            summary=answer.summary if kept.signal is None else kept.signal.summary,
+            summary=redact(answer.summary) if kept.signal is None else kept.signal.summary,
             signal_id=None if kept.signal is None else kept.signal.id,
             tries=claim.tries,
             next_at=kept.next_at,
         )
 
     def _claim(self, due: DueCheck) -> Claim | None:
-        now = to_ms(self._bench.now())
+        now = to_ms(self._swept.now())
         until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
-        with self._bench.store.write() as connection:
+        with self._swept.store.write() as connection:
             return claim_check(connection, due.expectation_id, now, until)
 
     def _give_back(self, claim: Claim) -> None:
-        with self._bench.store.write() as connection:
-            give_back(connection, claim, to_ms(self._bench.now()))
+        with self._swept.store.write() as connection:
+            give_back(connection, claim, to_ms(self._swept.now()))
 
     def _find_answer(self, claim: Claim, lazily: _Lazily) -> Answer:
         try:
             check = read_check(claim.check)
         except ValueError as error:
             return unable(f"it is no check of this version: {error}")
-        objection = find_objection(check, self._bench.rules.get(claim.agent_id, DEFAULT_RULES))
+        objection = find_objection(check, self._swept.rules.get(claim.agent_id, DEFAULT_RULES))
         if objection:
             return unable(objection)
         if check.has_lost_a_secret:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-#: More of a reply is not read.
+#: More of a reply's body is not read.
 MOST_BYTES = 1 << 20
+# Nor more of all that comes: lines, headers, and what a body is cut into.
+_MOST_RECEIVED = 8 * MOST_BYTES
 _PORTS = {"http": 80, "https": 443}
 _HEADERS = {
     "Accept": "application/json, */*",
@@ -136,6 +138,7 @@ class _Incoming(io.RawIOBase):
         super().__init__()
         self._sock = sock
         self._patience = patience
+        self._received = 0
 
     def readable(self) -> bool:
         return True
@@ -144,6 +147,9 @@ class _Incoming(io.RawIOBase):
         # Asked each time: who sends byte after byte would never let the socket wait.
         self._patience.wait_for(lambda _: True)
         received: int = self._patience.run(self._sock, lambda: self._sock.recv_into(buffer))
+        self._received += received
+        if self._received > _MOST_RECEIVED:
+            raise UnansweredError(f"its reply is larger than {_MOST_RECEIVED >> 20} MiB")
         return received
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.bench import Bench
     from pytest_golden.journal.checks.rules import Answer
     from pytest_golden.journal.checks.store import Claim
+    from pytest_golden.journal.swept_store import SweptStore
 
 _REASON = "the check belongs to this expectation"
 
@@ -34,13 +34,13 @@ class Recorded(NamedTuple):
     next_at: datetime | None = None
 
 
-def record_answer(bench: Bench, claim: Claim, answer: Answer) -> Recorded:
+def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
     """Keep an answer with all that follows from it, and say when the check is due again.
 
     Raises:
         StorageError: it cannot be written.
     """
-    moment = bench.now()
+    moment = swept.now()
     next_at = find_next(answer, claim.tries, to_ms(moment), claim.expires_at)
     signal = Signal(
         id=new_id("signal"),
@@ -57,13 +57,13 @@ def record_answer(bench: Bench, claim: Claim, answer: Answer) -> Recorded:
         if not end_claim(connection, claim, next_at):
             return Recorded(None)
         known = find_by_external_id(connection, signal.source, signal.external_id or "")
-        return Recorded(known or _take(connection, bench, claim, signal), None if next_at is None else from_ms(next_at))
+        return Recorded(known or _take(connection, swept, claim, signal), None if next_at is None else from_ms(next_at))
 
-    return bench.after_sweep(moment, keep)
+    return swept.after_sweep(moment, keep)
 
 
-def _take(connection: Connection, bench: Bench, claim: Claim, signal: Signal) -> Signal:
+def _take(connection: Connection, swept: SweptStore, claim: Claim, signal: Signal) -> Signal:
     verdict = {"expectation_id": claim.expectation_id, "rule": RoutedBy.ENTRY.value, "taken": True, "reason": _REASON}
     heard = Heard(RoutedBy.ENTRY, {"candidates": [verdict], "others": 0}, claim.agent_id)
-    rules = bench.rules.get(claim.agent_id, DEFAULT_RULES)
+    rules = swept.rules.get(claim.agent_id, DEFAULT_RULES)
     return take_signal(connection, signal, claim.expectation_id, heard, rules=rules)

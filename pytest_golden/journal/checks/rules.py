@@ -1,4 +1,4 @@
-"""What an outcome or a reply means, when a check is tried again, and what an agent may check. Pure.
+"""What an outcome or a reply means, and when a check is tried again. Pure; what an agent may check is told in `allowing.py`.
 
 A check that was run answers; one that could not be run says nothing, so that its news is neutral and never negative.
 """
@@ -84,7 +84,8 @@ def judge_reply(check: Check, reply: Reply) -> Answer:
     data = {"status": reply.status}
     if not check.accepts(reply.status):
         if reply.status in _REDIRECTS:
-            where = f" to {_cut(reply.location, _LONGEST_SHOWN)}" if reply.location else ""
+            # Half a secret is not recognised, so it is hidden before it is cut.
+            where = f" to {_cut(redact(reply.location), _LONGEST_SHOWN)}" if reply.location else ""
             return unable(f"the page redirects{where} (status {reply.status}), and that is not followed", **data)
         wanted = " or ".join(map(str, check.status)) or "200 to 299"
         return Answer(SignalType.NEGATIVE, f"the page answered with status {reply.status}, not {wanted}", data)

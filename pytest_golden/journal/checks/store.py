@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Text, and_, bindparam, literal_column, or_, select, update
+from sqlalchemy import BigInteger, Text, and_, bindparam, func, literal_column, or_, select, update
 
 from pytest_golden.storage.schema import expectations
 
@@ -30,6 +30,7 @@ _DUE = (
     .order_by(expectations.c.check_due_at, expectations.c.number)
     .limit(bindparam("most"))
 )
+_COUNT_DUE = select(func.count()).select_from(expectations).where(_IS_DUE)
 _THIS_ONE = expectations.c.id == bindparam("the_expectation", type_=Text())
 _CLAIM = (
     update(expectations)
@@ -74,6 +75,11 @@ class Claim(NamedTuple):
 def list_due(connection: Connection, moment: int, most: int) -> tuple[DueCheck, ...]:
     """Give the checks that are due, those that wait longest first."""
     return tuple(DueCheck(*row) for row in connection.execute(_DUE, {"moment": moment, "most": most}))
+
+
+def count_due(connection: Connection, moment: int) -> int:
+    """Count the checks that are due."""
+    return int(connection.execute(_COUNT_DUE, {"moment": moment}).scalar_one())
 
 
 def claim_check(connection: Connection, expectation_id: str, moment: int, until: int) -> Claim | None:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Integer, Text, and_, bindparam, delete, insert, or_, select
 
+from pytest_golden.learning.draft import check_key
+from pytest_golden.learning.limits import check_texts
 from pytest_golden.learning.merging.rules import find_learned_entry, is_tally, merge_versions
+from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.namespaces import read_namespace
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import gate_results, memories
@@ -45,9 +48,14 @@ def merge_memories(source: Connection, target: Connection) -> int:
     """Take in the memories of a store that are new, and give of how many keys there is something new.
 
     The gate's results are there: what they teach is passed over, since it is learned from them.
+
+    Raises:
+        ValueError: one is no memory.
     """
     changed = 0
     for (place, key), versions in groupby(_read_versions(source), key=lambda row: (row["namespace"], row["key"])):
+        if not place.endswith("/"):
+            raise ValueError(f"memories: {show(place)} is no namespace")
         if _is_learned_again(target, read_namespace(place), key):
             continue
         changed += _merge_key(target, {"the_place": place, "the_key": key}, list(versions))
@@ -57,10 +65,20 @@ def merge_memories(source: Connection, target: Connection) -> int:
 def _read_versions(source: Connection) -> Iterator[dict[str, Any]]:
     rows = source.execute(_PAGE).mappings().all()
     while rows:
-        yield from map(dict, rows)
+        yield from map(_check_row, rows)
         last = rows[-1]
         names = {"the_place": last["namespace"], "the_key": last["key"], "the_version": last["version"]}
         rows = source.execute(_AFTER, names).mappings().all()
+
+
+def _check_row(row: Any) -> dict[str, Any]:
+    """Check what whoever reads a memory relies on."""
+    check_key(row["key"])
+    check_texts("tags of a memory", row["tags"])
+    for name in ("value", "provenance"):
+        if not isinstance(row[name], dict) and (name == "value" or row[name] is not None):
+            raise ValueError(f"memories: the {name} of {show(row['key'])} is no object")
+    return dict(row)
 
 
 def _is_learned_again(target: Connection, namespace: tuple[str, ...], key: str) -> bool:

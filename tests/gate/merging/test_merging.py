@@ -4,6 +4,7 @@ import hashlib
 import io
 import shutil
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -256,3 +257,50 @@ def test_stores_are_merged_into_any_database(shards: list[Path], location: str |
         (hit,) = memories.search_memories(("notes",), "shard")
         assert hit.memory.value == {"text": "of shard 3"}
         assert len(memories.history(("notes",), "k")) == 4
+
+
+def spoil(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+FOREIGN = {
+    "a moment after all time": (["UPDATE signals SET created_at = 9223372036854775807"], "a row of signals holds what"),
+    "a moment that is a text": (
+        ["UPDATE memories SET created_at = 'x'"],
+        "a row of memories holds what no store keeps",
+    ),
+    "bytes": (["UPDATE entries SET intent = zeroblob(9)"], "a row of entries holds what no store keeps"),
+    "no JSON": (["UPDATE entries SET actions = '{bad'"], "a row of entries holds what no store keeps"),
+    "deep JSON": ([f"UPDATE memories SET value = '{'[' * 50_000}'"], "a row of memories holds what no store keeps"),
+    "no UTF-8": (["UPDATE entries SET intent = CAST(x'ff41' AS TEXT)"], "spoilt.db: it cannot be used"),
+    "a memory that is a list": (["UPDATE memories SET value = '[1]'"], "the value of 'k' is no object"),
+    "tags that are a number": (["UPDATE memories SET tags = '5'"], "tags of a memory must be a sequence of texts"),
+    "a key with a NUL": (["UPDATE memories SET key = 'k' || char(0) WHERE key = 'k'"], "holds NUL"),
+    "no namespace": (["UPDATE memories SET namespace = 'notes' WHERE key = 'k'"], "'notes' is no namespace"),
+    "a view without an end": (
+        [
+            "ALTER TABLE signals RENAME TO heard",
+            "CREATE VIEW signals AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
+            "SELECT heard.* FROM heard, r",
+        ],
+        "its signals are no table",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statements", "told"), FOREIGN.values(), ids=FOREIGN)
+def test_a_source_that_somebody_has_tampered_with_is_refused(tmp_path: Path, statements: list[str], told: str) -> None:
+    source, target = tmp_path / "spoilt.db", tmp_path / "all.db"
+    with Store.open(source) as store:
+        gate(store, 0, p=PASSED)
+        MemoryStore(store).save_memory(("notes",), "k", {"text": "common"})
+    spoil(source, *statements)
+    with pytest.raises(StorageError) as caught:
+        merge_stores(target, [source], rules={}, progress=lambda _: None)
+    assert told in str(caught.value)
+    assert "golden-merge-" not in str(caught.value)
+    if target.exists():
+        with MemoryStore.open(target) as memories:
+            assert memories.list_namespaces() == ()

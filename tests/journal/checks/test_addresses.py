@@ -24,12 +24,18 @@ from pytest_golden.journal.checks.addresses import is_refused, is_refused_litera
         "255.255.255.255",
         "240.0.0.1",
         "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
         "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
         "::ffff:169.254.169.254",
         "::ffff:0.0.0.0",
         "64:ff9b::169.254.169.254",
         "::169.254.169.254",
         "2002:a9fe:a9fe::1",
+        "64:ff9b:1::a9fe:a9fe",
+        "::ffff:0:a9fe:a9fe",
     ],
 )
 def test_addresses_of_the_link_and_of_clouds_are_refused_in_any_dress(text: str) -> None:

@@ -163,7 +163,8 @@ def test_what_does_not_fit_in_a_beat_is_left_for_the_next(journal: Journal, cloc
     gateway = Plugged(end_with(0))
     assert Heartbeat(journal, gateway=gateway, budget_seconds=0).beat().left == 5
     assert gateway.count == 0
-    assert len(Heartbeat(journal, gateway=gateway, most_checks=2).beat().checks) == 2
+    report = Heartbeat(journal, gateway=gateway, most_checks=2).beat()
+    assert (len(report.checks), report.left) == (2, 3)
     assert len(Heartbeat(journal, gateway=gateway).beat().checks) == 3
 
 
@@ -218,10 +219,11 @@ def test_another_heartbeat_that_was_faster_is_believed(journal: Journal, clock: 
     def be_slow() -> PipelineOutcome:
         clock.move(minutes=10)
         assert Heartbeat(journal, gateway=Plugged(end_with(0))).beat().checks[0].signal_type == "positive"
-        return PipelineOutcome(Ending.EXITED, 1)
+        return PipelineOutcome(Ending.EXITED, 1, stdout="password=hunter22hunter22")
 
     [told] = Heartbeat(journal, gateway=Plugged(be_slow)).beat().checks
     assert (told.signal_type, told.signal_id) == ("negative", None)
+    assert "hunter22" not in told.summary
     assert [one.signal_type for one in journal.get(entry.id).signals] == ["positive"]
 
 

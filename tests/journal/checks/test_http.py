@@ -176,3 +176,25 @@ def test_a_page_behind_a_trusted_certificate_answers(tmp_path: Path, monkeypatch
         thread.join(20)
     assert reply.body is not None
     assert reply.body.strip() == b"42"
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [
+        b"Transfer-Encoding: chunked\r\n\r\n-1\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
+    ],
+)
+def test_a_reply_without_an_end_is_not_gathered(talk: Talk, begins: bytes) -> None:
+    sent = [0]
+
+    def speak(line: socket.socket) -> None:
+        line.sendall(b"HTTP/1.1 200 OK\r\n" + begins)
+        part = b"T: x\r\n" * 10_000
+        while sent[0] < 64 * MOST_BYTES:
+            line.sendall(part)
+            sent[0] += len(part)
+
+    with pytest.raises(UnansweredError, match="its reply is larger than 8 MiB"):
+        fetch(talk(speak), timeout_seconds=60, wants_body=True)
+    assert sent[0] < 32 * MOST_BYTES

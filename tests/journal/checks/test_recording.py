@@ -16,8 +16,8 @@ from tests.journal.checks.conftest import expect
 from tests.journal.conftest import Clock
 
 if TYPE_CHECKING:
-    from pytest_golden.journal.bench import Bench
     from pytest_golden.journal.checks.store import Claim
+    from pytest_golden.journal.swept_store import SweptStore
     from pytest_golden.storage.store import Store
 
 GOOD = Answer(SignalType.POSITIVE, "it is there")
@@ -25,9 +25,9 @@ BAD = Answer(SignalType.NEGATIVE, "it is not there")
 COMMAND = {"command": "true"}
 
 
-def claim(bench: Bench, seconds: float = 60) -> Claim:
-    now = to_ms(bench.now())
-    with bench.store.write() as connection:
+def claim(swept: SweptStore, seconds: float = 60) -> Claim:
+    now = to_ms(swept.now())
+    with swept.store.write() as connection:
         first, *_ = list_due(connection, now, 10)
         taken = claim_check(connection, first.expectation_id, now, now + round(seconds * 1000))
     assert taken is not None
@@ -38,7 +38,7 @@ def test_an_answer_goes_to_its_own_expectation_whatever_else_fits(journal: Journ
     entry = expect(journal, COMMAND)
     other = expect(journal, COMMAND, match_hint={"source": "check"}, expires_minutes=5)
     clock.move(minutes=1)
-    kept = record_answer(journal.bench, claim(journal.bench), GOOD).signal
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), GOOD).signal
     assert kept is not None
     assert (kept.source, kept.routed_by, kept.entry_id) == ("check", "entry", entry.id)
     assert kept.expectation_id == entry.expectations[0].id
@@ -55,7 +55,7 @@ def test_an_answer_goes_to_its_own_expectation_whatever_else_fits(journal: Journ
 def test_a_check_that_could_not_be_run_leaves_the_question_open(journal: Journal, clock: Clock) -> None:
     entry = expect(journal, COMMAND)
     clock.move(minutes=1)
-    kept = record_answer(journal.bench, claim(journal.bench), unable("no\0 network"))
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), unable("no\0 network"))
     assert kept.signal is not None
     assert (kept.signal.signal_type, kept.signal.external_id) == ("neutral", f"{entry.expectations[0].id}:try-1")
     assert kept.next_at is not None
@@ -67,10 +67,10 @@ def test_a_check_that_could_not_be_run_leaves_the_question_open(journal: Journal
 def test_who_has_lost_the_claim_records_nothing(journal: Journal, clock: Clock) -> None:
     entry = expect(journal, COMMAND)
     clock.move(minutes=1)
-    late = claim(journal.bench)
+    late = claim(journal.swept_store)
     clock.move(minutes=1)
-    assert record_answer(journal.bench, claim(journal.bench), GOOD).signal is not None
-    assert record_answer(journal.bench, late, BAD) == (None, None)
+    assert record_answer(journal.swept_store, claim(journal.swept_store), GOOD).signal is not None
+    assert record_answer(journal.swept_store, late, BAD) == (None, None)
     assert [signal.signal_type for signal in journal.get(entry.id).signals] == ["positive"]
     assert journal.get(entry.id).assessment == "success"
 
@@ -81,7 +81,7 @@ def test_an_answer_that_is_known_already_is_not_heard_again(journal: Journal, cl
     clock.move(minutes=1)
     # As an import may bring it.
     known = journal.add_signal("check", "neutral", "from elsewhere", external_id=f"{asked}:try-1", entry_id=entry.id)
-    kept = record_answer(journal.bench, claim(journal.bench), unable("x"))
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), unable("x"))
     assert kept.signal == known
     assert kept.next_at is not None
 
@@ -89,9 +89,9 @@ def test_an_answer_that_is_known_already_is_not_heard_again(journal: Journal, cl
 def test_an_answer_after_the_expiry_decides_nothing(journal: Journal, clock: Clock) -> None:
     entry = expect(journal, COMMAND, expires_minutes=2)
     clock.move(minutes=1)
-    taken = claim(journal.bench, seconds=600)
+    taken = claim(journal.swept_store, seconds=600)
     clock.move(minutes=1)
-    kept = record_answer(journal.bench, taken, BAD).signal
+    kept = record_answer(journal.swept_store, taken, BAD).signal
     assert kept is not None
     assert (kept.entry_id, kept.expectation_id) == (entry.id, None)
     assert journal.get(entry.id).assessment == "expired"
@@ -100,9 +100,9 @@ def test_an_answer_after_the_expiry_decides_nothing(journal: Journal, clock: Clo
 def test_bad_news_on_what_was_met_meanwhile_is_news_against_the_entry(journal: Journal, clock: Clock) -> None:
     entry = expect(journal, COMMAND, match_hint={"pr": 1})
     clock.move(minutes=1)
-    taken = claim(journal.bench)
+    taken = claim(journal.swept_store)
     journal.add_signal("ci", "positive", "green", data={"pr": 1}, agent_id="builder")
-    record_answer(journal.bench, taken, BAD)
+    record_answer(journal.swept_store, taken, BAD)
     assert journal.get(entry.id).assessment == "failure"
 
 
@@ -112,7 +112,7 @@ def test_where_nothing_is_expected_to_happen_only_bad_news_counts(
 ) -> None:
     entry = expect(journal, COMMAND, polarity="negative", expires_minutes=60)
     clock.move(minutes=1)
-    kept = record_answer(journal.bench, claim(journal.bench), answer)
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), answer)
     assert journal.get(entry.id).assessment == assessment
     assert (kept.next_at is None) == answer.is_final
 
@@ -134,13 +134,13 @@ def test_a_check_answers_once_whoever_comes_late_or_twice(store: Store, plan: li
         for late in lost:
             clock.move(seconds=61 if taken is None else 0)
             if taken is not None:
-                assert record_answer(journal.bench, late, BAD).signal is None
+                assert record_answer(journal.swept_store, late, BAD).signal is None
         if taken is None:
             continue
         if dies:
             lost.append(taken)
             continue
-        kept = record_answer(journal.bench, taken, answer)
+        kept = record_answer(journal.swept_store, taken, answer)
         finals += [kept.signal.id] if kept.signal is not None and answer.is_final else []
     signals = journal.get(entry.id).signals
     assert len(finals) <= 1

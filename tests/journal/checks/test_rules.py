@@ -177,3 +177,9 @@ def test_a_check_waits_longer_after_each_try_that_could_not_be_run() -> None:
 def test_an_answer_has_one_name_and_each_failed_try_its_own() -> None:
     assert name_signal("e", judge_command(ended(0)), 1) == name_signal("e", judge_command(ended(2)), 7) == "e:answer"
     assert name_signal("e", unable("x"), 2) == "e:try-2"
+
+
+def test_a_secret_that_would_be_cut_apart_is_hidden() -> None:
+    token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0T"
+    _, told = replied(status=302, location=f"https://h/{'a' * 150}/{token}")
+    assert token[:12] not in told
