@@ -33,6 +33,10 @@ def examine_store(said: str | None, workspace_root: Path) -> Iterator[Finding]:
     try:
         shown = parse_location(place.location)
         spool = Spool(find_spool_folder(place, state_folder))
+    except GoldenError as error:
+        yield Finding("store", State.BAD, str(error), _ELSEWHERE)
+        return
+    try:
         if shown.path is not None and not place.is_own:
             refuse_foreign(shown.path)
         if shown.is_on_server:

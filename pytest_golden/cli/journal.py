@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import journal_heartbeat, journal_looking, journal_review, journal_transfer, journal_writing
+from pytest_golden.cli.action import add_actions
 from pytest_golden.cli.journal_action import declare_common
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from pytest_golden.cli.journal_action import Action
+    from pytest_golden.cli.action import Action
 
 _ROOMS = (journal_writing, journal_heartbeat, journal_review, journal_looking, journal_transfer)
 ACTIONS: Mapping[str, Action] = {action.name: action for room in _ROOMS for action in room.ACTIONS}
 _EPILOG = """\
-The gate's agent is golden: a run is an entry of type regression_check, a result one of type golden_run.
+The gate's agent is golden: a run is an entry of type regression_check, a
+result one of type golden_run.
 Times are shown in the local time zone; JSON has them in UTC.
 
 exit code: 0 done, 2 bad input."""
@@ -24,17 +26,7 @@ exit code: 0 done, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden journal`."""
-    parser.epilog = _EPILOG
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS.values():
-        declared = actions.add_parser(
-            action.name,
-            help=action.summary,
-            description=action.summary,
-            epilog=_EPILOG,
-            allow_abbrev=False,
-            formatter_class=parser.formatter_class,
-        )
+    for action, declared in add_actions(parser, ACTIONS.values(), _EPILOG):
         action.declare(declared)
         declare_common(declared)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
 from pytest_golden.cli.store_option import add_store_option, open_store
@@ -16,7 +16,7 @@ from pytest_golden.journal.service import Journal
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
 
     from pytest_golden.journal.rules import Rules
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 DEFAULT_AGENT = "golden"
 #: As many entries as one answer may hold.
 MOST_LISTED = 100_000
-
-
-class Action(NamedTuple):
-    """One action: its name and summary, what declares its arguments, and what does it and gives the exit code."""
-
-    name: str
-    summary: str
-    declare: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
 
 
 def declare_common(parser: argparse.ArgumentParser) -> None:

@@ -10,9 +10,9 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.table import Table
-
-from pytest_golden.cli.journal_action import Action, open_journal, show_local
+from pytest_golden.cli.action import Action
+from pytest_golden.cli.journal_action import open_journal, show_local
+from pytest_golden.cli.listing import WIDE, make_listing
 from pytest_golden.cli.manifest_option import locate_manifest, read_command_settings
 from pytest_golden.cli.screen import make_visible, open_console, print_json, print_table, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
@@ -25,6 +25,9 @@ from pytest_golden.manifest.units import parse_duration
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+
+    from rich.console import Console
+    from rich.table import Table
 
     from pytest_golden.journal.checks.heartbeat import CheckRun, HeartbeatReport
 
@@ -70,9 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(report.to_dict())
     else:
-        open_console().print(styled(_sum_up(report)))
+        console = open_console()
+        console.print(styled(_sum_up(report)))
         if report.checks:
-            print_table(open_console(), _list_checks(report.checks))
+            print_table(console, _list_checks(console, report.checks))
     return 0
 
 
@@ -129,7 +133,13 @@ def _tell_round(arguments: argparse.Namespace, rhythm: _Rhythm) -> None:
 @contextmanager
 def _hearing_sigterm() -> Iterator[None]:
     """Let SIGTERM end the block as a Ctrl-C does, so that no check is left as if it were still being run."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def end(*_: object) -> None:
+        # One more would end the tidying up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
@@ -148,15 +158,25 @@ def _sum_up(report: HeartbeatReport) -> str:
     return "; ".join(told)
 
 
-def _list_checks(checks: tuple[CheckRun, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("answer", "expected", "what was found", "again", "entry"):
-        table.add_column(title, overflow="fold")
-    for one in checks:
-        again = "-" if one.next_at is None else show_local(one.next_at)
-        told = (styled(text) for text in (one.description, one.summary, again, one.entry_id))
-        table.add_row(styled(one.signal_type, _STYLES[one.signal_type]), *told)
-    return table
+def _list_checks(console: Console, checks: tuple[CheckRun, ...]) -> Table:
+    rows = [
+        (
+            styled(one.signal_type, _STYLES[one.signal_type]),
+            one.description,
+            one.summary,
+            "-" if one.next_at is None else show_local(one.next_at),
+            one.entry_id,
+        )
+        for one in checks
+    ]
+    if console.width >= WIDE:
+        titles = ("answer", "expected", "what was found", "again", "entry")
+        return make_listing(console, titles, rows, whole=("answer", "again", "entry"))
+    narrow = [
+        (answer, f"{asked}\n{found}{'' if again == '-' else f'; again {again}'}", entry)
+        for answer, asked, found, again, entry in rows
+    ]
+    return make_listing(console, ("answer", "expected, and what was found", "entry"), narrow, whole=("answer", "entry"))
 
 
 ACTIONS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from pytest_golden.cli.journal_action import MOST_LISTED, Action, open_journal, show_local
+from pytest_golden.cli.action import Action
+from pytest_golden.cli.journal_action import MOST_LISTED, open_journal, show_local
 from pytest_golden.cli.limit_option import add_limit_option, read_limit
+from pytest_golden.cli.listing import WIDE, make_listing
 from pytest_golden.cli.moment_option import read_moment
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
+    from rich.table import Table
 
     from pytest_golden.journal.model import Expectation, Signal
     from pytest_golden.journal.reading.summary import JournalSummary, SuccessRate
@@ -36,21 +37,26 @@ def _show_open(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"expectations": [asked.to_dict() for asked in found]})
     elif found:
-        print_table(open_console(), _list_expectations(found))
+        console = open_console()
+        print_table(console, _list_expectations(console, found))
     else:
         open_console().print(styled("nothing is expected"))
     return 0
 
 
-def _list_expectations(found: Iterable[Expectation]) -> Table:
-    table = _make_table("until", "expected", "hint", "entry")
-    for asked in found:
-        hint = ", ".join(f"{key}={value}" for key, value in (asked.match_hint or {}).items())
-        no_news = "no news of: " if asked.polarity == "negative" else ""
-        told = f"{no_news}{asked.description}{' (critical)' if asked.critical else ''}"
-        until = "-" if asked.expires_at is None else show_local(asked.expires_at)
-        table.add_row(*map(styled, (until, told, hint, asked.entry_id)))
-    return table
+def _list_expectations(console: Console, found: Iterable[Expectation]) -> Table:
+    rows = [_describe_expectation(asked) for asked in found]
+    if console.width >= WIDE:
+        return make_listing(console, ("until", "expected", "hint", "entry"), rows, whole=("until", "entry"))
+    narrow = [(until, "\n".join(filter(None, (told, hint))), entry) for until, told, hint, entry in rows]
+    return make_listing(console, ("until", "expected", "entry"), narrow, whole=("until", "entry"))
+
+
+def _describe_expectation(asked: Expectation) -> tuple[str, str, str, str]:
+    hint = ", ".join(f"{key}={value}" for key, value in (asked.match_hint or {}).items())
+    no_news = "no news of: " if asked.polarity == "negative" else ""
+    told = f"{no_news}{asked.description}{' (critical)' if asked.critical else ''}"
+    return "-" if asked.expires_at is None else show_local(asked.expires_at), told, hint, asked.entry_id
 
 
 def _declare_orphans(parser: argparse.ArgumentParser) -> None:
@@ -64,18 +70,19 @@ def _show_orphans(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"signals": [signal.to_dict() for signal in found]})
     elif found:
-        print_table(open_console(), _list_signals(found))
+        console = open_console()
+        print_table(console, _list_signals(console, found))
     else:
         open_console().print(styled("no signal is an orphan"))
     return 0
 
 
-def _list_signals(found: Iterable[Signal]) -> Table:
-    table = _make_table("when", "source", "type", "summary", "id")
-    for signal in found:
-        told = (show_local(signal.created_at), signal.source, signal.signal_type, signal.summary, signal.id)
-        table.add_row(*map(styled, told))
-    return table
+def _list_signals(console: Console, found: Iterable[Signal]) -> Table:
+    if console.width >= WIDE:
+        rows = [(show_local(one.created_at), one.source, one.signal_type, one.summary, one.id) for one in found]
+        return make_listing(console, ("when", "source", "type", "summary", "id"), rows, whole=("when", "type", "id"))
+    narrow = [(show_local(one.created_at), f"{one.source}, {one.signal_type}: {one.summary}", one.id) for one in found]
+    return make_listing(console, ("when", "news", "id"), narrow, whole=("when", "id"))
 
 
 def _declare_explain(parser: argparse.ArgumentParser) -> None:
@@ -97,10 +104,15 @@ def _show_explanation(console: Console, found: RoutingExplanation) -> None:
     if not found.candidates:
         console.print(styled("no expectation was in question"))
         return
-    table = _make_table("", "expectation", "rule", "why")
-    for one in found.candidates:
-        mark = "taken" if one.taken else ""
-        table.add_row(*map(styled, (mark, one.expectation_id, one.rule.replace("_", " "), one.reason)))
+    rows = [
+        ("taken" if one.taken else "", one.expectation_id, one.rule.replace("_", " "), one.reason)
+        for one in found.candidates
+    ]
+    if console.width >= WIDE:
+        table = make_listing(console, ("", "expectation", "rule", "why"), rows, whole=("", "expectation", "rule"))
+    else:
+        narrow = [(mark, expectation, f"{rule}: {why}") for mark, expectation, rule, why in rows]
+        table = make_listing(console, ("", "expectation", "why"), narrow, whole=("", "expectation"))
     print_table(console, table)
     if found.others:
         console.print(styled(f"and {found.others} more that were open"))
@@ -125,23 +137,24 @@ def _summarize(arguments: argparse.Namespace) -> int:
 
 
 def _show_summary(console: Console, found: JournalSummary) -> None:
-    table = _make_table("", "succeeded", "of", "open", "expired")
-    rows: list[tuple[str, JournalSummary | SuccessRate]] = [("all", found)]
-    rows += [(kind or "(no type)", rate) for kind, rate in found.by_intent_type.items()]
-    for name, rate in [*rows, *found.by_time.items()]:
-        table.add_row(*map(styled, (name, _show_rate(rate), rate.n, rate.open, rate.expired)))
-    print_table(console, table)
+    kinds: list[tuple[str, JournalSummary | SuccessRate]] = [("all", found)]
+    kinds += [(kind or "(no type)", rate) for kind, rate in found.by_intent_type.items()]
+    rows = [
+        (name, show_rate(rate), str(rate.n), str(rate.open), str(rate.expired))
+        for name, rate in [*kinds, *found.by_time.items()]
+    ]
+    numbers = ("succeeded", "of", "open", "expired")
+    print_table(console, make_listing(console, ("", *numbers), rows, right=numbers))
 
 
-def _show_rate(rate: JournalSummary | SuccessRate) -> str:
-    return "-" if rate.success_rate is None else f"{rate.success_rate:.0%}"
-
-
-def _make_table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, justify="right" if column in {"succeeded", "of"} else "left", overflow="fold")
-    return table
+def show_rate(rate: JournalSummary | SuccessRate) -> str:
+    """Write a success rate as a percentage that is 100 or 0 only when all or none succeeded."""
+    if rate.success_rate is None:
+        return "-"
+    told = f"{rate.success_rate:.0%}"
+    if told == "100%" and rate.success_rate < 1:
+        return ">99%"
+    return "<1%" if told == "0%" and rate.success_rate > 0 else told
 
 
 ACTIONS = (

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from pytest_golden.cli.action import Action
 from pytest_golden.cli.journal_action import (
     DEFAULT_AGENT,
     MOST_LISTED,
-    Action,
     open_journal,
     show_local,
 )
@@ -65,7 +65,8 @@ def _show(console: Console, entries: Sequence[JournalEntry], arguments: argparse
     if not entries:
         kind = "" if arguments.filter == FILTERS[0] else f"{arguments.filter} "
         of_type = "" if arguments.type is None else f" of type {arguments.type}"
-        console.print(styled(f"no {kind}entry{of_type} of agent {arguments.agent}"))
+        elsewhere = "; --agent NAME shows another's" if arguments.agent == DEFAULT_AGENT else ""
+        console.print(styled(f"no {kind}entry{of_type} of agent {arguments.agent}{elsewhere}"))
     for number, entry in enumerate(entries):
         if number:
             console.print()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pytest_golden.cli.journal_action import MOST_LISTED, Action, open_journal, read_rules
+from pytest_golden.cli.action import Action
+from pytest_golden.cli.journal_action import MOST_LISTED, open_journal, read_rules
 from pytest_golden.cli.limit_option import read_limit
 from pytest_golden.cli.moment_option import read_moment
 from pytest_golden.cli.progress import show_progress
 from pytest_golden.cli.screen import open_console, print_json, styled
 from pytest_golden.cli.store_option import open_store
 from pytest_golden.clock import utc_now
+from pytest_golden.errors import SettingsError
 from pytest_golden.gate.pruning.pruning import Kept, PruneOrder, prune_store
 from pytest_golden.regression.wording import format_size
 
@@ -56,6 +59,8 @@ def _declare_import(parser: argparse.ArgumentParser) -> None:
 
 def _import(arguments: argparse.Namespace) -> int:
     file: str | IO[Any] = sys.stdin.buffer if arguments.file == _STANDARD else arguments.file
+    if isinstance(file, str) and not Path(file).exists():
+        raise SettingsError(f"there is no file {file}; give an export, or - for stdin")
     with open_journal(arguments, makes=True) as journal, show_progress("lines read:") as progress:
         report = journal.import_(file, with_checks=arguments.with_checks, progress=progress)
     if arguments.json:
@@ -123,8 +128,8 @@ def _describe_pruning(report: PruneReport, *, is_trial: bool) -> str:
 
 ACTIONS = (
     Action("export", "Write the whole journal as JSON Lines.", _declare_export, _export),
+    Action("import", "Take in an export, all of it or nothing; what differs is merged.", _declare_import, _import),
     Action(
         "prune", "Remove closed entries that are old or too many; never what is open or needed.", _declare_prune, _prune
     ),
-    Action("import", "Take in an export, all of it or nothing; what differs is merged.", _declare_import, _import),
 )

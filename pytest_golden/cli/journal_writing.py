@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.journal_action import DEFAULT_AGENT, Action, open_journal, read_json
+from pytest_golden.cli.action import Action
+from pytest_golden.cli.journal_action import DEFAULT_AGENT, open_journal, read_json
 from pytest_golden.cli.screen import open_console, print_json, styled
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
 
@@ -66,7 +67,7 @@ def _log_outcome(arguments: argparse.Namespace) -> int:
         given = read_json("--expect", text)
         expected += given if isinstance(given, list) else [given]
     actions = () if arguments.actions is None else read_json("--actions", arguments.actions)
-    with open_journal(arguments, makes=True) as journal:
+    with open_journal(arguments) as journal:
         entry = journal.log_outcome(
             arguments.entry,
             arguments.result,
@@ -115,9 +116,8 @@ def _describe_signal(signal: Signal, entry: JournalEntry | None) -> str:
     if entry is None:
         return f"{signal.id}: no entry is concerned; it waits as an orphan"
     answered = next((asked for asked in entry.expectations if asked.id == signal.expectation_id), None)
-    told = "" if answered is None else f", which it leaves {answered.status}: {answered.description}"
-    found = signal.routed_by.replace("_", " ")
-    return f"{signal.id}: by {found} to {entry.id}, which is {entry.assessment}{told}"
+    told = "" if answered is None else f"; {answered.status}: {answered.description}"
+    return f"{signal.id}: by {signal.routed_by.replace('_', ' ')} to {entry.id}, now {entry.assessment}{told}"
 
 
 def _declare_assess(parser: argparse.ArgumentParser) -> None:
@@ -162,9 +162,8 @@ def _sweep(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"resolved": resolved})
     else:
-        open_console().print(
-            styled(f"{resolved} expectation{'' if resolved == 1 else 's'} resolved: the time was over")
-        )
+        told = f"{resolved} expectation{'' if resolved == 1 else 's'} resolved, since the time was over"
+        open_console().print(styled(told if resolved else "nothing was due"))
     return 0
 
 

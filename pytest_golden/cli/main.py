@@ -10,6 +10,7 @@ import difflib
 import io
 import os
 import sys
+import textwrap
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
 BAD_INPUT = 2
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
+_WIDEST_PARAGRAPH = 118
 
 
 class Command(Protocol):
@@ -93,6 +95,16 @@ class _Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message}; see `{self.prog} --help`")
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Fits paragraphs to the terminal, and leaves those with columns as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = (
+            told if "  " in told else textwrap.fill(told, min(width, _WIDEST_PARAGRAPH)) for told in text.split("\n\n")
+        )
+        return textwrap.indent("\n\n".join(paragraphs), indent)
+
+
 class _Version(argparse.Action):
     """Looks the version up only when it is asked for."""
 
@@ -121,7 +133,7 @@ def _make_parser(name: str | None, command: Command | None) -> argparse.Argument
             help=summary,
             description=summary,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
         )
         if known == name and command is not None:
             command.add_arguments(declared)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import argparse
 
 _EPILOG = """\
-In any order and however often the same stores are merged, the result is the same. Sources are never changed.
+In any order and however often the same stores are merged, the result is the
+same. Sources are never changed.
 
 exit code: 0 merged, 2 a source cannot be used, and nothing was merged."""
 

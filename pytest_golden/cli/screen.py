@@ -71,7 +71,7 @@ def print_list(console: Console, lines: Iterable[tuple[str, str]]) -> None:
         print_beside(console, styled(f"  {first.ljust(longest)}", "bold"), second)
 
 
-def print_beside(console: Console, first: Text, told: str) -> None:
+def print_beside(console: Console, first: Text, told: str | Text) -> None:
     """Print a text beside another, its further lines below its beginning; below the other where there is no room."""
     indent = len(first) + 2
     if console.width < indent + _LEAST_ROOM:
@@ -80,7 +80,9 @@ def print_beside(console: Console, first: Text, told: str) -> None:
         print_indented(console, told, 4)
         return
     for number, part in enumerate(_fold(told, console, console.width - indent)):
-        console.print(Text.assemble(first if number == 0 else " " * len(first), "  ", part))
+        line = Text.assemble(first if number == 0 else " " * len(first), "  ", part)
+        line.rstrip()
+        console.print(line)
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -94,13 +96,13 @@ def print_table(console: Console, table: Table) -> None:
         console.file.write(f"{line.rstrip()}\n")
 
 
-def print_indented(console: Console, told: str, indent: int) -> None:
+def print_indented(console: Console, told: str | Text, indent: int) -> None:
     """Print a text with all its lines indented, also those that the width makes."""
     for part in _fold(told, console, console.width - indent):
         console.print(Text.assemble(" " * indent, part))
 
 
-def _fold(told: str, console: Console, width: int) -> Iterator[Text]:
-    for part in styled(told).wrap(console, max(1, width)):
+def _fold(told: str | Text, console: Console, width: int) -> Iterator[Text]:
+    for part in (styled(told) if isinstance(told, str) else told).wrap(console, max(1, width)):
         part.rstrip()
         yield part

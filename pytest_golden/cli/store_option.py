@@ -17,6 +17,8 @@ from pytest_golden.storage.store import Store
 if TYPE_CHECKING:
     import argparse
 
+_BEGINNING = "run `pytest --golden`, or log an intent with `golden journal log-intent`"
+
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Declare `--store`; the command declares `--manifest` too."""
@@ -57,7 +59,7 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
     if file.path is not None and not place.is_own:
         refuse_foreign(file.path)
     if not makes and not file.is_on_server and (file.path is None or not file.path.is_file()):
-        raise SettingsError(f"nothing is recorded yet in {file.shown}: run `pytest --golden`")
+        raise SettingsError(f"nothing is recorded yet in {file.shown}: {_BEGINNING}")
     return place.location
 
 

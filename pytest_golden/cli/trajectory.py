@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.journal_action import Action
+from pytest_golden.cli.action import Action, add_actions
 from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
 from pytest_golden.cli.screen import open_console, print_json, print_list, styled
 from pytest_golden.cli.store_option import add_store_option
-from pytest_golden.cli.trajectory_lines import describe_source, describe_step, show_duration
+from pytest_golden.cli.trajectory_lines import describe_source, print_step, show_duration
 from pytest_golden.cli.trajectory_source import find_pair, find_source
 from pytest_golden.errors import SettingsError
 from pytest_golden.trajectory.difference import diff_trajectories
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _EPILOG = """\
-RUN is a golden project's name (its newest run), the id of a trajectory or of its journal entry or the beginning of one
-that is the only such, or a file of JSON Lines that a recorder wrote. Times are UTC.
+RUN is a golden project's name (its newest run), the id of a trajectory or of
+its journal entry or the beginning of one that is the only such, or a file of
+JSON Lines that a recorder wrote. Times are UTC.
 
 exit code: 0 told, 2 bad input."""
 _QUERY_HELP = """\
-fields      type importance content text error duration_ms timestamp under metadata.PATH
+fields      type importance content text error duration_ms timestamp under
+            metadata.PATH
 operators   = != < <= > >= ~ (the text is in it, upper and lower case alike)
 joined by   a blank for and, or, not, ( )
 
@@ -52,17 +54,7 @@ such as     type=tool_call importance>=high error~"timeout"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden trajectory`."""
-    parser.epilog = _EPILOG
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS.values():
-        declared = actions.add_parser(
-            action.name,
-            help=action.summary,
-            description=action.summary,
-            epilog=(_QUERY_HELP if action.name == "query" else "") + _EPILOG,
-            allow_abbrev=False,
-            formatter_class=parser.formatter_class,
-        )
+    for action, declared in add_actions(parser, ACTIONS.values(), _EPILOG):
         declared.add_argument("run", metavar="RUN", help="Which run; see below.")
         action.declare(declared)
         add_manifest_option(declared)
@@ -93,7 +85,7 @@ def _show(arguments: argparse.Namespace) -> int:
     last = 0
     for number, step in numbered:
         _tell_gap(console, number - last - 1)
-        console.print(describe_step(step, number, source.outline.started_at))
+        print_step(console, step, number, source.outline.started_at)
         last = number
     _tell_gap(console, source.total_steps - last)
     return 0
@@ -126,7 +118,7 @@ def _tree(arguments: argparse.Namespace) -> int:
     for line in describe_source(source):
         console.print(line)
     for depth, step in placed:
-        console.print(describe_step(step, numbers[step.id], source.outline.started_at, depth=depth))
+        print_step(console, step, numbers[step.id], source.outline.started_at, depth=depth)
     _tell_gap(console, left_out)
     return 0
 
@@ -204,7 +196,7 @@ def _query(arguments: argparse.Namespace) -> int:
 def _show_found(source: Source, found: Sequence[tuple[int, Step]], total: int) -> None:
     console = open_console()
     for place, step in found:
-        console.print(describe_step(step, place + 1, source.outline.started_at))
+        print_step(console, step, place + 1, source.outline.started_at)
     left_out = total - len(found)
     more = f"; {left_out:,} are not shown, --limit shows more" if left_out else ""
     console.print(styled(f"{total:,} of {source.total_steps:,} steps{more}", "dim"))
@@ -228,6 +220,9 @@ def _export(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.file.exists():
         raise SettingsError(f"{arguments.file} is there already; give the name of a new file")
+    folder = arguments.file.parent
+    if not folder.is_dir():
+        raise SettingsError(f"{folder} is no folder; make it, or give a file in another one")
     write_trajectory(arguments.file, trajectory)
     if arguments.json:
         print_json({"id": trajectory.id, "file": str(arguments.file), "total_steps": source.total_steps})
@@ -251,7 +246,7 @@ ACTIONS = {
         Action("tree", "Show the steps below their parents.", _declare_limit, _tree),
         Action("diff", "Tell where two runs part.", _declare_other, _diff),
         Action("stats", "Count steps, durations, depth and errors.", lambda _: None, _stats),
-        Action("query", "Show the steps that are asked for.", _declare_query, _query),
+        Action("query", "Show the steps that are asked for.", _declare_query, _query, _QUERY_HELP),
         Action("export", "Write all of it as JSON Lines, or as one object with --json.", _declare_file, _export),
     )
 }

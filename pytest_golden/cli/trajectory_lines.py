@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pytest_golden.cli.screen import styled
+from pytest_golden.cli.screen import print_beside, styled
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.history_text import show_moment
 from pytest_golden.trajectory.cutting import cut_content
@@ -17,6 +17,8 @@ from pytest_golden.trajectory.vocabulary import Importance, TrajectoryOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
+
+    from rich.console import Console
 
     from pytest_golden.cli.trajectory_source import Source
     from pytest_golden.trajectory.step import Step
@@ -48,23 +50,18 @@ def describe_source(source: Source) -> Iterator[Text]:
         yield styled(f"lost: {shorten(lost)} steps could not be written or read", "yellow")
 
 
-def describe_step(step: Step, number: int, started_at: datetime, *, depth: int = 0) -> Text:
-    """Give a step's line: number, when, type, content, how long, error."""
+def print_step(console: Console, step: Step, number: int, started_at: datetime, *, depth: int = 0) -> None:
+    """Print a step's line: number, when, type, content, how long, error; where it folds, it goes on below its content."""
     when = (step.timestamp - started_at).total_seconds()
-    indent = "  " * min(depth, _DEEPEST)
-    line = Text.assemble(
-        styled(f"{number:>5} {show_offset(when):>8}  ", "dim"),
-        styled(f"{step.type:<{_TYPE_WIDTH}}  ", "dim"),
-        indent,
-        styled(shorten(step.content), _STYLES.get(step.importance, "")),
-    )
+    first = styled(f"{number:>5} {show_offset(when):>8}  {step.type:<{_TYPE_WIDTH}}", "dim")
+    first.append("  " * min(depth, _DEEPEST))
+    told = styled(shorten(step.content), _STYLES.get(step.importance, ""))
     if step.duration_ms is not None:
-        line.append_text(styled(f"  {show_duration(step.duration_ms)}", "dim"))
+        told.append_text(styled(f"  {show_duration(step.duration_ms)}", "dim"))
     error = step.metadata.get("error") or step.metadata.get("failed")
     if error:
-        line.append_text(styled("  failed" if error is True else f"  {shorten(error)}", "red"))
-    line.rstrip()
-    return line
+        told.append_text(styled("  failed" if error is True else f"  {shorten(error)}", "red"))
+    print_beside(console, first, told)
 
 
 def shorten(value: Any) -> str:

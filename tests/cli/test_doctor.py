@@ -218,6 +218,11 @@ def test_results_that_wait_in_a_spool_are_told(tmp_path: Path) -> None:
     assert told[-1] == "the results of 1 gate run wait to be taken in"
 
 
+def test_place_where_no_store_can_be_keeps_the_gate_from_running(tmp_path: Path) -> None:
+    ((told, state),) = find_store("mysql://db.example/golden", tmp_path)
+    assert (state, told.startswith("the store mysql://...: no store can be there; ")) == (State.BAD, True)
+
+
 def test_store_on_a_server_is_asked(tmp_path: Path, postgres: PostgresServer, postgres_url: str) -> None:
     ((told, state),) = find_store(postgres_url, tmp_path)
     assert (told.partition("?")[0], state) == (postgres_url.partition("?")[0], State.GOOD)

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.cli.journal_looking import show_rate
 from pytest_golden.journal import Journal
+from pytest_golden.journal.reading.summary import SuccessRate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Golden, GoldenProcess
 
 GREEN = json.dumps({"description": "CI is green", "match_hint": {"source": "ci", "pr": 42}, "expires_minutes": 60})
@@ -29,7 +30,7 @@ def test_an_entry_goes_from_intent_to_assessment(golden: Golden, folder: Path) -
     ran = golden(
         "journal", "signal", "ci", "positive", "build 7 is green", "--data", '{"pr": "42"}', "--external-id", "7"
     )
-    assert ran.out.endswith(f": by match hint to {entry}, which is success, which it leaves met: CI is green\n")
+    assert ran.out.endswith(f": by match hint to {entry}, now success; met: CI is green\n")
     assert (
         golden("journal", "assess", entry, "failure", "--notes", "wrong file", "--by", "ada").out
         == f"{entry}: failure\n"
@@ -73,6 +74,42 @@ def test_what_is_open_is_a_table(golden: Golden, folder: Path) -> None:
     assert ["no news of: incidents (critical)" in lines[1], "source=ci, pr=42" in lines[2]] == [True, True]
     [first] = golden("journal", "open", "--limit", "1", "--json").json["expectations"]
     assert first["description"] == "incidents"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_ids_are_shown_in_one_piece(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    entry = begin(golden)
+    golden("journal", "log-outcome", entry, "success", "--expect", GREEN)
+    told = golden("journal", "signal", "ci", "positive", "a green build " * 9, "--data", '{"pr": 43}', "--json")
+    [asked] = golden("journal", "open", "--json").json["expectations"]
+    shown = {
+        entry: golden("journal", "open").out,
+        told.json["id"]: golden("journal", "orphans").out,
+        asked["id"]: golden("journal", "explain", told.json["id"]).out,
+    }
+    for name, out in shown.items():
+        assert name in out
+        assert max(map(len, out.splitlines())) <= width
+
+
+def test_nothing_is_left_out_where_there_is_no_room(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "45")
+    golden("journal", "log-outcome", begin(golden), "success", "--expect", GREEN)
+    assert {"CI", "is", "green", "pr=42"} <= set(golden("journal", "open").out.split())
+
+
+def test_an_outcome_makes_no_store(golden: Golden, folder: Path) -> None:
+    ran = golden("journal", "log-outcome", "entry_x", "success", "--store", "wrong.db")
+    assert (ran.code, "nothing is recorded yet in" in ran.err, Path("wrong.db").exists()) == (2, True, False)
+
+
+def test_a_rate_is_not_rounded_to_all_or_nothing() -> None:
+    rates = [0.0, 0.001, 0.5, 0.999, 1.0, None]
+    told = [show_rate(SuccessRate(n=1000, success_rate=rate, open=0, expired=0)) for rate in rates]
+    assert told == ["0%", "<1%", "50%", ">99%", "100%", "-"]
 
 
 def test_orphans_are_listed_and_explained(golden: Golden, folder: Path) -> None:
@@ -135,8 +172,8 @@ def test_a_summary_counts_by_type_and_day(golden: Golden, folder: Path) -> None:
 def test_a_sweep_counts_what_it_resolves(golden: Golden, folder: Path) -> None:
     entry = begin(golden)
     golden("journal", "log-outcome", entry, "success", "--expect", '{"description": "d", "expires_minutes": 0.00001}')
-    assert golden("journal", "sweep").out == "1 expectation resolved: the time was over\n"
-    assert golden("journal", "sweep").out == "0 expectations resolved: the time was over\n"
+    assert golden("journal", "sweep").out == "1 expectation resolved, since the time was over\n"
+    assert golden("journal", "sweep").out == "nothing was due\n"
 
 
 def test_times_are_shown_in_the_local_zone(golden_process: GoldenProcess, folder: Path) -> None:

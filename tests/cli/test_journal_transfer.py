@@ -52,7 +52,7 @@ def test_a_bad_import_is_refused_with_its_line(golden: Golden, folder: Path) -> 
     assert told.code == 2
     assert told.err == "golden: bad.jsonl: line 2: entry: id is missing; nothing was imported\n"
     told = golden("journal", "import", "nowhere.jsonl")
-    assert (told.code, told.err) == (2, "golden: No such file or directory: nowhere.jsonl\n")
+    assert (told.code, told.err) == (2, "golden: there is no file nowhere.jsonl; give an export, or - for stdin\n")
     assert golden("journal", "export", "bad.db").code == 0
     Path("mine.txt").write_text("mine")
     assert golden("journal", "export", "mine.txt").code == 2

@@ -144,3 +144,13 @@ def test_output_in_another_encoding_does_not_fail(golden_process: GoldenProcess,
     assert "\\xfcbung.py" in plain.out
     as_json = golden_process("check", "--json", environment={"PYTHONIOENCODING": "ascii"})
     assert as_json.json["projects"][0]["path"] == "übung.py"
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS), ["journal", "prune"], ["trajectory", "query"]])
+def test_help_fits_into_a_terminal_of_80_columns(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = golden(*words, "--help")
+    assert (ran.code, ran.out != "") == (0, True)
+    assert max(map(len, ran.out.splitlines())) <= 80

@@ -34,7 +34,10 @@ def recorded(folder: Path) -> Path:
 def test_store_that_is_not_there_is_no_store_to_make(golden: Golden, folder: Path, form: tuple[str, ...]) -> None:
     ran = golden("store", *form)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"golden: nothing is recorded yet in {folder / '.golden/golden.db'}: run `pytest --golden`\n"
+    assert ran.err == (
+        f"golden: nothing is recorded yet in {folder / '.golden/golden.db'}: "
+        "run `pytest --golden`, or log an intent with `golden journal log-intent`\n"
+    )
     assert [file.name for file in folder.iterdir()] == [".git"]
     assert golden("store", *form, "--json").json == {"error": ran.err.removeprefix("golden: ").strip()}
 

@@ -5,9 +5,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
-from pytest_golden.cli.screen import open_console
-from pytest_golden.cli.trajectory_lines import describe_step, shorten, show_duration
+from pytest_golden.cli.trajectory_lines import print_step, shorten, show_duration
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory import Trajectory, read_trajectory, recording
 from pytest_golden.trajectory.store import insert_trajectory
@@ -215,6 +215,11 @@ def test_without_a_store_it_says_what_makes_one(golden: Golden) -> None:
     assert (ran.code, "nothing is recorded yet" in ran.err) == (2, True)
 
 
+def test_export_needs_a_folder_that_is_there(golden: Golden, store: Path) -> None:
+    ran = golden("trajectory", "export", "sales", "nowhere/sales.jsonl")
+    assert (ran.code, ran.err) == (2, "golden: nowhere is no folder; make it, or give a file in another one\n")
+
+
 @pytest.mark.parametrize("words", [(), ("show",), ("look", "sales"), ("show", "sales", "--limit", "0")])
 def test_wrong_words_are_refused(golden: Golden, store: Path, words: tuple[str, ...]) -> None:
     assert golden("trajectory", *words).code == 2
@@ -222,12 +227,21 @@ def test_wrong_words_are_refused(golden: Golden, store: Path, words: tuple[str, 
 
 def test_colours_tell_what_matters(store: Path) -> None:
     step = a_trajectory("x", "failure", 1).steps[2]
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=200)
+    with console.capture() as captured:
+        print_step(console, step, 1, step.timestamp, depth=50)
+    assert "\x1b[1;31m" in captured.get()
+    assert "observation " + "  " * 20 in captured.get()
+
+
+def test_step_that_is_too_long_for_the_terminal_goes_on_below_its_content() -> None:
+    step = Trajectory.new().add_step("action", "word " * 8).steps[0]
     stream = io.StringIO()
-    console = open_console(stream)
-    console._force_terminal, console.no_color = True, False
-    line = describe_step(step, 1, step.timestamp, depth=50)
-    assert "bold red" in {str(span.style) for span in line.spans}
-    assert line.plain.startswith("    1    +0.0s  observation " + "  " * 20)
+    print_step(Console(file=stream, width=61), step, 1, step.timestamp)
+    assert stream.getvalue().splitlines() == [
+        f"    1    +0.0s  {step.type:<12}  word word word word word word",
+        f"{' ' * 30}word word",
+    ]
 
 
 def test_values_are_shortened() -> None:

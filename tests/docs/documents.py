@@ -151,13 +151,22 @@ def _type(typed: Typed, page: Path, folder: Path) -> None:
 
 
 def find_missing(shown: Iterable[str], printed: Iterable[str]) -> str | None:
-    """Give the first shown line that is not printed in this order; times, versions and ids do not count."""
-    remaining = iter([_normalise(line) for line in printed])
+    """Give the first shown line that is not printed in its place, or say that more is printed than is shown.
+
+    Lines below each other are printed so, from the first one to the last; only `...` stands for any others. Times, versions
+    and ids do not count, and where nothing is shown nothing is said.
+    """
+    shown = list(shown)
+    text = "".join(f"{_normalise(line)}\n" for line in printed if not _LEFT_OUT.match(line))
+    pattern = ""
     for line in shown:
-        wanted = _normalise(line)
-        if wanted.strip() != "..." and not _LEFT_OUT.match(line) and wanted not in remaining:
+        if line.strip() == "...":
+            pattern += r"(?:.*\n)*?"
+        elif not _LEFT_OUT.match(line):
+            pattern += f"{re.escape(_normalise(line))}\n"
+        if not re.match(pattern, text):
             return line
-    return None
+    return None if not shown or re.fullmatch(pattern, text) else "the end of what is shown"
 
 
 def _normalise(line: str) -> str:
