@@ -1,6 +1,7 @@
 """What a step costs, each way of keeping it beside its floor: a list append, a line of JSON with its write, a loop.
 
-Costs are processor time, the system's included, since a step waits for nothing. Memory is the high-water mark of a process of its own that streams a million steps to a file and asks for some of them.
+Costs are processor time, the system's included, since a step waits for nothing. Memory is the high-water mark of a process
+of its own that streams a million steps to a file and asks for some of them.
 
 Run: python benchmarks/trajectory.py [STEPS]
 """

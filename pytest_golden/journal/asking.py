@@ -10,13 +10,15 @@ from typing import Any
 from pytest_golden.clock import new_id
 from pytest_golden.journal.checks.model import CHECK, read_check
 from pytest_golden.journal.given import clean_json, clean_text
-from pytest_golden.journal.hints import LONGEST_KEY, MOST_KEYS
+from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
 from pytest_golden.journal.model import Expectation, Polarity
 from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
 from pytest_golden.manifest.kinds import FLAG, TEXT, Kind, check_text, one_of
 from pytest_golden.manifest.records import Key, Table, record_of
 from pytest_golden.manifest.unquoted import show
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.moments import from_ms, to_ms
+from pytest_golden.trajectory.json_form import json_form
 
 _MINUTE_MS = 60_000
 _LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
@@ -38,7 +40,19 @@ def _check_hint(value: Any) -> dict[str, Any]:
             raise wrong(f"the key {show(key)} is longer than {LONGEST_KEY} characters")
         if item is not None and not isinstance(item, str | bool | int | float):
             raise wrong(f"{key} must be a text, a number, true, false or null, since it is compared as text")
+    _refuse_secrets(value)
+    if len(write_shape(value)) > LONGEST_SHAPE:
+        raise wrong(f"its keys, and its source, have more than {LONGEST_SHAPE:,} characters together; leave some out")
     return dict(value)
+
+
+def _refuse_secrets(hint: Mapping[str, Any]) -> None:
+    """Refuse what is hidden before it is kept: all that is hidden looks alike, so that any other secret would fit."""
+    plain = json_form(hint)
+    kept = redact(plain)
+    hidden = sorted(key for key in plain if kept.get(key) != plain[key])
+    if hidden:
+        raise wrong(f"{show(hidden[0])} names or holds a secret, and none is kept to compare; match on something else")
 
 
 EXPECTATION_KEYS = Table.of(

@@ -15,6 +15,9 @@ from pytest_golden.trajectory.vocabulary import check_text
 
 # Redacting and indexing more would hold up all who write.
 _MOST_CHARACTERS = 1 << 20
+# PostgreSQL's indexes take 2,704 bytes a row: two names and the keys of a hint, or a source and its external id.
+_LONGEST_NAME_BYTES = 800
+_LONGEST_EXTERNAL_ID_BYTES = 1500
 # SQLite's own integers end at 2^63 - 1.
 _MOST_ASKED = 1_000_000
 
@@ -30,7 +33,7 @@ def clean_text(field: str, text: object) -> str:
     return storable(redact(checked))
 
 
-def clean_name(field: str, text: object) -> str:
+def clean_name(field: str, text: object, *, most_bytes: int = _LONGEST_NAME_BYTES) -> str:
     """Give a name that is looked up later, as it is: hiding a part of it would make two names one.
 
     Raises:
@@ -39,13 +42,21 @@ def clean_name(field: str, text: object) -> str:
     checked = check_text(field, text)
     _check_content(field, checked)
     if storable(checked) != checked:
-        raise ValueError(f"{field} {checked!r} holds half a character; remove it")
+        raise ValueError(f"{field} {show(checked)} holds half a character; remove it")
+    size = len(checked.encode())
+    if size > most_bytes:
+        raise ValueError(f"{field} has {size:,} bytes, and at most {most_bytes:,} are looked up; give a shorter one")
     return checked
 
 
 def clean_optional(field: str, name: str | None) -> str | None:
     """Give a name as `clean_name` does, None as it is."""
     return None if name is None else clean_name(field, name)
+
+
+def clean_external_id(field: str, name: str | None) -> str | None:
+    """Give a sender's id of its news as `clean_optional` does; it may be longer."""
+    return None if name is None else clean_name(field, name, most_bytes=_LONGEST_EXTERNAL_ID_BYTES)
 
 
 def clean_notes(field: str, text: object) -> str | None:
@@ -86,7 +97,7 @@ def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
         ValueError: they are no list, or `clean_json` refuses them.
     """
     if isinstance(actions, str | bytes | dict) or not isinstance(actions, Iterable):
-        raise ValueError(f"actions must be a list, not {actions!r}; write it in brackets")  # noqa: TRY004 - one kind of refusal
+        raise ValueError(f"actions must be a list, not {show(actions)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
     return tuple(clean_json("actions", list(actions)))
 
 
@@ -97,7 +108,7 @@ def check_limit(limit: int) -> int:
         ValueError: it is no whole number, or below 1.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ValueError(f"limit must be a whole number from 1 up, not {limit!r}")
+        raise ValueError(f"limit must be a whole number from 1 up, not {show(limit)}")
     return min(limit, _MOST_ASKED)
 
 

@@ -21,6 +21,8 @@ NO_HINT = ""
 MOST_KEYS = 99
 #: No longer key of a hint is asked for: a deep and wide signal would have endless ones.
 LONGEST_KEY = 300
+#: Nor a longer shape, which is in an index.
+LONGEST_SHAPE = 1000
 _EXPIRY_BITS = 48
 _NEVER = (1 << _EXPIRY_BITS) - 1
 _LONGEST_SHOWN = 60

@@ -8,13 +8,13 @@ from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.asking import read_expectations
-from pytest_golden.journal.bench import Bench
 from pytest_golden.journal.checks.allowing import refuse_forbidden
 from pytest_golden.journal.default_store import find_default_store
 from pytest_golden.journal.given import (
     check_limit,
     clean_actions,
     clean_data,
+    clean_external_id,
     clean_name,
     clean_notes,
     clean_optional,
@@ -30,7 +30,9 @@ from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.rules_file import find_rules
 from pytest_golden.journal.standing.store import Change, get_agent, override
 from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
+from pytest_golden.journal.swept_store import SweptStore
 from pytest_golden.journal.transfer.transfer import export_journal, import_journal, tell_nobody
+from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.vocabulary import check_time, check_word
@@ -69,7 +71,7 @@ class Journal:
     ) -> None:
         self._store = store
         self._rules = parse_rules(rules)
-        self.bench = Bench(store, utc_now if clock is None else clock, self._rules)
+        self.swept_store = SweptStore(store, utc_now if clock is None else clock, self._rules)
         self._closes_store = closes_store
 
     @classmethod
@@ -114,13 +116,13 @@ class Journal:
             JournalError: there is no such parent.
             StorageError: it cannot be written.
         """
-        moment = self._now()
+        moment, agent_id = self._now(), clean_name("agent_id", agent_id)
         intent_type = clean_optional("intent_type", intent_type)
         self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
         entry = JournalEntry(
             id=new_id("entry"),
             job_id=clean_optional("job_id", job_id),
-            agent_id=clean_name("agent_id", agent_id),
+            agent_id=agent_id,
             session_key=clean_optional("session_key", session_key),
             intent=clean_text("intent", intent),
             intent_type=intent_type,
@@ -156,6 +158,7 @@ class Journal:
             StorageError: it cannot be written.
         """
         moment, entry_id = self._now(), clean_name("entry_id", entry_id)
+        agent_id = clean_optional("agent_id", agent_id)
         outcome = Outcome(
             check_word("result", result, ImmediateResult),
             clean_notes("notes", notes),
@@ -199,7 +202,7 @@ class Journal:
             signal_type=check_word("signal_type", signal_type, SignalType),
             summary=clean_text("summary", summary),
             data=clean_data("data", data),
-            external_id=clean_optional("external_id", external_id),
+            external_id=clean_external_id("external_id", external_id),
             created_at=self._now(),
         )
         asked = clean_optional("agent_id", agent_id)
@@ -209,7 +212,7 @@ class Journal:
             owner = asked if signal.entry_id is None else _get_owner(connection, signal.entry_id, asked)
             return hear(connection, signal, agent_id=owner, session_key=session, rules=self._rules)
 
-        return self.bench.after_sweep(signal.created_at, take_in)
+        return self.swept_store.after_sweep(signal.created_at, take_in)
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
         """Let a person say where an entry stands, above all rules; the last word wins. Gives the entry with all it has.
@@ -234,7 +237,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        return self.bench.sweep()
+        return self.swept_store.sweep()
 
     def reroute_orphans(self) -> int:
         """Give open expectations the orphans that fit their hints, and give how many found a place.
@@ -244,7 +247,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        return self.bench.after_sweep(self._now(), lambda connection: route_again(connection, self._rules))
+        return self.swept_store.after_sweep(self._now(), lambda connection: route_again(connection, self._rules))
 
     def get(self, entry_id: str) -> JournalEntry:
         """Give an entry with its expectations, signals and history.
@@ -271,7 +274,7 @@ class Journal:
             StorageError: it cannot be read.
         """
         if filter not in FILTERS:
-            raise ValueError(f"filter {filter!r} is unknown: give one of {', '.join(FILTERS)}")
+            raise ValueError(f"filter {show(filter)} is unknown: give one of {', '.join(FILTERS)}")
         limit = check_limit(limit)
         assessment = None if filter == _ALL else Assessment(filter)
         with self._store.read() as connection:
@@ -369,7 +372,7 @@ class Journal:
         self.close()
 
     def _now(self) -> datetime:
-        return self.bench.now()
+        return self.swept_store.now()
 
 
 def _get_owner(connection: Connection, entry_id: str, agent_id: str | None) -> str:

@@ -97,15 +97,7 @@ def _start_owner(
     if settings.store != NO_STORE and not config.option.collectonly:
         # Not imported for a mere collection: the database library costs more than all the rest of it.
         room = import_module("pytest_golden.session.recording")
-        recording = room.GoldenRecording(
-            settings,
-            declared,
-            recorder,
-            floor,
-            gateway,
-            warnings=warnings,
-            say=say,
-        )
+        recording = room.GoldenRecording(settings, declared, recorder, floor, gateway, warnings=warnings, say=say)
         if is_distributed(config):
             # The workers' first collection tells that projects will run, inside this process's own loop.
             recorder.on_selected.append(recording.begin)

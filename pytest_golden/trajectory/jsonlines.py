@@ -30,6 +30,9 @@ _LOG = logging.getLogger(__name__)
 _HEADER, _STEP, _SNAPSHOT, _COMPLETION, _STEP_END = "trajectory", "step", "snapshot", "completion", "step_end"
 _HEADER_START = b'{"record": "trajectory"'
 _STEP_START = b'{"record": "step", '
+# No record is longer; whatever else has this name need not fit into memory.
+_LONGEST_LINE = 64 << 20
+_TOO_LONG = b"too long\n"
 
 
 def write_trajectory(path: str | os.PathLike[str], trajectory: Trajectory) -> None:
@@ -150,7 +153,7 @@ def _read_records(path: Path, *, outline: bool = False) -> Iterator[dict[str, An
     """
     with path.open("rb") as file, ExitStack() as ends:
         ends_file: IO[bytes] | None = None
-        for number, line in enumerate(file):
+        for number, line in enumerate(_read_lines(file)):
             record = {"record": _STEP} if outline and line.startswith(_STEP_START) else _parse_record(line)
             if record is not None and record.get("end_offset"):
                 ends_file = ends_file or ends.enter_context(path.open("rb"))
@@ -161,11 +164,21 @@ def _read_records(path: Path, *, outline: bool = False) -> Iterator[dict[str, An
             yield record
 
 
+def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Give the lines, and one that is no record in the place of each that is too long."""
+    while line := file.readline(_LONGEST_LINE):
+        is_whole = len(line) < _LONGEST_LINE or line.endswith(b"\n")
+        yield line if is_whole else _TOO_LONG
+        while not is_whole:
+            line = file.readline(_LONGEST_LINE)
+            is_whole = len(line) < _LONGEST_LINE or line.endswith(b"\n")
+
+
 def _read_end(file: IO[bytes], step: Mapping[str, Any]) -> dict[str, Any]:
     """Give what a step's end changes in it; nothing where the place is not that of its end."""
     try:
         file.seek(step["end_offset"])
-        end = _parse_record(file.readline()) or {}
+        end = _parse_record(file.readline(_LONGEST_LINE)) or {}
     except (TypeError, ValueError, OverflowError, OSError):  # some other program wrote the place
         return {}
     if end.get("record") != _STEP_END or end.get("id") != step.get("id"):

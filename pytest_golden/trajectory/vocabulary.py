@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from numbers import Real
@@ -54,6 +55,9 @@ class Missing(Enum):
     MISSING = "missing"
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
 Word = TypeVar("Word", bound=StrEnum)
 
 
@@ -69,14 +73,14 @@ def check_word(field: str, word: Any, words: type[Word]) -> Word:
         return words(word)
     except ValueError:
         allowed = ", ".join(words)
-        told = "is missing" if word is None or word is Missing.MISSING else f"{word!r} is unknown"
+        told = "is missing" if word is None or word is Missing.MISSING else f"{_SHORT.repr(word)} is unknown"
         raise ValueError(f"{field} {told}: give one of {allowed}") from None
 
 
 def check_text(field: str, text: object) -> str:
     """Give the text back; refuse anything else and what is blank with a `ValueError` that names the field."""
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{field} must be text that is not blank, not {text!r}")
+        raise ValueError(f"{field} must be text that is not blank, not {_SHORT.repr(text)}")
     return text
 
 
@@ -85,7 +89,7 @@ def check_time(field: str, moment: object) -> datetime:
     if type(moment) is datetime and moment.tzinfo is UTC:
         return moment
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
-        raise ValueError(f"{field} must be an aware datetime (one with a time zone), not {moment!r}")
+        raise ValueError(f"{field} must be an aware datetime (one with a time zone), not {_SHORT.repr(moment)}")
     try:
         return moment.astimezone(UTC)
     except OverflowError:

@@ -97,6 +97,15 @@ def test_all_mistakes_are_told_at_once() -> None:
         read({"description": "a", "critical": 1}, {"description": "b"}, {"description": "c", "x": 1})
 
 
+@pytest.mark.parametrize(
+    "hint", [{"pr": 7, "token": "hunter22"}, {"url": "https://me:hunter22@example.org/"}, {"password": "[hidden]"}]
+)
+def test_a_hint_that_only_hidden_secrets_could_answer_is_refused(hint: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"match_hint: '(token|url|password)' names or holds a secret") as caught:
+        read({"description": "x", "match_hint": hint})
+    assert "hunter22" not in str(caught.value)
+
+
 @pytest.mark.parametrize("given_one", ["CI is green", {"description": "x"}, 3])
 def test_something_else_than_a_list_is_refused(given_one: Any) -> None:
     with pytest.raises(ValueError, match="expectations: a list of mappings is wanted"):

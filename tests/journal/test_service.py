@@ -11,6 +11,7 @@ from pytest_golden.journal import Journal
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_golden.storage.store import Store
@@ -49,6 +50,7 @@ def test_a_child_names_its_parent(journal: Journal) -> None:
         ({"intent": 3}, "intent must be text"),
         ({"intent": "a\0b"}, "intent holds a NUL character"),
         ({"agent_id": ""}, "agent_id must be text that is not blank"),
+        ({"agent_id": ["builder"]}, "agent_id must be text that is not blank"),
         ({"agent_id": "a\0"}, "agent_id holds a NUL character"),
         ({"agent_id": "\udc80"}, "holds half a character"),
         ({"session_key": ""}, "session_key must be text"),
@@ -64,6 +66,38 @@ def test_a_text_that_cannot_be_used_is_refused_by_its_name(
     assert journal.review_journal() == ()
 
 
+LONG = "x" * 2_000_000
+SHORT_REFUSALS: dict[str, Callable[[Journal, str], Any]] = {
+    "result": lambda journal, entry: journal.log_outcome(entry, LONG),
+    "agent": lambda journal, entry: journal.log_outcome(entry, "success", agent_id=LONG),
+    "actions": lambda journal, entry: journal.log_outcome(entry, "success", actions=LONG),
+    "number": lambda journal, entry: journal.log_outcome(
+        entry, "success", expectations=[{"description": "d", "expires_minutes": 10**400}]
+    ),
+    "check": lambda journal, entry: journal.log_outcome(
+        entry, "success", expectations=[{"description": "d", "check": {1: 2}}]
+    ),
+    "signal type": lambda journal, _: journal.add_signal("ci", LONG, "s"),
+    "assessment": lambda journal, entry: journal.assess(entry, LONG, by="p"),
+    "filter": lambda journal, _: journal.review_journal(LONG),
+    "limit": lambda journal, _: journal.orphans(limit=LONG),  # type: ignore[arg-type]
+    "since": lambda journal, _: journal.summary(since=LONG),  # type: ignore[arg-type]
+    "import": lambda journal, _: journal.import_(5),  # type: ignore[arg-type]
+    "export": lambda journal, _: journal.export(b"x"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("refused", SHORT_REFUSALS.values(), ids=SHORT_REFUSALS)
+def test_whatever_is_given_is_refused_in_a_short_sentence(
+    journal: Journal, refused: Callable[[Journal, str], Any]
+) -> None:
+    entry = journal.log_intent("load", agent_id="builder")
+    with pytest.raises((ValueError, JournalError)) as caught:
+        refused(journal, entry.id)
+    assert len(str(caught.value)) < 300
+    assert journal.get(entry.id) == entry
+
+
 def test_nothing_secret_is_kept(journal: Journal, store: Store, tmp_path: Path) -> None:
     entry = journal.log_intent(f"push with {SECRET}", agent_id="builder")
     journal.log_outcome(
@@ -74,7 +108,6 @@ def test_nothing_secret_is_kept(journal: Journal, store: Store, tmp_path: Path) 
         expectations=[
             {
                 "description": f"{SECRET} works",
-                "match_hint": {"token": SECRET},
                 "check": {"after": 1, "command": ["curl", SECRET]},
             }
         ],
@@ -283,3 +316,17 @@ def test_threads_lose_nothing(journal: Journal) -> None:
     for thread in threads:
         thread.join()
     assert len(journal.review_journal("success", limit=100)) == 80
+
+
+def test_names_that_no_index_takes_are_refused(journal: Journal) -> None:
+    longest = "\u4e00" * 266
+    entry = journal.log_intent("x", longest, agent_id=longest, session_key=longest)
+    asked = {"description": "d", "match_hint": {"source": "s" * 480, "k" * 290: 1, "l" * 200: 1}, "expires_minutes": 5}
+    journal.log_outcome(entry.id, "success", expectations=[asked])
+    journal.add_signal(longest, "neutral", "s", external_id="e" * 1500)
+    with pytest.raises(ValueError, match="agent_id has 801 bytes, and at most 800 are looked up"):
+        journal.log_intent("x", agent_id=longest + "abc")
+    with pytest.raises(ValueError, match="external_id has 1,501 bytes"):
+        journal.add_signal("ci", "neutral", "s", external_id="e" * 1501)
+    with pytest.raises(ValueError, match="more than 1,000 characters together"):
+        journal.log_outcome(entry.id, "success", expectations=[{**asked, "match_hint": {"source": "s" * 1000}}])

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -130,15 +129,17 @@ def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None
 
 
 def test_ctrl_c_records_what_was_running(workspace: Workspace) -> None:
-    workspace.declare({"name": "slow", "script": "sleep 60", "timeout": "2m"}, {"name": "later"})
+    (workspace.path / "marks").mkdir()
+    mounts = [{"path": "marks", "mode": "write"}]
+    script = "touch ../marks/begun; sleep 60"
+    workspace.declare({"name": "slow", "script": script, "timeout": "2m", "mounts": mounts}, {"name": "later"})
     command = [sys.executable, "-m", "pytest", "--golden", "-n2", *OPTIONS]
     log = workspace.path / "output.txt"
     with (
         log.open("wb") as output,
         subprocess.Popen(command, cwd=workspace.path, stdout=output, stderr=output, start_new_session=True) as gate,
     ):
-        wait_for((workspace.path / ".golden" / "gate.pid").exists)
-        time.sleep(1.5)  # until the pipeline itself has begun, of which nothing tells
+        wait_for((workspace.path / "marks" / "begun").exists)
         os.killpg(gate.pid, signal.SIGINT)
         assert gate.wait(timeout=60) == 2, log.read_text()
     told = log.read_text()

@@ -72,9 +72,7 @@ def test_store_is_where_it_was_said(workspace: Workspace, monkeypatch: pytest.Mo
     assert not (workspace.path / ".golden" / "golden.db").exists()
 
 
-@pytest.mark.parametrize(
-    "url", ["postgresql://u:hunter22@h/db", "mysql://u:hunter22@h/db", "sqlite://u:hunter22@h/x", "no://"]
-)
+@pytest.mark.parametrize("url", ["mysql://u:hunter22@h/db", "sqlite://u:hunter22@h/x", "no://"])
 def test_place_where_no_store_can_be_is_refused_without_its_password(workspace: Workspace, url: str) -> None:
     workspace.declare({"name": "one"})
     result = workspace.run(f"--golden-store={url}")
@@ -381,6 +379,7 @@ def test_ctrl_c_loses_nothing_and_the_run_is_no_success(
         command, cwd=workspace.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as gate:
         wait_for((workspace.path / "marks" / "begun").exists)
+        wait_for(lambda: "quick" in recorded.results())
         os.killpg(gate.pid, signal.SIGINT)
         told, _ = gate.communicate(timeout=60)
     assert gate.returncode == 2, told

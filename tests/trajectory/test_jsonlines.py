@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,3 +110,21 @@ def test_a_newer_or_broken_header_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(GoldenError, match="outcome 'won'"):
         read_trajectory(path)
+
+
+def test_an_endless_line_is_left_out_and_not_held(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_trajectory(path, Trajectory.new().add_step("action", "first").add_step("action", "second"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    with path.open("wb") as file:
+        file.writelines(lines[:2])
+        file.write(b'{"record": "step", "content": "')
+        file.seek(600 << 20, os.SEEK_CUR)
+        file.write(b"\n" + lines[2])
+    tracemalloc.start()
+    assert [step.content for step in iter_steps(path)] == ["first", "second"]
+    assert len(read_trajectory(path).steps) == 2
+    assert tracemalloc.get_traced_memory()[1] < 300 << 20
+    tracemalloc.stop()
+    path.write_bytes(lines[0] + b"[" * (65 << 20))
+    assert len(read_trajectory(path).steps) == 0

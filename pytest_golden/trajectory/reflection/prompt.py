@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pytest_golden.trajectory.reflection.model import ReflectionRequest
 
-MOST_PROMPT_CHARACTERS = 32_000
 _MOST_ORIGINAL, _MOST_TASK, _MOST_AREA, _MOST_AREAS = 8_000, 2_000, 100, 10
 
 _SYSTEM = f"""\

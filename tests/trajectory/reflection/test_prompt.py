@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pytest_golden.trajectory.analysis import analyze_trajectory
 from pytest_golden.trajectory.reflection import ReflectionPrompt, build_reflection_request, reflection_prompt
-from pytest_golden.trajectory.reflection.prompt import MOST_PROMPT_CHARACTERS
 from tests.trajectory.analysis.runs import failed_odibi_run, run
 
 BLOCK = re.compile(r"^BEGIN DATA ([0-9a-f]{16})\n(.*?)\nEND DATA \1$", re.DOTALL | re.MULTILINE)
@@ -65,7 +64,7 @@ def test_size_is_bounded_and_cuts_are_told() -> None:
     made = prompt(
         trajectory, original_prompt=long, task_description=long, detail="detailed", focus_areas=tuple([long] * 1_000)
     )
-    assert len(made.user) <= MOST_PROMPT_CHARACTERS
+    assert len(made.user) <= 32_000
     first = BLOCK.findall(made.user)[0][1]
     assert first.startswith("start ")
     assert first.endswith(" end")

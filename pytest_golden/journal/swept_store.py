@@ -1,4 +1,4 @@
-"""What every use case of the journal works with: the store, the time, and the rules of agents."""
+"""A store in which what is due is resolved first, with the time and the rules of agents that this goes by."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """The store, a clock that gives an aware UTC datetime, and the rules by agent."""
+class SweptStore:
+    """A store, a clock that gives an aware UTC datetime, and the rules by agent: what use cases of the journal need."""
 
     store: Store
     clock: Callable[[], datetime]
