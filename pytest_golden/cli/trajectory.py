@@ -74,9 +74,9 @@ def _declare_limit(parser: argparse.ArgumentParser) -> None:
 def _show(arguments: argparse.Namespace) -> int:
     limit = read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
-    numbered = _ends(source.iter_steps(), limit)
-    left_out = max(0, source.total_steps - len(numbered))
+    numbered, readable = _ends(source.iter_steps(), limit)
     if arguments.json:
+        left_out = max(0, source.total_steps - len(numbered))
         print_json({**_outline(source), "left_out": left_out, "steps": [step.to_dict() for _, step in numbered]})
         return 0
     console = open_console()
@@ -87,26 +87,36 @@ def _show(arguments: argparse.Namespace) -> int:
         _tell_gap(console, number - last - 1)
         print_step(console, step, number, source.outline.started_at)
         last = number
-    _tell_gap(console, source.total_steps - last)
+    _tell_gap(console, readable - last)
+    _tell_unreadable(console, source.total_steps - readable)
     return 0
 
 
 def _tell_gap(console: Console, left_out: int) -> None:
     if left_out > 0:
-        console.print(styled(f"      ... {left_out:,} more steps; --limit shows more ...", "dim"))
+        told = f"{left_out:,} more step{'' if left_out == 1 else 's'}"
+        console.print(styled(f"      ... {told}; --limit shows more ...", "dim"))
 
 
-def _ends(steps: Iterator[Step], limit: int) -> list[tuple[int, Step]]:
-    """Give the first and the last steps with their numbers, so many in all."""
+def _tell_unreadable(console: Console, lost: int) -> None:
+    if lost > 0:
+        console.print(styled(f"lost: {lost:,} step{'' if lost == 1 else 's'} of the file cannot be read", "yellow"))
+
+
+def _ends(steps: Iterator[Step], limit: int) -> tuple[list[tuple[int, Step]], int]:
+    """Give the first and the last steps with their numbers, so many in all, and how many there are."""
     numbered = enumerate(steps, start=1)
     first = list(islice(numbered, limit - limit // 3))
-    return [*first, *deque(numbered, maxlen=limit // 3)]
+    last = deque(numbered, maxlen=max(1, limit // 3))
+    readable = last[-1][0] if last else len(first)
+    return [*first, *(last if limit // 3 else ())], readable
 
 
 def _tree(arguments: argparse.Namespace) -> int:
     limit = read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
-    steps = list(islice(source.iter_steps(), limit))
+    rest = source.iter_steps()
+    steps = list(islice(rest, limit))
     numbers = {step.id: number for number, step in enumerate(steps, start=1)}
     placed = [(depth, node.step) for root in grow_tree(steps) for depth, node in root.walk()]
     left_out = max(0, source.total_steps - len(steps))
@@ -119,7 +129,9 @@ def _tree(arguments: argparse.Namespace) -> int:
         console.print(line)
     for depth, step in placed:
         print_step(console, step, numbers[step.id], source.outline.started_at, depth=depth)
-    _tell_gap(console, left_out)
+    unseen = sum(1 for _ in rest)
+    _tell_gap(console, unseen)
+    _tell_unreadable(console, left_out - unseen)
     return 0
 
 

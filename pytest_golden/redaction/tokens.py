@@ -109,6 +109,12 @@ _RULES = (
     Rule(("ya29.", "GOCSPX-"), re.compile(r"(?:ya29\.|GOCSPX-)[\w\-]{20,}+"), _mark),
     Rule(("sig=",), re.compile(r"(?P<keep>(?<![A-Za-z0-9])sig=)[A-Za-z0-9%+/=_\-]{16,}+"), _mark),
     Rule(
+        ("x-amz-signature=", "x-goog-signature="),
+        re.compile(r"(?P<keep>x-(?:amz|goog)-signature=)[0-9a-f]{32,}+", re.IGNORECASE),
+        _mark,
+        ignores_case=True,
+    ),
+    Rule(
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         re.compile(r"(?:gh[pousr]_[A-Za-z0-9]{16,}+|github_pat_[A-Za-z0-9_]{16,}+)"),
         _mark,

@@ -34,7 +34,10 @@ def find_file(location: str | Path) -> Path:
     if place.is_on_server:
         raise SettingsError(f"the store {place.shown} is on a server; give a file")
     if place.path is None or not place.path.is_file():
-        raise StorageError(f"the store {place.shown}: there is no such file")
+        is_folder = place.path is not None and place.path.is_dir()
+        raise StorageError(
+            f"the store {place.shown}: {'that is a folder; give a file' if is_folder else 'there is no such file'}"
+        )
     return place.path
 
 

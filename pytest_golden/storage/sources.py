@@ -62,7 +62,12 @@ def _copy(path: Path, copy: Path) -> None:
 
 def _check(copy: Path, shown: str) -> None:
     with explained(shown), closing(sqlite3.connect(copy)) as connection:
-        names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+        try:
+            names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_NOTADB":
+                raise
+            raise StorageError(f"{shown} is not a golden store; give another file") from None
         false_table = find_false_table(connection)
     if VERSION_TABLE not in names:
         raise describe_foreign(shown)

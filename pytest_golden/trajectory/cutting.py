@@ -1,14 +1,22 @@
-"""Cutting of content that is too large to be kept with a step. Says how much is gone; never raises."""
+"""Cutting of what is too large to be kept with a step or a snapshot. Says how much is gone; never raises."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.frozen import FrozenDict, FrozenList
 from pytest_golden.trajectory.json_form import json_form
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 MAX_CONTENT_BYTES = 1024 * 1024
+# What is kept of a step must stay below the longest line that is read, also where each letter is written as six.
+_MOST_LIMITS = 6
+_MOST_KEYS = _LONGEST_KEY = 1_000
+_FEW = 10
 _CONTAINERS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
 _SCALARS = frozenset({type(None), bool, int, float})
 # Bytes of JSON: an escaped control character, and twice an integer as long as it is ever written.
@@ -28,6 +36,38 @@ def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any
         return content, 0
     text, left_out = _cut_text(json.dumps(json_form(content), ensure_ascii=False), limit_bytes)
     return (text, left_out) if left_out else (content, 0)
+
+
+def cut_mapping(mapping: Mapping[Any, Any], limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Mapping[Any, Any], int]:
+    """Give the mapping and 0 when it fits, else with its large values cut, and how many bytes are left out.
+
+    A value may have the limit, and all together a few times that; of more than that the first keys are kept, and each
+    value gets a share.
+    """
+    # A few numbers, as most metadata is, need not be looked at one by one.
+    if len(mapping) <= _FEW and _SCALARS.issuperset(map(type, mapping.values())):
+        return mapping, 0
+    size = 0 if _is_small(mapping, limit_bytes) else _measure(mapping)
+    if size <= limit_bytes:
+        return mapping, 0
+    most = limit_bytes * _MOST_LIMITS
+    if size <= most:
+        parts = {key: cut_content(value, limit_bytes) for key, value in mapping.items()}
+        left_out = sum(cut for _, cut in parts.values())
+        return ({key: kept for key, (kept, _) in parts.items()} if left_out else mapping), left_out
+    share = min(limit_bytes, most // min(len(mapping), _MOST_KEYS))
+    first = islice(mapping.items(), _MOST_KEYS)
+    shortened = {_shorten_key(key): cut_content(value, share)[0] for key, value in first}
+    return shortened, max(1, size - _measure(shortened))
+
+
+def _shorten_key(key: Any) -> Any:
+    is_short = isinstance(key, str) and len(key) <= _LONGEST_KEY
+    return key if is_short else str(json_form(key))[:_LONGEST_KEY]
+
+
+def _measure(content: Any) -> int:
+    return len(json.dumps(json_form(content), ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _is_small(content: Any, limit_bytes: int) -> bool:

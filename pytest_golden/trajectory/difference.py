@@ -27,7 +27,11 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TIME_WORDS = frozenset({"at", "time", "timestamp", "duration", "elapsed", "ms", "millis", "seconds", "secs"})
 # Ids of a run, not of what it worked on: another customer_id is another thing that happened.
 _RUN_WORDS = frozenset({"invocation", "process", "request", "run", "session", "span", "step", "thread", "trace"})
+# Known whole: a call or a response of another name may be what was worked on.
+_RUN_KEYS = frozenset({"gen_ai.conversation.id", "gen_ai.response.id", "gen_ai.tool.call.id", "thread.name"})
 _RUN_IDS = frozenset({"id", "pid", "ppid", "uuid"})
+# What a system gives to who asks for any free port; a lower one was chosen.
+_FIRST_FREE_PORT = 32_768
 
 
 class StepChange(NamedTuple):
@@ -171,6 +175,8 @@ def _compare_mappings(
         if is_fleeting(str(key)):
             continue
         mine, theirs, below = left.get(key), right.get(key), f"{field}.{key}"
+        if _are_free_ports(str(key), mine, theirs):
+            continue
         if isinstance(mine, dict) and isinstance(theirs, dict) and depth < _DEEPEST:
             yield from _compare_mappings(below, mine, theirs, depth + 1)
         elif (key in left) != (key in right) or not _is_same(mine, theirs):
@@ -186,9 +192,15 @@ def is_fleeting(key: str) -> bool:
     words = [word.lower() for word in _WORD.findall(key)]
     if not words:
         return False
-    if words[-1] in _TIME_WORDS or words[0] in {"duration", "timestamp"}:
+    if words[-1] in _TIME_WORDS or words[0] in {"duration", "timestamp"} or key in _RUN_KEYS:
         return True
     return words[-1] in _RUN_IDS and (len(words) == 1 or words[-2] in _RUN_WORDS)
+
+
+def _are_free_ports(key: str, left: Any, right: Any) -> bool:
+    return key.lower().endswith("port") and all(
+        type(port) is int and port >= _FIRST_FREE_PORT for port in (left, right)
+    )
 
 
 def _is_same(left: Any, right: Any) -> bool:

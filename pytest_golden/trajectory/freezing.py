@@ -102,6 +102,9 @@ def _copied(value: Any) -> Any:
         return value
     try:
         duplicate = copy.deepcopy(value)
-        return duplicate if bool(duplicate == value) else value
     except Exception:  # whatever a foreign class raises here, the content is kept as it is
         return value
+    try:
+        return duplicate if bool(duplicate == value) else value
+    except Exception:  # an array gives no single answer, and would change with the caller's
+        return duplicate

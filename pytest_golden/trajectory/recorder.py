@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, utc_now
-from pytest_golden.trajectory.cutting import cut_content
+from pytest_golden.trajectory.cutting import cut_content, cut_mapping
 from pytest_golden.trajectory.freezing import freeze, freeze_mapping
 from pytest_golden.trajectory.keeping import KeptInFile, KeptInMemory
 from pytest_golden.trajectory.model import Trajectory
@@ -69,7 +69,7 @@ class TrajectoryRecorder:
     it gets a name of its own, `<id>.jsonl`. What cannot be written is lost with a warning, and `lost_count` counts it.
     A process forked from the one that made the recorder writes nothing into its file.
 
-    Content over 1 MiB is cut, and `metadata["truncated_bytes"]` says by how much.
+    Content, metadata, context and states over 1 MiB are cut, and `metadata["truncated_bytes"]` says by how much.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class TrajectoryRecorder:
         Raises:
             ValueError: the state is missing or None, the step is none of this recorder, or the trajectory is completed.
         """
-        made = self._start.add_snapshot(state, reason=reason, metadata=metadata).state_snapshots[0]
+        made = _cut_snapshot(self._start.add_snapshot(state, reason=reason, metadata=metadata).state_snapshots[0])
         self._see_forks()
         with self._lock:
             self._refuse_when_completed("add a snapshot")
@@ -319,19 +319,33 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
     if content is _MISSING:
         raise ValueError("content is missing: give what happened; None is content too")
     told = freeze_mapping("metadata", metadata)
+    kept, left_out = cut_mapping(told) if told else (told, 0)
     # Most content is a short text, which needs neither.
     if type(content) is not str or len(content) > _SHORT:
-        content, left_out = cut_content(content)
+        content, cut = cut_content(content)
         content = freeze("content", content)
-        if left_out:
-            told = freeze_mapping("metadata", {**told, "truncated_bytes": left_out})
+        left_out += cut
+    if context is not None:
+        context, cut = cut_content(context)
+        context = freeze("context", context)
+        left_out += cut
+    if left_out:
+        told = freeze_mapping("metadata", {**kept, "truncated_bytes": left_out})
     return StepFields(
         "",
         kind,
         content,
         None if duration_ms is None else check_duration("duration_ms", duration_ms),
         told,
-        None if context is None else freeze("context", context),
+        context,
         weight or check_word("importance", importance, Importance),
         None,
     )
+
+
+def _cut_snapshot(made: StateSnapshot) -> StateSnapshot:
+    state, left_out = cut_content(made.state)
+    told, cut = cut_mapping(made.metadata)
+    if not left_out + cut:
+        return made
+    return replace(made, state=state, metadata={**told, "truncated_bytes": left_out + cut})

@@ -210,6 +210,22 @@ def test_lost_steps_are_told(golden: Golden, folder: Path) -> None:
     assert "lost: 7 steps could not be written or read" in golden("trajectory", "show", "t.jsonl").out
 
 
+@pytest.mark.parametrize("action", ["show", "tree"])
+def test_step_that_cannot_be_read_is_told_as_such_and_no_limit_is_blamed(
+    golden: Golden, folder: Path, action: str
+) -> None:
+    with recording(folder / "t.jsonl") as recorder:
+        for number in range(3):
+            recorder.step("action", f"step {number}")
+    file = folder / "t.jsonl"
+    file.write_text(file.read_text().replace('"content": "step 1"', '"content": "step 1'))
+    lines = golden("trajectory", action, "t.jsonl").out.splitlines()
+    assert (len(lines), lines[-1]) == (4, "lost: 1 step of the file cannot be read")
+    *_, gap, lost = golden("trajectory", action, "t.jsonl", "--limit", "1").out.splitlines()
+    assert gap == "      ... 1 more step; --limit shows more ..."
+    assert lost == "lost: 1 step of the file cannot be read"
+
+
 def test_without_a_store_it_says_what_makes_one(golden: Golden) -> None:
     ran = golden("trajectory", "show", "sales")
     assert (ran.code, "nothing is recorded yet" in ran.err) == (2, True)

@@ -66,6 +66,12 @@ def test_the_rest_of_a_web_hook_and_of_a_signed_url_stays() -> None:
     assert redact(url) == "https://a.blob.core.windows.net/c?sv=2022&sig=[REDACTED]&se=2026"
 
 
+@pytest.mark.parametrize("name", ["X-Amz-Signature", "X-Goog-Signature", "x-amz-signature"])
+def test_signature_of_a_signed_url_is_hidden(name: str) -> None:
+    url = f"https://bucket.example.com/key?X-Amz-Expires=60&{name}={'0123456789abcdef' * 4}&x=1"
+    assert redact(url) == f"https://bucket.example.com/key?X-Amz-Expires=60&{name}=[REDACTED]&x=1"
+
+
 def test_bearer_and_basic_credentials_are_hidden() -> None:
     basic = base64.b64encode(b"user:hunter2").decode()
     assert redact("got Bearer abc123def456 back") == "got Bearer [REDACTED] back"

@@ -174,6 +174,11 @@ def test_a_key_with_none_differs_from_no_key() -> None:
         "id",
         "pid",
         "traceId",
+        "thread.id",
+        "thread.name",
+        "process.pid",
+        "gen_ai.response.id",
+        "gen_ai.tool.call.id",
     ],
 )
 def test_keys_that_differ_every_time_do_not_count(key: str) -> None:
@@ -181,10 +186,21 @@ def test_keys_that_differ_every_time_do_not_count(key: str) -> None:
     assert diff_trajectories(with_metadata(**{key: 1}), with_metadata(**{key: 2})).identical
 
 
-@pytest.mark.parametrize("key", ["rows", "customer_id", "status", "format", "timeout", "paid", "", "-", "ms_teams"])
+@pytest.mark.parametrize(
+    "key", ["rows", "customer_id", "status", "format", "timeout", "paid", "", "-", "ms_teams", "call_id", "port"]
+)
 def test_other_keys_count(key: str) -> None:
     assert not is_fleeting(key)
     assert not diff_trajectories(with_metadata(**{key: 1}), with_metadata(**{key: 2})).identical
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "identical"),
+    [(40001, 40002, True), (5432, 40002, False), (5432, 5433, False), (40001, None, False), ("40001", 40002, False)],
+)
+def test_free_ports_do_not_count_and_chosen_ones_do(left: Any, right: Any, identical: bool) -> None:
+    about = [with_metadata(**{"network.peer.port": port}) for port in (left, right)]
+    assert diff_trajectories(*about).identical is identical
 
 
 def test_dict_form_is_json() -> None:

@@ -43,8 +43,24 @@ def test_objects_that_compare_by_content_are_copied_and_others_kept() -> None:
     kept = freeze("content", [order, unequal, plain])
     order.rows.append(2)
     assert kept[0] == Order([1])
-    assert kept[1] is unequal
+    assert isinstance(kept[1], Unequal)
     assert kept[2] is plain
+
+
+def test_object_whose_comparison_gives_no_answer_is_copied() -> None:
+    class Rows:
+        def __init__(self) -> None:
+            self.rows = [1]
+
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("the truth value of an array is ambiguous")
+
+        __hash__ = object.__hash__
+
+    given = Rows()
+    kept = freeze("content", [given])[0]
+    given.rows.append(2)
+    assert kept.rows == [1]
 
 
 def test_a_cycle_stays_a_cycle_and_shared_parts_stay_shared() -> None:

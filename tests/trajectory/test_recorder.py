@@ -213,6 +213,35 @@ def test_signal_in_the_middle_of_a_step_does_not_hang(recorder: TrajectoryRecord
     assert [one for one in contents(recorder.trajectory) if one != "signal"] == list(range(3000))
 
 
+def test_large_metadata_context_and_state_are_cut_and_marked(recorder: TrajectoryRecorder) -> None:
+    large = "x" * (3 * 1024 * 1024)
+    told = recorder.step("action", "load", metadata={"rows": 5, "sql": large})
+    recorder.step("action", "load", context={"sql": large})
+    recorder.snapshot({"rows": [large]}, step_id=told, metadata={"sql": large})
+    recorder.snapshot({"rows": [1]}, metadata={"n": 1})
+    first, second = recorder.trajectory.steps
+    assert (first.metadata["rows"], len(first.metadata["sql"])) == (5, 1024 * 1024)
+    assert first.metadata["truncated_bytes"] == 2 * 1024 * 1024
+    assert len(second.context) == 1024 * 1024
+    assert second.metadata["truncated_bytes"] > 2 * 1024 * 1024
+    cut, whole = recorder.trajectory.state_snapshots
+    assert (len(cut.state), len(cut.metadata["sql"]), cut.step_id) == (1024 * 1024, 1024 * 1024, told)
+    assert cut.metadata["truncated_bytes"] > 4 * 1024 * 1024
+    assert (whole.state, whole.metadata) == ({"rows": [1]}, {"n": 1})
+
+
+def test_most_that_is_kept_of_a_step_can_be_read_back(tmp_path: Path) -> None:
+    recorder = TrajectoryRecorder(tmp_path / "t.jsonl")
+    worst = "\x01" * (2 << 20)
+    recorder.step(
+        "action", worst, metadata={"a": worst, "b": [worst], **{str(n): worst for n in range(5)}}, context=worst
+    )
+    recorder.snapshot({"state": worst})
+    recorder.complete()
+    read = read_trajectory(tmp_path / "t.jsonl")
+    assert (len(read.steps), len(read.state_snapshots)) == (1, 1)
+
+
 def test_large_content_is_cut_and_marked(recorder: TrajectoryRecorder) -> None:
     recorder.step("action", "x" * (3 * 1024 * 1024), metadata={"a": 1})
     recorder.step("action", {"rows": ["é" * 1024 * 1024]})

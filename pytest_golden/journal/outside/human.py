@@ -25,6 +25,7 @@ from pytest_golden.journal.outside.human_words import (
 )
 from pytest_golden.journal.outside.quoting import blank_quotations
 from pytest_golden.journal.sources import HUMAN
+from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.text import storable
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def human_signal(text: str) -> dict[str, Any] | None:
     """Give the arguments of `Journal.add_signal` for a person's message: positive, or a correction; None for no word.
 
     The summary of a correction is what follows its phrase, else the message. Nothing is redacted here.
+
+    Raises:
+        ValueError: it is no text.
     """
+    if not isinstance(text, str):
+        raise ValueError(f"text must be a text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
     # Of equal length, so that places in it are places in the text.
     spoken = blank_quotations(text).translate(_APOSTROPHES)
     if _is_ironic(spoken):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_golden.frozen import FrozenDict
-from pytest_golden.trajectory.cutting import cut_content
+from pytest_golden.trajectory.cutting import cut_content, cut_mapping
+from pytest_golden.trajectory.freezing import freeze_mapping
 from pytest_golden.trajectory.step import Step, settle_step_fields
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_text, check_time
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class StepDraft:
     """A step as a pipeline left it, before it is part of a trajectory: its time and its id may be unknown.
 
-    `id` and `parent_step_id` are the pipeline's own, valid among the steps of one reading. Content over 1 MiB is cut,
-    and `metadata["truncated_bytes"]` says by how much. Fields are checked and frozen as those of a `Step`.
+    `id` and `parent_step_id` are the pipeline's own, valid among the steps of one reading. Content, metadata and
+    context over 1 MiB are cut, and `metadata["truncated_bytes"]` says by how much. Fields are checked and frozen as
+    those of a `Step`.
     """
 
     content: Any
@@ -36,10 +38,16 @@ class StepDraft:
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
-        content, left_out = cut_content(self.content)
+        content, content_cut = cut_content(self.content)
+        context, context_cut = cut_content(self.context)
+        metadata, metadata_cut = cut_mapping(freeze_mapping("metadata", self.metadata))
+        left_out = content_cut + context_cut + metadata_cut
         if left_out:
+            before = metadata.get("truncated_bytes")
+            left_out += before if isinstance(before, int) else 0
             settle(self, "content", content)
-            settle(self, "metadata", {**self.metadata, "truncated_bytes": left_out})
+            settle(self, "context", context)
+            settle(self, "metadata", {**metadata, "truncated_bytes": left_out})
         for name in ("id", "parent_step_id"):
             if getattr(self, name) is not None:
                 check_text(name, getattr(self, name))

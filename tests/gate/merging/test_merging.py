@@ -210,7 +210,8 @@ BAD: dict[str, Any] = {
     "it was made by a newer pytest-golden-projects": make_newer,
     "it is damaged": make_damaged,
     "its counts differ": make_miscounted,
-    "file is not a database": lambda path: path.write_text("x" * 5000),
+    "that is a folder; give a file": lambda path: path.mkdir(),
+    "is not a golden store; give another file": lambda path: path.write_text("x" * 5000),
     "a database of another program": lambda path: path.touch(),
 }
 

@@ -235,3 +235,9 @@ def test_time_grows_with_the_length_alone(piece: str) -> None:
         began = time.process_time()
         human_signal(text)
         assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("text", [None, b"good job", 7])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    with pytest.raises(ValueError, match="text must be a text, not "):
+        human_signal(text)

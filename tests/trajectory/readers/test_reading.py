@@ -42,6 +42,13 @@ def test_only_steps_can_be_given() -> None:
         StepReading(("x",))  # type: ignore[arg-type]
 
 
+def test_all_that_is_large_in_a_draft_is_cut_and_counted_once() -> None:
+    large = "x" * (2 << 20)
+    draft = StepDraft("load", metadata={"rows": 5, "truncated_bytes": 7, "sql": large}, context=large)
+    assert (draft.metadata["rows"], len(draft.context)) == (5, 1 << 20)
+    assert (len(draft.metadata["sql"]), draft.metadata["truncated_bytes"]) == (1 << 20, (2 << 20) + 7)
+
+
 @pytest.mark.parametrize("fields", [{"id": ""}, {"timestamp": "now"}, {"duration_ms": -1}, {"importance": "urgent"}])
 def test_drafts_are_checked_as_steps_are(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(fields))):
