@@ -96,6 +96,6 @@ def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setattr("sys.path_importer_cache", {})
     monkeypatch.delitem(sys.modules, "psycopg", raising=False)
-    with pytest.raises(SettingsError, match=r"pip install 'pytest-golden-projects\[postgresql\]'") as caught:
+    with pytest.raises(SettingsError, match=r"pip install 'pytest-golden-projects\[postgres\]'") as caught:
         parse_location("postgresql://ada:hunter2@db/golden")
     assert "hunter2" not in str(caught.value)
