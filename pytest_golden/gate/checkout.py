@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.blobs import BlobNames
 from pytest_golden.gate.git import run_git_raw
+from pytest_golden.gateway.fingerprint import VENV_MARK
 from pytest_golden.redaction import redact
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def read_checkout(folder: Path) -> Checkout:
     records = _read_records(os.fsdecode(status.stdout))
     headers = dict(record.split(" ", 1) for kind, record in records if kind == "#")
     commit, branch = headers.get("branch.oid", ""), headers.get("branch.head", "")
-    entries = [_read_entry(kind, record) for kind, record in records if kind != "#"]
+    entries = _without_environments([_read_entry(kind, record) for kind, record in records if kind != "#"])
     return Checkout(
         commit=commit if is_commit(commit) else None,
         branch=None if branch in {"", "(detached)"} else redact(branch),
@@ -103,6 +104,15 @@ def _read_entry(kind: str, record: str) -> _Entry:
     if kind == "u":
         return _Entry(record.split(" ", 9)[9], True)
     return _Entry(record)
+
+
+def _without_environments(entries: list[_Entry]) -> list[_Entry]:
+    """Leave out virtual environments that git was not told to ignore: no edits, and thousands of files."""
+    untracked = (entry.path for entry in entries if not entry.is_tracked)
+    folders = tuple(path.removesuffix(VENV_MARK) for path in untracked if path.endswith(f"/{VENV_MARK}"))
+    return (
+        [entry for entry in entries if entry.is_tracked or not entry.path.startswith(folders)] if folders else entries
+    )
 
 
 def _name_contents(entries: list[_Entry], root: Path, algorithm: str) -> dict[str, str | None]:

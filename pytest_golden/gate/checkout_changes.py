@@ -66,8 +66,7 @@ def changes_between(folder: Path, before: Checkout, now: Checkout, within: Path 
         within: the project's own folder, absolute; its files are named first.
     """
     if before.commit == now.commit:
-        is_known = before.dirty_files is not None and now.dirty_files is not None
-        note = None if is_known else _tell_unknown(now)
+        note = _tell_unknown(before, now)
         return _with_files(CheckoutChanges(note=note), _compare_dirty(before, now, {}), now.root, within)
     if before.commit is None or now.commit is None:
         return CheckoutChanges(note=f"the commit {'then' if before.commit is None else 'now'} is not known")
@@ -103,9 +102,13 @@ def _read_range(folder: Path, before: str, now: str) -> _Range:
     return _Range(_list_committed(folder, before, now), *_list_commits(folder, before, now))
 
 
-def _tell_unknown(now: Checkout) -> str:
-    told = "what changed in the files is not known"
-    return told if now.root is not None else f"no checkout here, so {told}"
+def _tell_unknown(before: Checkout, now: Checkout) -> str | None:
+    if before.dirty_files is None or now.dirty_files is None:
+        told = "what changed in the files is not known"
+        return told if now.root is not None else f"no checkout here, so {told}"
+    if max(len(before.dirty_files), len(now.dirty_files)) >= MOST_FILES:
+        return f"{MOST_FILES} files or more are not committed, and not all of them were compared; commit or ignore them"
+    return None
 
 
 def _list_committed(folder: Path, before: str, now: str) -> dict[str, tuple[str | None, str | None]]:

@@ -321,7 +321,26 @@ def test_file_beyond_those_that_are_kept_is_no_change(work: Path) -> None:
     now = read_checkout(work)
     many = {f"a{number}": "x" for number in range(MOST_FILES)}
     full, other = replace(now, dirty_files=many), replace(now, dirty_files={**many, "a0": "y", "b": "z"})
-    assert changes_between(work, full, other).files == ("a0",)
+    found = changes_between(work, full, other)
+    assert found.files == ("a0",)
+    assert not found.is_known
+    assert (
+        found.note
+        == f"{MOST_FILES} files or more are not committed, and not all of them were compared; commit or ignore them"
+    )
+
+
+def test_virtual_environment_that_git_sees_is_no_edit(work: Path) -> None:
+    clean = read_checkout(work)
+    for folder in ("env", "tools/env"):
+        (work / folder / "lib").mkdir(parents=True)
+        (work / folder / "pyvenv.cfg").touch()
+        (work / folder / "lib" / "module.py").touch()
+    (work / "tools" / "environment.py").touch()
+    assert (clean.dirty, read_checkout(work).dirty_files) == (
+        False,
+        {"tools/environment.py": blob(work, "tools/environment.py")},
+    )
 
 
 def test_project_outside_the_checkout_has_no_files_in_it(work: Path, tmp_path: Path) -> None:
