@@ -48,7 +48,8 @@ class TrajectorySpanProcessor:
 
     def __init__(self, on_complete: Callable[[Trajectory], object]) -> None:
         self._on_complete = on_complete
-        self._lock = threading.Lock()
+        # Taken again by one thread when the garbage collector, while it is held, ends an abandoned generator and its span.
+        self._lock = threading.RLock()
         self._trees: dict[tuple[int, int], _Tree] = {}
         self._tree_of: dict[tuple[int, int], _Tree] = {}
 

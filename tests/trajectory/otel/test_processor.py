@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,6 +97,45 @@ def test_a_callback_that_raises_harms_no_instrumented_code(open_tracer: Any) -> 
     _, tracer = open_tracer(broken)
     with tracer.start_as_current_span("root"):
         pass
+
+
+def test_a_span_that_garbage_collection_ends_meanwhile_holds_nothing_up(
+    got: list[Trajectory], open_tracer: Any
+) -> None:
+    _, tracer = open_tracer(got.append)
+    abandoned = [tracer.start_span("abandoned") for _ in range(20)]
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            abandoned.pop().end()
+
+    class Telling(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            # Wherever the name of this attribute is looked at, also under the processor's lock.
+            Garbage()
+            gc.collect()
+            return super().__hash__()
+
+    def work() -> None:
+        span = tracer.start_span("busy")
+        span._attributes._dict[Telling("key")] = 1
+        span.end()
+
+    gc.disable()
+    try:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(30)
+    finally:
+        gc.enable()
+    assert not thread.is_alive()
+    assert [step.content for one in got for step in one.steps].count("busy") == 1
+    assert len(abandoned) < 20
 
 
 def test_memory_is_bounded(got: list[Trajectory], open_tracer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
