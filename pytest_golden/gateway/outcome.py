@@ -143,14 +143,16 @@ def _redacted(reading: StepReading, redactor: Redactor) -> StepReading:
 
 
 def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
-    return replace(
-        step,
-        content=redactor.value(step.content),
-        metadata=redactor.value(dict(step.metadata)),
-        context=redactor.value(step.context),
-        id=None if step.id is None else redactor.text(step.id),
-        parent_step_id=None if step.parent_step_id is None else redactor.text(step.parent_step_id),
-    )
+    given = {
+        "content": step.content,
+        "metadata": dict(step.metadata),
+        "context": step.context,
+        "id": step.id,
+        "parent_step_id": step.parent_step_id,
+    }
+    redacted = {name: redactor.value(held) for name, held in given.items()}
+    # Most hold no secret, and to check a step anew costs more than to compare it.
+    return step if redacted == given else replace(step, **redacted)
 
 
 def _search(prepared: Prepared, executed: Executed, readings: Sequence[StepReading]) -> PatternVerdict | None:
