@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, new_id, utc_now
 from pytest_golden.frozen import FrozenDict
+from pytest_golden.learning.dict_form import read_fields, write_fields
 from pytest_golden.learning.limits import (
     MOST_STEPS,
     MOST_TASK_CHARACTERS,
-    SCHEMA_VERSION,
-    check_known_version,
     check_seconds,
     check_texts,
     freeze_json,
     freeze_json_mapping,
-    thaw,
 )
-from pytest_golden.trajectory.vocabulary import check_text, check_time, parse_time
+from pytest_golden.trajectory.vocabulary import check_text, check_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,12 +69,12 @@ class ProductionOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Give all fields under their own names and `schema_version`, JSON-safe."""
-        return _to_dict(self)
+        return write_fields(self, with_version=True)
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> ProductionOutcome:
         """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        return cls(**_known(cls, mapping))
+        return cls(**read_fields(cls, mapping, required=_REQUIRED[cls]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +113,12 @@ class ExtractedPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Give all fields under their own names and `schema_version`, JSON-safe."""
-        return _to_dict(self)
+        return write_fields(self, with_version=True)
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> ExtractedPlan:
         """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        return cls(**_known(cls, mapping))
+        return cls(**read_fields(cls, mapping, required=_REQUIRED[cls]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ class Memory:
 
     def to_dict(self) -> dict[str, Any]:
         """Give all fields under their own names, JSON-safe."""
-        return _to_dict(self, with_version=False)
+        return write_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,31 +168,11 @@ def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str,
     }
 
 
-def _to_dict(value: Any, *, with_version: bool = True) -> dict[str, Any]:
-    plain: dict[str, Any] = {"schema_version": SCHEMA_VERSION} if with_version else {}
-    for name in (one.name for one in fields(value)):
-        held = getattr(value, name)
-        plain[name] = iso_utc(held) if name in _MOMENTS else thaw(held)
-    return plain
-
-
-def _known(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
-    check_known_version(mapping)
-    known = {one.name: mapping[one.name] for one in fields(kind) if one.name in mapping}
-    if "timestamp" in known:
-        known["timestamp"] = parse_time("timestamp", known["timestamp"])
-    missing = [name for name in _REQUIRED[kind] if name not in known]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing")
-    return known
-
-
 def _check_optional_text(name: str, text: object) -> None:
     if text is not None and not isinstance(text, str):
         raise ValueError(f"{name} must be text or None, not {text!r:.100}")
 
 
-_MOMENTS = frozenset({"timestamp", "created_at", "updated_at"})
 _REQUIRED: Mapping[type[Any], tuple[str, ...]] = {
     ProductionOutcome: ("task_description", "agent_name", "execution_path", "result", "success"),
     ExtractedPlan: ("outcome_id", "strategy_description", "reasoning_pattern"),

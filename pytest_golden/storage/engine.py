@@ -32,6 +32,8 @@ BUSY_SECONDS = 30.0
 dump_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 # What a write-ahead log may keep on the disk when a long reader has let it grow beyond.
 _LOG_KEPT_BYTES = 32 << 20
+# SQLite's own 1,000 let one write in forty wait for a checkpoint in a large journal; so many are 16 MiB.
+_PAGES_BETWEEN_CHECKPOINTS = 4_000
 # The first that fits counts.
 _TROUBLES = {
     "SQLITE_READONLY_DBMOVED": StorageTrouble.GONE,
@@ -87,6 +89,7 @@ def make_engine(url: URL, *, busy_seconds: float = BUSY_SECONDS, is_in_memory: b
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_KEPT_BYTES}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BETWEEN_CHECKPOINTS}")
 
     event.listen(engine, "connect", prepare)
     return engine

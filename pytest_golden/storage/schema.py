@@ -288,3 +288,52 @@ memories = Table(
     Column("updated_at", BigInteger, nullable=False),
     UniqueConstraint("namespace", "key", "version"),
 )
+
+# What a memory means to a model of embeddings: little-endian 32-bit floats in Base64, since rows are compared as JSON. A
+# memory that was changed, or that another model is asked about, is embedded anew.
+memory_vectors = Table(
+    "memory_vectors",
+    metadata,
+    Column(
+        "number",
+        BigInteger().with_variant(Integer, "sqlite"),
+        ForeignKey("memories.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("model", Text, nullable=False),
+    Column("vector", Text, nullable=False),
+    Index(None, "model", "number"),
+)
+
+# By which errors a lesson is found. They follow from the lessons, which are memories.
+lesson_signatures = Table(
+    "lesson_signatures",
+    metadata,
+    _number(),
+    Column("digest", Text, nullable=False),
+    Column("lesson_id", Text, nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("project", Text),
+    UniqueConstraint("digest", "lesson_id"),
+    Index(None, "lesson_id"),
+)
+
+# Each time that a lesson was shown, and what came of it: settled once, by the next run of what it was shown for.
+lesson_recalls = Table(
+    "lesson_recalls",
+    metadata,
+    _number(),
+    Column("id", Text, nullable=False, unique=True),
+    Column("lesson_id", Text, nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("project", Text),
+    Column("entry_id", Text),
+    Column("why", Text, nullable=False),
+    Column("score", Float, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("settled_at", BigInteger),
+    Column("passed", Boolean),
+    Index(None, "lesson_id", "number"),
+    Index("ix_lesson_recalls_unsettled", "project", "number", sqlite_where=text("settled_at IS NULL")),
+)

@@ -1,0 +1,204 @@
+"""The values of lessons: attempts, the patterns found in them, lessons, and what became of them. Rules are elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import new_id, utc_now
+from pytest_golden.frozen import FrozenDict
+from pytest_golden.learning.dict_form import read_fields, write_fields
+from pytest_golden.learning.limits import check_seconds, freeze_json_mapping
+from pytest_golden.trajectory.vocabulary import check_text, check_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+class LessonKind(StrEnum):
+    """What taught a lesson: one of the five patterns in attempts, the gate's own history, or a person's correction."""
+
+    TOOL_SUBSTITUTION = "tool_substitution"
+    PARAMETER_CORRECTION = "parameter_correction"
+    ENVIRONMENTAL_CONSTRAINT = "environmental_constraint"
+    REPLAN_SUCCESS = "replan_success"
+    FAILED_AFTER_REPLAN = "failed_after_replan"
+    PROJECT_FIX = "project_fix"
+    CORRECTION = "correction"
+
+
+class LessonSource(StrEnum):
+    """Who worded a lesson. A model's is not approved until a pass or a person confirms it."""
+
+    RULES = "rules"
+    MODEL = "model"
+    PERSON = "person"
+
+
+class RecallReason(StrEnum):
+    """Why a lesson was recalled, the surest first."""
+
+    SIGNATURE = "signature"
+    PROJECT = "project"
+    WORDS = "words"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call of a tool. `plan` rises with each replan.
+
+    Raises:
+        ValueError: a field has a value that is not allowed; the message names the field.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=FrozenDict)
+    success: bool = False
+    error_message: str | None = None
+    plan: int = 1
+
+    def __post_init__(self) -> None:
+        check_text("tool", self.tool)
+        object.__setattr__(self, "arguments", freeze_json_mapping("arguments", self.arguments))
+        if not isinstance(self.success, bool):
+            raise ValueError(f"success must be True or False, not {self.success!r}")  # noqa: TRY004 - one kind of refusal
+        _check_optional_text("error_message", self.error_message)
+        if isinstance(self.plan, bool) or not isinstance(self.plan, int) or self.plan < 1:
+            raise ValueError(f"plan must be a whole number, 1 or more, not {self.plan!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class LessonPattern:
+    """What was found in attempts. `evidence`: `changed_arguments, failed_tool, worked_tool, error` as far as they apply."""
+
+    kind: LessonKind
+    evidence: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give both, JSON-safe."""
+        return write_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillMemory:
+    """A lesson: what failed, what worked and why.
+
+    `evidence["error"]` is the error's text and `evidence["project"]` the golden project, by which it is recalled.
+    `confidence` is 0 to 1; `support` counts how often it was learned, `success_count` and `harm_count` what followed when it
+    was shown. `superseded_by` is the id of the lesson that contradicted it.
+
+    Raises:
+        ValueError: a field has a value that is not allowed; the message names the field.
+    """
+
+    lesson: str
+    context: str = ""
+    what_failed: str = ""
+    what_worked: str = ""
+    why: str = ""
+    tool_name: str | None = None
+    kind: str = LessonKind.CORRECTION
+    confidence: float = 0.8
+    evidence: Mapping[str, Any] = field(default_factory=FrozenDict)
+    success_count: int = 0
+    harm_count: int = 0
+    support: int = 1
+    approved: bool = True
+    source: str = LessonSource.RULES
+    superseded_by: str | None = None
+    created_at: datetime = field(default_factory=utc_now)
+    last_used: datetime | None = None
+    id: str = field(default_factory=lambda: new_id("lesson"))
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        for name in ("lesson", "context", "what_failed", "what_worked", "why"):
+            _check_any_text(name, getattr(self, name))
+        for name in ("tool_name", "superseded_by"):
+            _check_optional_text(name, getattr(self, name))
+        check_text("id", self.id)
+        for kind, name in ((LessonKind, "kind"), (LessonSource, "source")):
+            settle(self, name, _check_word(kind, name, getattr(self, name)))
+        confidence = check_seconds("confidence", self.confidence)
+        if confidence is None or confidence > 1:
+            raise ValueError(f"confidence must be a number from 0 to 1, not {self.confidence!r}")
+        settle(self, "confidence", confidence)
+        for name in ("success_count", "harm_count", "support"):
+            _check_count(name, getattr(self, name))
+        if not isinstance(self.approved, bool):
+            raise ValueError(f"approved must be True or False, not {self.approved!r}")  # noqa: TRY004 - one kind of refusal
+        settle(self, "evidence", freeze_json_mapping("evidence", self.evidence))
+        settle(self, "created_at", check_time("created_at", self.created_at))
+        settle(self, "last_used", None if self.last_used is None else check_time("last_used", self.last_used))
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def replace(self, **changes: Any) -> SkillMemory:
+        """Give the lesson with other values in these fields."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names and `schema_version`, JSON-safe."""
+        return write_fields(self, with_version=True)
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> SkillMemory:
+        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
+        return cls(**read_fields(cls, mapping, required=("lesson",)))
+
+
+@dataclass(frozen=True, slots=True)
+class LessonVerdict:
+    """Whether a lesson was kept; if not, `reason` says why. `skill` is the lesson as it is kept now, or as it was given."""
+
+    kept: bool
+    reason: str
+    skill: SkillMemory
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields, JSON-safe."""
+        return {"kept": self.kept, "reason": self.reason, "skill": self.skill.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A lesson that bears on a failure at hand. A higher score fits better; `recall_id` settles what came of showing it."""
+
+    lesson: SkillMemory
+    score: float
+    why: RecallReason
+    recall_id: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields, JSON-safe."""
+        return {
+            "lesson": self.lesson.to_dict(),
+            "score": self.score,
+            "why": self.why.value,
+            "recall_id": self.recall_id,
+        }
+
+
+def _check_word(kind: type[StrEnum], name: str, word: object) -> StrEnum:
+    try:
+        return kind(str(word))
+    except ValueError:
+        raise ValueError(f"{name} must be one of {', '.join(kind)}, not {word!r:.100}") from None
+
+
+def _check_count(name: str, count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise ValueError(f"{name} must be a whole number, 0 or more, not {count!r:.100}")
+
+
+def _check_any_text(name: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be text, not {text!r:.100}")  # noqa: TRY004 - one kind of refusal
+
+
+def _check_optional_text(name: str, text: object) -> None:
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"{name} must be text or None, not {text!r:.100}")
