@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_golden.storage.engine import BUSY_SECONDS, explained
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_golden.storage.store import Store
 
 
@@ -22,7 +24,7 @@ def give_back(store: Store) -> int | None:
     """
     if store.path is None:
         return None
-    before = store.path.stat().st_size
+    before = _measure(store.path)
     with (
         explained(store.where),
         closing(sqlite3.connect(store.path, timeout=BUSY_SECONDS, isolation_level=None)) as connection,
@@ -31,4 +33,9 @@ def give_back(store: Store) -> int | None:
         connection.execute("VACUUM")
         # Only then is the file itself smaller; with readers about, later.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return before - store.path.stat().st_size
+    return before - _measure(store.path)
+
+
+def _measure(path: Path) -> int:
+    """Give the bytes of the file and of its log, in which much of it may still be."""
+    return sum(part.stat().st_size for part in (path, path.with_name(f"{path.name}-wal")) if part.exists())
