@@ -101,15 +101,16 @@ class Trajectory:
             ValueError: a field has a value that is not allowed, the parent does not exist, the time is before the last
                 step's, or the trajectory is completed.
         """
+        # As given: the step checks and freezes them, and once is enough where it is done for each step.
         step = Step(
             id=new_id("step"),
-            type=check_word("type", type, StepType),
+            type=type,  # type: ignore[arg-type]
             content=content,
             timestamp=self._now_after(self.steps) if timestamp is None else timestamp,
             duration_ms=duration_ms,
-            metadata=freeze_mapping("metadata", metadata),
+            metadata=metadata,  # type: ignore[arg-type]
             context=context,
-            importance=check_word("importance", importance, Importance),
+            importance=importance,  # type: ignore[arg-type]
             parent_step_id=parent_step_id,
         )
         return self.with_step(step)
