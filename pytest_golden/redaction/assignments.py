@@ -10,7 +10,13 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_golden.redaction.names import is_authorization_name, is_password_name, is_secret_name, is_weak_name
+from pytest_golden.redaction.names import (
+    is_access_token_name,
+    is_authorization_name,
+    is_password_name,
+    is_secret_name,
+    is_weak_name,
+)
 from pytest_golden.redaction.references import (
     MARK,
     NUMBER,
@@ -27,7 +33,9 @@ _STEMS = {
     "pwd": "pwd",
     "secret": "secret",
     "token": r"token(?!s[^a-z]|iz)",
-    "key": r"key(?:(?<=[sthirncedgk]key)|(?<=[sthirncedgk][_\-. ]key))",
+    "key": r"key(?:(?<=[sthirncedgkpy]key)|(?<=[sthirncedgkpy][_\-. ]key))",
+    "_auth": r"_auth(?![a-z])",
+    "_pat": r"_pat(?![a-z])",
     "credential": "credential",
     "authorization": "authorization",
 }
@@ -35,6 +43,11 @@ _STEMS = {
 ASSIGNMENT_KEYWORDS = frozenset(_STEMS)
 _FOLLOWED = r"""(?=[\w.\-]{0,48}+(?:\\{0,7}["'`]\]?|\])?[ \t]{0,16}+[:=>%"'])"""
 _NAME_REACH = 64
+# The value of REDISCLI_AUTH, not that of a constant or an expression in code.
+_LOGIN = re.compile(r"(?!0x)(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s()\[\]]{6,}+")
+_ACCESS_TOKEN = re.compile(r"(?=\D*\d)[\w.\-]{20,}+")
+# ODBC's password. It is the shell's folder too, whose value is a path.
+_ODBC_PASSWORD = "PWD"
 
 _HEAD = re.compile(
     r"""
@@ -51,6 +64,11 @@ _HEAD = re.compile(
     re.VERBOSE,
 )
 _OPTION = re.compile(r"(?P<name>-(?<![\w\-]-)-?[A-Za-z][\w\-]{0,64}+)(?P<gap>[ \t]{1,8}+)(?=[^\s\-])")
+# In a list each argument has its own quotation marks; what a colon follows is the next key of a mapping.
+_LISTED_OPTION = re.compile(
+    r"""(?P<quote>\\{0,7}["'])(?P<name>--?[A-Za-z][\w\-]{0,64}+)(?P=quote)(?P<gap>,\s{0,32}+(?=(?P=quote)[^\-]))"""
+)
+_KEY_END = re.compile(r"""\\{0,7}["']\s{0,8}:""")
 _QUOTED = re.compile(r"""[bBrRuUfF]{0,2}(?:"(?P<double>(?:[^"\\\n]|\\[^\n])*+)|'(?P<single>(?:[^'\\\n]|\\[^\n])*+))""")
 _ESCAPED_QUOTED = re.compile(
     r"""(?P<open>\\{1,7}["'])(?P<body>(?:[^\\"'\n]|\\{8,}+|(?!(?P=open))\\++["']?|["'])*+)""",
@@ -58,12 +76,26 @@ _ESCAPED_QUOTED = re.compile(
 _LIST = re.compile(
     r"""\[\s{0,16}+"(?P<body>(?:[^"\\\n]|\\[^\n])*+(?:"\s{0,16}+,\s{0,16}+"(?:[^"\\\n]|\\[^\n])*+)*+)"\s{0,16}+\]"""
 )
-_BLOCK = re.compile(r"[|>][0-9+\-]{0,2}[ \t]*+\n(?P<indent>[ \t]++)(?P<body>\S[^\n]*+(?:\n(?P=indent)[^\n]*+)*+)")
+_SINGLE_LIST = re.compile(
+    r"""\[\s{0,16}+'(?P<body>(?:[^'\\\n]|\\[^\n])*+(?:'\s{0,16}+,\s{0,16}+'(?:[^'\\\n]|\\[^\n])*+)*+)'\s{0,16}+\]"""
+)
+_ESCAPED_BLOCK = re.compile(
+    r"""[|>][0-9+\-]{0,2}[ \t]*+(?P<break>\\{1,7}n)(?P<indent>[ \t]++)(?P<body>(?:(?!(?P=break))[^\n"])++"""
+    r"""(?:(?P=break)(?P=indent)(?:(?!(?P=break))[^\n"])++)*+)"""
+)
+_BLOCK = re.compile(r"[|>][0-9+\-]{0,2}[ \t]*+\r?\n(?P<indent>[ \t]++)(?P<body>\S[^\n]*+(?:\n(?P=indent)[^\n]*+)*+)")
 _ELEMENT = re.compile(r"(?P<body>[^<\s][^<]*+)(?=</)")
 _CHUNK = re.compile(r"""(?:[^\s"'`,;&\\]|\\\\|\\u[0-9a-fA-F]{4}|\\(?![nrtbfu"'\\]))++""")
-_BLANK = re.compile(r"\s")
-_LINE_END = re.compile(r"\n")
+_BLANK = re.compile(r"\s|\x1b\[0?m(?=\s|$)")
+_LINE_END = re.compile(r"\n|\x1b\[0?m(?=\n|$)")
+_COLOURS_END = re.compile(r"(?:\x1b\[[\d;]{0,16}m)$")
+_ESCAPED_BREAK = re.compile(r"\\{2,7}[nrt]")
 _SCHEME = re.compile(r"(?:[A-Z][\w\-]{1,30}|token|bearer|basic)[ ]{1,4}(?=\S)")
+_PARAMETERS = re.compile(
+    r"""[\w\-]{1,32}+=(?:\\{0,7}"[^"\\\n]*+\\{0,7}"|[^\s"',\\]++)(?:,[ ]?[\w\-]{1,32}+=(?:\\{0,7}"[^"\\\n]*+\\{0,7}"|[^\s"',\\]++))*+"""
+)
+_ENCODED_END = re.compile(r"%(?:3[Bb]|26)")
+_BRACED = re.compile(r"\{(?P<body>(?![A-Za-z_.]*(?:[!:][^{}]*)?\})[^{}\n\"']{1,256}+)\}(?=;|$|[\"'\s\\])")
 _REST = re.compile(r"[ \t]#[^\n]*+$|;(?=[A-Za-z][\w ]{0,40}=)[^\n]*+$")
 _LINE_START = re.compile(r"[ \t]*+(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+)?")
 _PROSE_NEXT = re.compile(r"[ ][A-Za-z]")
@@ -87,7 +119,10 @@ def redact_assignments(text: str, lowered: str) -> str:
     if not stems:
         return text
     named = _mark_found(text, _stem_pattern(stems).finditer(lowered), _find_secret)
-    return _mark_found(named, _OPTION.finditer(named), _find_argument)
+    if "-" not in named:
+        return named
+    listed = _mark_found(named, _LISTED_OPTION.finditer(named), _find_argument)
+    return _mark_found(listed, _OPTION.finditer(listed), _find_argument)
 
 
 def find_secret_part(name: str, value: str) -> Span | None:
@@ -96,6 +131,10 @@ def find_secret_part(name: str, value: str) -> Span | None:
     The scheme of an authorization header stays.
     """
     if is_nothing(value) or is_reference(value) or (is_weak_name(name) and not looks_random(value)):
+        return None
+    if name.endswith("_AUTH") and _LOGIN.fullmatch(value) is None:
+        return None
+    if is_access_token_name(name) and _ACCESS_TOKEN.fullmatch(value) is None:
         return None
     scheme = _SCHEME.match(value) if is_authorization_name(name) else None
     start = scheme.end() if scheme else 0
@@ -106,7 +145,7 @@ def find_secret_part(name: str, value: str) -> Span | None:
 
 def holds_secret(name: str) -> bool:
     """Tell whether values under this name are looked at."""
-    return is_secret_name(name) or is_weak_name(name)
+    return is_secret_name(name) or is_weak_name(name) or name == _ODBC_PASSWORD
 
 
 @lru_cache(maxsize=128)
@@ -128,7 +167,8 @@ def _mark_found(text: str, hits: Iterator[re.Match[str]], find: Callable[[str, r
 def _find_argument(text: str, option: re.Match[str]) -> Span | None:
     """Give the argument of an option with a secret name: `--password value`."""
     name = option["name"]
-    return _value_span(text, name, option.start(), option) if holds_secret(name) else None
+    span = _value_span(text, name, option.start("name"), option) if holds_secret(name) else None
+    return None if span is None or _KEY_END.match(text, span[1]) else span
 
 
 def _find_secret(text: str, stem: re.Match[str]) -> Span | None:
@@ -148,9 +188,11 @@ def _find_secret(text: str, stem: re.Match[str]) -> Span | None:
 
 
 def _is_only_a_word(text: str, name: str, name_start: int, head: re.Match[str]) -> bool:
-    """Tell whether a secret name is a word of a sentence, of a parser's error, or of a chain such as an ARN."""
+    """Tell whether a secret name is a word of a sentence, a parser's error, a chain such as an ARN, or a shell's check."""
     if head["gap"] is not None:
         return name not in {"PASSWORD", "Password"}
+    if head["sep"] == ":" and text.startswith("?", head.end()) and text.endswith("${", 0, name_start):
+        return True
     if name.lower().endswith("token") and _PARSER_SPEAK.search(text, max(0, name_start - 16), name_start):
         return True
     return head["sep"] == ":" and head[0].endswith(":") and text[name_start - 1 : name_start] == ":"
@@ -189,9 +231,14 @@ def _element_span(text: str, name_start: int, value_start: int) -> Span | None:
 
 def _value_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Span | None:
     start = head.end()
+    if (braced := _BRACED.match(text, start)) and ";" in {
+        text[name_start - 1 : name_start],
+        text[braced.end() : braced.end() + 1],
+    }:
+        return braced.span("body")
     if REFERENCE.match(text, start):
         return None
-    for pattern in (_QUOTED, _ESCAPED_QUOTED, _LIST, _BLOCK):
+    for pattern in (_QUOTED, _ESCAPED_QUOTED, _LIST, _SINGLE_LIST, _BLOCK, _ESCAPED_BLOCK):
         if found := pattern.match(text, start):
             group = "double" if pattern is _QUOTED and found["double"] is not None else "single"
             span = found.span(group if pattern is _QUOTED else "body")
@@ -207,23 +254,25 @@ def _bare_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Sp
         start = scheme.end()
         if REFERENCE.match(text, start):
             return None
+        if parameters := _PARAMETERS.match(text, start):
+            return parameters.span()
+    first = _first_word(text, start, head)
+    if not first or _is_plain_number(name, first, text, head) or is_nothing(_ESCAPED_BREAK.split(first, maxsplit=1)[0]):
+        return None
+    if head["gap"] is None and _is_line_start(text, name_start):
+        return _part_of(name, text, (start, _line_value_end(text, start, head)))
+    end = start + len(first)
+    is_prose = head["gap"] is None and head["sep"] == ":" and first.isalpha() and first.islower()
+    return None if is_prose and _PROSE_NEXT.match(text, end) else _part_of(name, text, (start, end))
+
+
+def _first_word(text: str, start: int, head: re.Match[str]) -> str:
     chunk = _CHUNK.match(text, start)
     if chunk is None:
-        return None
-    first = _without_closers(chunk[0])
-    if _is_plain_number(name, first, text, head) or is_nothing(first):
-        return None
-    if head["gap"] is not None or not _is_line_start(text, name_start):
-        if (
-            head["gap"] is None
-            and head["sep"] == ":"
-            and first.isalpha()
-            and first.islower()
-            and _PROSE_NEXT.match(text, start + len(first))
-        ):
-            return None
-        return _part_of(name, text, (start, start + len(first)))
-    return _part_of(name, text, (start, _line_value_end(text, start, head)))
+        return ""
+    first = _without_closers(_COLOURS_END.sub("", chunk[0]))
+    cut = _ENCODED_END.search(first) if "%" in head[0] else None
+    return first if cut is None else first[: cut.start()]
 
 
 def _is_plain_number(name: str, value: str, text: str, head: re.Match[str]) -> bool:

@@ -29,11 +29,20 @@ _KEY_KINDS = (
     "access",
     "account",
     "api",
+    "app",
+    "application",
     "auth",
     "client",
     "consumer",
+    "crypt",
+    "deploy",
     "encryption",
+    "fernet",
+    "function",
+    "functions",
     "hmac",
+    "jwt",
+    "license",
     "master",
     "private",
     "secret",
@@ -140,7 +149,7 @@ def is_secret_name(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_weak_name(name: str) -> bool:
     """Tell whether a name holds a secret only when its value looks like one (`pass` is also a word of test reports)."""
-    return _NOT_ALNUM.sub("", name.lower()) == "pass"
+    return name.endswith("_AUTH") or _NOT_ALNUM.sub("", name.lower()) == "pass"
 
 
 def is_password_name(name: str) -> bool:
@@ -153,9 +162,16 @@ def is_authorization_name(name: str) -> bool:
     return name.lower().endswith("authorization")
 
 
+def is_access_token_name(name: str) -> bool:
+    """Tell whether a secret name is that of a personal access token, `X_PAT`; with other values it is a pattern's."""
+    return name.lower().endswith("_pat")
+
+
 def _ends_secretly(compact: str) -> bool:
     return compact.endswith(_ENDINGS) or compact.endswith(_KEY_ENDINGS)
 
 
 def _is_pass(words: list[str]) -> bool:
+    if words[-1] == "pat":
+        return len(words) > 1
     return words[-1] == "pass" and len(words) > 1 and words[-2] in _PASS_OWNERS

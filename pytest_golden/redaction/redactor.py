@@ -5,23 +5,42 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.redaction.assignments import ASSIGNMENT_KEYWORDS, find_secret_part, holds_secret, redact_assignments
+from pytest_golden.redaction.commands import COMMAND_KEYWORDS, redact_arguments, redact_commands
+from pytest_golden.redaction.cookies import COOKIE_KEYWORDS, is_cookie_name, redact_cookie_pairs, redact_cookies
+from pytest_golden.redaction.documents import DOCUMENT_KEYWORDS, is_pair_of_secret, redact_documents
+from pytest_golden.redaction.fields import find_inner_test, is_secret_field
 from pytest_golden.redaction.literals import redact_spellings, spellings
 from pytest_golden.redaction.references import MARK
+from pytest_golden.redaction.rule import lower_each
 from pytest_golden.redaction.tokens import TOKEN_KEYWORDS, redact_tokens
 from pytest_golden.redaction.urls import URL_KEYWORDS, redact_urls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _Value = TypeVar("_Value")
 _MOST_ROUNDS = 6
 _DEEPEST = 200
-# One look for all keywords pays while asking for each would cost more than the whole look.
-_SHORT = 400
-_ANY_KEYWORD = re.compile("|".join(map(re.escape, sorted(TOKEN_KEYWORDS | ASSIGNMENT_KEYWORDS | URL_KEYWORDS))))
+# One look for all keywords pays while the text is short enough.
+_SHORT, _VERY_SHORT = 400, 60
+_KEYWORDS = TOKEN_KEYWORDS | ASSIGNMENT_KEYWORDS | URL_KEYWORDS | COMMAND_KEYWORDS | COOKIE_KEYWORDS | DOCUMENT_KEYWORDS
+
+
+def _drop_longer(keywords: Iterable[str]) -> list[str]:
+    """Give the keywords without those that hold another one: they need no look of their own."""
+    least: list[str] = []
+    for keyword in sorted(keywords, key=lambda one: (len(one), one)):
+        if not any(shorter in keyword for shorter in least):
+            least.append(keyword)
+    return least
+
+
+_LEAST_KEYWORDS = _drop_longer(_KEYWORDS)
+_ANY_KEYWORD = re.compile("|".join(map(re.escape, _LEAST_KEYWORDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +63,11 @@ class Redactor:
         redacted = text
         for rule in self.extra:
             redacted = rule(redacted)
-        # What one rule leaves can complete what another looks for, so the rules run until nothing changes.
-        for _ in range(_MOST_ROUNDS):
-            before = redacted
-            redacted = self._redact_once(before)
-            if redacted == before:
-                break
-        return text if redacted == text else _keep_json_valid(text, redacted, self)
+        redacted = self._redact_until_settled(redacted)
+        if redacted == text:
+            return text
+        kept = _keep_json_valid(text, redacted, self)
+        return kept if kept == redacted else _keep_json_valid(kept, self._redact_until_settled(kept), self)
 
     def value(self, value: _Value) -> _Value:
         """Give the value without its secrets, of the same type: text, bytes, mappings, sequences and sets, nested.
@@ -59,14 +76,27 @@ class Redactor:
         """
         return self._redact_value(value, 0)  # type: ignore[no-any-return]
 
+    def _redact_until_settled(self, text: str) -> str:
+        """Run the rules until nothing changes: what one rule leaves can complete what another looks for."""
+        for _ in range(_MOST_ROUNDS):
+            before = text
+            text = self._redact_once(before)
+            if text == before:
+                break
+        return text
+
     def _redact_once(self, text: str) -> str:
         redacted = redact_spellings(text, self._spellings)
-        if len(redacted) < _SHORT and _ANY_KEYWORD.search(_lowered(redacted)) is None:
+        if len(redacted) < _SHORT and not _holds_any_keyword(redacted):
             return redacted
-        redacted = redact_urls(redacted)
-        lowered = _lowered(redacted)
-        assigned = redact_assignments(redacted, lowered)
-        return redact_tokens(assigned, lowered if assigned is redacted else _lowered(assigned))
+        redacted = redact_commands(redact_urls(redacted))
+        lowered = lower_each(redacted)
+        for rules in (redact_documents, redact_cookies, redact_assignments, redact_tokens):
+            before = redacted
+            redacted = rules(before, lowered)
+            if redacted != before:
+                lowered = lower_each(redacted)
+        return redacted
 
     def _redact_value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -94,8 +124,23 @@ class Redactor:
             new_key = self._redact_value(key, depth) if isinstance(key, str | bytes) else key
             while new_key != key and (new_key in redacted or new_key in mapping):
                 new_key += "_" if isinstance(new_key, str) else b"_"
-            redacted[new_key] = self._redact_named(name, value, depth)
+            redacted[new_key] = self._redact_field(mapping, name, value, depth)
         return redacted
+
+    def _redact_field(self, mapping: Mapping[Any, Any], name: Any, value: Any, depth: int) -> Any:
+        """Redact what stands in a mapping under a name; what else stands in it can make it secret."""
+        if isinstance(name, str) and isinstance(value, str):
+            if is_secret_field(mapping, name, value):
+                return MARK
+            if is_cookie_name(name):
+                return self.text(redact_cookie_pairs(value))
+        if isinstance(name, str) and isinstance(value, dict) and (is_secret := find_inner_test(mapping, name)):
+            hidden = {
+                key: MARK if isinstance(inner, str) and is_secret(str(key), inner) else inner
+                for key, inner in value.items()
+            }
+            return self._redact_value(_same_mapping(value, hidden), depth)
+        return self._redact_named(name, value, depth)
 
     def _redact_named(self, name: Any, value: Any, depth: int) -> Any:
         if not isinstance(name, str) or not holds_secret(name):
@@ -118,6 +163,8 @@ class Redactor:
         """Redact each item; one that follows an option with a secret name (`["--password", "x"]`) is its value."""
         redacted = []
         option: Any = None
+        if len(items) > 1 and all(isinstance(item, str) for item in items):
+            items = _redact_words(items)
         for item in items:
             is_value = isinstance(option, str) and option.startswith("-") and isinstance(item, str) and item[:1] != "-"
             name = option if is_value else None
@@ -126,14 +173,31 @@ class Redactor:
         return redacted
 
 
+def _redact_words(items: Any) -> Any:
+    """Redact texts beside each other: a command line, or a name with its value."""
+    words = list(items)
+    if len(words) == 2 and is_pair_of_secret(*words):
+        part = find_secret_part(*words) or (len(words[1]), len(words[1]))
+        return [words[0], words[1][: part[0]] + MARK + words[1][part[1] :]]
+    return redact_arguments(words)
+
+
 def redact(value: _Value) -> _Value:
     """Give the value without the secrets that show themselves by form or name; known values want a `Redactor`."""
     return _DEFAULT.value(value)
 
 
-def _lowered(text: str) -> str:
-    """Give the text in lower case and of the same length; U+0130 is the one character that would grow."""
-    return text.lower() if text.isascii() else text.replace("\u0130", "I").lower()
+def _holds_any_keyword(text: str) -> bool:
+    if len(text) < _VERY_SHORT:
+        return _is_any_keyword_in_short(text)
+    lowered = lower_each(text)
+    return any(keyword in lowered for keyword in _LEAST_KEYWORDS)
+
+
+# The names of fields and steps come again and again.
+@lru_cache(maxsize=4_096)
+def _is_any_keyword_in_short(text: str) -> bool:
+    return _ANY_KEYWORD.search(lower_each(text)) is not None
 
 
 def _same_mapping(value: dict[Any, Any], redacted: dict[Any, Any]) -> Any:

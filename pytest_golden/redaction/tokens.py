@@ -1,42 +1,19 @@
-"""Secrets that show themselves by their form: cloud keys, service tokens, JWT, Bearer and Basic, private key blocks.
-
-Each rule is tried only on texts that hold one of its keywords. A pattern either has a bounded length or consumes a
-whole run of characters before it decides, so no text makes it slow.
-"""
+"""Secrets that show themselves by their form: cloud keys, service tokens, JWT, Bearer and Basic, private key blocks."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.redaction.references import MARK, is_reference, looks_random
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-class Rule(NamedTuple):
-    """A pattern with the keywords without one of which it cannot match; `ignores_case` asks the lowered text for them."""
-
-    keywords: tuple[str, ...]
-    pattern: re.Pattern[str]
-    replace: Callable[[re.Match[str]], str]
-    ignores_case: bool = False
+from pytest_golden.redaction.rule import Rule, apply_rules, list_keywords
 
 
 def redact_tokens(text: str, lowered: str) -> str:
     """Replace secrets of a known form by the mark; `lowered` is the same text in lower case."""
-    for rule in _RULES:
-        haystack = lowered if rule.ignores_case else text
-        if any(keyword in haystack for keyword in rule.keywords):
-            text = rule.pattern.sub(rule.replace, text)
+    text = apply_rules(_RULES, text, lowered)
     return _redact_private_keys(text) if "PRIVATE KEY" in text else text
-
-
-def _mark(match: re.Match[str]) -> str:
-    return (match["keep"] if "keep" in match.re.groupindex else "") + MARK
 
 
 def _mark_sk(match: re.Match[str]) -> str:
@@ -88,69 +65,154 @@ def _is_mixed(value: str) -> bool:
 # The start of a word, also behind the n of a JSON text's \\n and behind the end of a colour.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\dm))"
 
+# Tokens that begin with a mark of their service, and what follows it there.
+_MARKED = {
+    "$2": r"[aby]\$\d\d\$[A-Za-z0-9./]{53}",
+    "$5$": r"[A-Za-z0-9./=$]{40,}+",
+    "$6$": r"[A-Za-z0-9./=$]{80,}+",
+    "$apr1$": r"[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}",
+    "$argon2": r"(?:id|i|d)\$[\w=,$+/]{40,}+",
+    "AGE-SECRET-KEY-1": "[A-Z0-9]{50,}+",
+    "AKCp": "[A-Za-z0-9]{60,}+",
+    "ATATT3": r"[\w\-]{50,}+(?:=[0-9A-F]{8})?",
+    "ATBB": "[A-Za-z0-9]{28,}+",
+    "CFPAT-": r"[\w\-]{40,}+",
+    "CCIPAT_": r"\w{40,}+",
+    "HRKU-": r"[\w\-]{30,}+",
+    "LTAI": "[A-Za-z0-9]{16,20}(?![A-Za-z0-9])",
+    "NRAK-": "[A-Z0-9]{27}",
+    "PMAK-": r"[0-9a-f]{24}-[0-9a-f]{34}",
+    "dbtc_": "[A-Za-z0-9]{30,}+",
+    "dbtu_": "[A-Za-z0-9]{30,}+",
+    "dckr_pat_": r"[\w\-]{20,}+",
+    "dop_v1_": "[0-9a-f]{64}",
+    "dp.pt.": "[A-Za-z0-9]{40,}+",
+    "figd_": r"[\w\-]{36,}+",
+    "glc_": "[A-Za-z0-9+/=]{60,}+",
+    "gldt-": r"[\w\-]{20,}+",
+    "glpat-": r"[\w\-]{16,}+",
+    "glptt-": "[0-9a-f]{40}",
+    "glrt-": r"[\w\-]{20,}+",
+    "glsa_": r"[A-Za-z0-9]{32}_[0-9a-f]{8}",
+    "gsk_": "[A-Za-z0-9]{40,}+",
+    "hf_": "[A-Za-z0-9]{30,}+",
+    "hvb.": r"[\w\-]{24,}+",
+    "hvs.": r"[\w\-]{24,}+",
+    "lin_api_": "[A-Za-z0-9]{32,}+",
+    "lsv2_pt_": "[0-9a-f]{32}_[0-9a-f]{10}",
+    "lsv2_sk_": "[0-9a-f]{32}_[0-9a-f]{10}",
+    "nfp_": "[A-Za-z0-9]{36}",
+    "npm_": "[A-Za-z0-9]{36}",
+    "ntn_": "[A-Za-z0-9]{40,}+",
+    "ops_eyJ": r"[\w\-]{60,}+",
+    "pbkdf2_sha256$": r"\d{1,9}\$[^\s$]{1,64}\$[A-Za-z0-9+/=]{40,}+",
+    "pnb_": "[A-Za-z0-9]{36}",
+    "pnu_": "[A-Za-z0-9]{36}",
+    "pplx-": "[A-Za-z0-9]{40,}+",
+    "pscale_pw_": r"[\w\-]{32,}+",
+    "pscale_tkn_": r"[\w\-]{32,}+",
+    "pul-": "[0-9a-f]{40}",
+    "pypi-AgE": r"[\w\-]{50,}+",
+    "r8_": "[A-Za-z0-9]{37}",
+    "rubygems_": "[0-9a-f]{48}",
+    "sbp_": "[0-9a-f]{40}",
+    "shpat_": "[0-9a-fA-F]{32}",
+    "shpss_": "[0-9a-fA-F]{32}",
+    "sntrys_": r"[\w\-=]{40,}+",
+    "sq0atp-": r"[\w\-]{22,}+",
+    "sq0csp-": r"[\w\-]{40,}+",
+    "sqa_": "[0-9a-f]{40}",
+    "sqp_": "[0-9a-f]{40}",
+    "squ_": "[0-9a-f]{40}",
+    "tskey-": r"[a-z]{1,16}-[A-Za-z0-9]{8,}+(?:-[A-Za-z0-9]{16,}+)?",
+    "whsec_": "[A-Za-z0-9+/=]{24,}+",
+    "xai-": "[A-Za-z0-9]{60,}+",
+}
+
 _RULES = (
     Rule(
+        tuple(_MARKED),
+        _START + "(?:" + "|".join(re.escape(mark) + rest for mark, rest in _MARKED.items()) + ")",
+        offset=0,
+    ),
+    Rule((".atlasv1.",), _START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w\-]{40,}+", offset=14),
+    Rule(("Q~",), r"(?<![\w~.\-])[\w~.\-]{3}[0-9]Q~[\w~.\-]{31,40}", offset=4),
+    Rule(("1//0",), r"(?<![\w/:])1//0[\w\-]{30,}+", offset=0),
+    Rule((":AA",), r"\d{8}:AA[\w\-]{33}(?![\w\-])", offset=8),
+    Rule((":APA91b",), r"[\w\-]{11}:APA91b[\w\-]{100,}+", offset=11),
+    Rule(("key-",), r"(?<![\w\-])key-[0-9a-f]{32}(?![0-9a-f])", offset=0),
+    Rule(("-us",), r"(?<![0-9a-f])[0-9a-f]{32}-us\d{1,2}(?!\d)", offset=32),
+    Rule(
         ("AKIA", "ASIA"),
-        re.compile(
+        (
             r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"
             r"(?:(?P<gap>[^A-Za-z0-9/+]{1,24})(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=]))?"
         ),
         _mark_aws_id,
+        offset=0,
     ),
     Rule(
         ("aws", "AWS", "ecret access key", "ecret Access Key"),
-        re.compile(
+        (
             r"(?P<keep>(?:aws|AWS|ecret access key|ecret Access Key)[^\n]{0,40}?(?<![A-Za-z0-9/+]))"
             r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
         ),
         _mark_aws_secret,
+        offset=0,
     ),
-    Rule(("AIza",), re.compile(r"AIza[0-9A-Za-z_\-]{35}"), _mark),
-    Rule(("ya29.", "GOCSPX-"), re.compile(r"(?:ya29\.|GOCSPX-)[\w\-]{20,}+"), _mark),
-    Rule(("sig=",), re.compile(r"(?P<keep>(?<![A-Za-z0-9])sig=)[A-Za-z0-9%+/=_\-]{16,}+"), _mark),
+    Rule(("AIza",), r"AIza[0-9A-Za-z_\-]{35}", offset=0),
+    Rule(("ya29.", "GOCSPX-"), r"(?:ya29\.|GOCSPX-)[\w\-]{20,}+", offset=0),
+    Rule(("sig=",), r"(?P<keep>(?<![A-Za-z0-9])sig=)[A-Za-z0-9%+/=_\-]{16,}+", offset=0),
     Rule(
-        ("x-amz-signature=", "x-goog-signature="),
-        re.compile(r"(?P<keep>x-(?:amz|goog)-signature=)[0-9a-f]{32,}+", re.IGNORECASE),
-        _mark,
+        ("x-amz-signature=", "x-goog-signature=", "signedheaders="),
+        (r"(?i)" r"(?P<keep>(?:x-(?:amz|goog)-|signedheaders=[\w;\-]{1,256}+[ ,]{1,3})signature=)[0-9a-f]{32,}+"),
         ignores_case=True,
+        offset=0,
     ),
     Rule(
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-        re.compile(r"(?:gh[pousr]_[A-Za-z0-9]{16,}+|github_pat_[A-Za-z0-9_]{16,}+)"),
-        _mark,
+        r"(?:gh[pousr]_[A-Za-z0-9]{16,}+|github_pat_[A-Za-z0-9_]{16,}+)",
+        offset=0,
     ),
-    Rule(("glpat-",), re.compile(r"glpat-[\w\-]{16,}+"), _mark),
-    Rule(("xox", "xapp-"), re.compile(r"(?:xox[a-z](?:\.[a-z]+)?|xapp)-[A-Za-z0-9\-]{8,}+"), _mark),
-    Rule(("hooks.slack.com/",), re.compile(r"(?P<keep>hooks\.slack\.com/[a-z]{1,20}/)[A-Za-z0-9/]{8,}+"), _mark),
-    Rule(("sk-",), re.compile(_START + r"sk-(?P<body>[A-Za-z0-9_\-]++)"), _mark_sk),
-    Rule(("k_live_", "k_test_"), re.compile(r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}+"), _mark),
-    Rule(("npm_", "hf_"), re.compile(_START + r"(?:npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}+)"), _mark),
-    Rule(("pypi-AgE",), re.compile(r"pypi-AgE[\w\-]{50,}+"), _mark),
-    Rule(("dapi",), re.compile(_START + r"dapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"), _mark),
-    Rule(("SG.",), re.compile(_START + r"SG\.[\w\-]{16,32}\.[\w\-]{32,64}"), _mark),
-    Rule(("hvs.",), re.compile(_START + r"hvs\.[\w\-]{24,}+"), _mark),
-    Rule(("eyJ",), re.compile(r"eyJ[\w\-]*+(?:\.[\w\-]*+)*+"), _mark_jwt),
+    Rule(("hooks.slack.com/",), r"(?P<keep>hooks\.slack\.com/[a-z]{1,20}/)[A-Za-z0-9/]{8,}+", offset=0),
+    Rule(("/api/webhooks/",), r"(?P<keep>/api/webhooks/\d{1,32}+/)[\w\-]{20,}+", offset=0),
+    Rule(("/IncomingWebhook/",), r"(?P<keep>/IncomingWebhook/)[\w\-]{16,}+(?:/[\w\-]{1,128}+)*+", offset=0),
+    Rule(("xox", "xapp-"), r"(?:xox[a-z](?:\.[a-z]+)?|xapp)-[A-Za-z0-9\-]{8,}+", offset=0),
+    Rule(("sk-",), _START + r"sk-(?P<body>[A-Za-z0-9_\-]++)", _mark_sk, offset=0),
+    Rule(("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}+", offset=1),
+    Rule(("dapi",), _START + r"dapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])", offset=0),
+    Rule(("SG.",), _START + r"SG\.[\w\-]{16,32}\.[\w\-]{32,64}", offset=0),
+    Rule(("eyJ",), r"eyJ[\w\-]*+(?:\.[\w\-]*+)*+", _mark_jwt, offset=0),
     Rule(
         ("bearer ", "bearer\t"),
-        re.compile(r"(?i:(?P<keep>(?<![A-Za-z])bearer[ \t]{1,8}+))(?P<value>[\w\-.~+/=%:|]++)"),
+        r"(?i:(?P<keep>(?<![A-Za-z])bearer[ \t]{1,8}+))(?P<value>[\w\-.~+/=%:|]++)",
         _mark_bearer,
         ignores_case=True,
+        offset=0,
     ),
     Rule(
         ("basic ",),
-        re.compile(r"(?i:(?P<keep>(?<![A-Za-z])basic[ \t]{1,8}+))(?P<value>[A-Za-z0-9+/_\-]{6,}+={0,2})"),
+        r"(?i:(?P<keep>(?<![A-Za-z])basic[ \t]{1,8}+))(?P<value>[A-Za-z0-9+/_\-]{6,}+={0,2})",
         _mark_basic,
         ignores_case=True,
+        offset=0,
     ),
 )
 
 #: What a text in lower case holds at least one of, when there is anything for these rules in it.
-TOKEN_KEYWORDS = frozenset({"private key"} | {keyword.lower() for rule in _RULES for keyword in rule.keywords})
+TOKEN_KEYWORDS = list_keywords(_RULES) | {"private key"}
 _BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
+_COLOUR = r"(?:\x1b\[[\d;]{0,16}m)"
 # The lines that may follow in a block whose end was cut off: one unbroken word each, or a header of the block.
-_KEY_LINE = re.compile(r"[^\w\n]{0,16}+(?:(?:[A-Z][\w\-]{1,20}:[^\n]*+)|[A-Za-z0-9+/=\\:]*+[^\w\n]{0,8}+)(?:\n|$)")
-_KEY_TAIL = re.compile(r"[A-Za-z0-9+/=\\,:\-]++")
+_LINE_END = re.compile(r"\r?\n")
+_KEY_LINE = re.compile(
+    rf"[^\w\n]{{0,16}}+(?:(?:[A-Z][\w\-]{{1,20}}:[^\n]*+)|[A-Za-z0-9+/=\\:]*+[^\w\n\x1b]{{0,8}}+{_COLOUR}?)(?:\n|$)"
+)
+_KEY_TAIL = re.compile(
+    r"""(?:[A-Za-z0-9+/=,:\-]++|\\{1,7}[nr](?=\\)|\\{1,7}[nr][ \t]*+[A-Z][\w\-]{1,20}:[ ][\w\-,]{1,80}+"""
+    r"""|\\{1,7}[nr][ \t]*+(?=[A-Za-z0-9+/=]{16}|[A-Za-z0-9+/]{1,15}={0,2}(?:[\\"']|$))|\\{1,7}(?=[A-Za-z0-9+/]{16}))++"""
+)
 
 
 def _redact_private_keys(text: str) -> str:
@@ -164,6 +226,10 @@ def _redact_private_keys(text: str) -> str:
     return "".join((*pieces, text[done:]))
 
 
+def _is_key_end(word: str) -> bool:
+    return len(word) >= 40 or (len(word) >= 16 and _is_mixed(word))
+
+
 def _block_end(text: str, start: int) -> int:
     next_begin = text.find("-----BEGIN", start)
     end = _END.search(text, start, len(text) if next_begin < 0 else next_begin)
@@ -171,10 +237,10 @@ def _block_end(text: str, start: int) -> int:
         return end.end()
     tail = _KEY_TAIL.match(text, start)
     position = tail.end() if tail else start
-    if text[position : position + 1] == "\n":
-        position += 1
+    if line_end := _LINE_END.match(text, position):
+        position = line_end.end()
         while position < len(text) and (line := _KEY_LINE.match(text, position)) and line.end() > position:
             position = line.end()
-        if position < len(text) and (tail := _KEY_TAIL.match(text, position)) and len(tail[0]) >= 40:
+        if position < len(text) and (tail := _KEY_TAIL.match(text, position)) and _is_key_end(tail[0]):
             position = tail.end()
     return position
