@@ -57,6 +57,11 @@ def count(connection: Connection, word: str, most: int) -> int:
     return connection.exec_driver_sql(_COUNT, (_write_match([word]), most)).scalar() or 0
 
 
+def count_all(connection: Connection) -> int:
+    """Count all memories that are in it."""
+    return int(connection.exec_driver_sql("SELECT count(*) FROM memory_words_docsize").scalar() or 0)
+
+
 def rank(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str] | None, limit: int
 ) -> dict[int, float]:

@@ -290,7 +290,8 @@ memories = Table(
 )
 
 # What a memory means to a model of embeddings: little-endian 32-bit floats in Base64, since rows are compared as JSON. A
-# memory that was changed, or that another model is asked about, is embedded anew.
+# memory that was changed, or that another model is asked about, is embedded anew. Stamps rise with each writing: by them,
+# and by how many there are, whoever keeps vectors in memory sees what was made and that some were removed.
 memory_vectors = Table(
     "memory_vectors",
     metadata,
@@ -303,7 +304,8 @@ memory_vectors = Table(
     ),
     Column("model", Text, nullable=False),
     Column("vector", Text, nullable=False),
-    Index(None, "model", "number"),
+    Column("stamp", BigInteger, nullable=False),
+    Index(None, "model", "stamp", "number"),
 )
 
 # By which errors a lesson is found. They follow from the lessons, which are memories.

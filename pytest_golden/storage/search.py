@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from sqlalchemy import text
+from sqlalchemy import BigInteger, bindparam, delete, text
 
 from pytest_golden.storage import fts5_index, tsvector_index
 from pytest_golden.storage.namespaces import namespace_range
+from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.schema import memory_vectors
 from pytest_golden.storage.words import find_words
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ SELECT count(*) FROM (SELECT 1 FROM memories WHERE namespace >= :low AND namespa
 _INDEXED = text("""
 SELECT number, words FROM memories WHERE words IS NOT NULL AND number > :last ORDER BY number LIMIT :most
 """)
+_DROP_VECTOR = Prepared(
+    delete(memory_vectors).where(memory_vectors.c.number == bindparam("the_number", type_=BigInteger()))
+)
 _INDEXED_AT_ONCE = 2_000
 _MOST_WORDS = 12
 _MOST_COMMON_WORDS = 2
@@ -55,6 +60,7 @@ class _Index(Protocol):
     def remove(self, connection: Connection, number: int, words: str, /) -> None: ...
     def clear(self, connection: Connection, /) -> None: ...
     def count(self, connection: Connection, word: str, most: int, /) -> int: ...
+    def count_all(self, connection: Connection, /) -> int: ...
     def rank(
         self, connection: Connection, counts: Mapping[str, int], span: Span | None, limit: int, /
     ) -> dict[int, float]: ...
@@ -86,8 +92,17 @@ def index_memories(connection: Connection, memories: Sequence[tuple[int, str]]) 
 
 
 def unindex_memory(connection: Connection, number: int, words: str) -> None:
-    """Take a memory, whose row is still there, out of the index; `words` are those that it was put in under."""
+    """Take a memory, whose row is still there, out of the index; `words` are those that it was put in under.
+
+    The vector that was made of these words goes too.
+    """
     _index_of(connection).remove(connection, number, words)
+    _DROP_VECTOR.run(connection, {"the_number": number})
+
+
+def count_indexed(connection: Connection) -> int:
+    """Count the memories that can be found: all newest versions."""
+    return _index_of(connection).count_all(connection)
 
 
 def find_memories(

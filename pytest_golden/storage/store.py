@@ -14,6 +14,7 @@ from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage import sqlite
 from pytest_golden.storage.engine import BUSY_SECONDS, describe, explained
 from pytest_golden.storage.file_system import MOUNTS
+from pytest_golden.storage.forking import MOST_SECONDS, leave_to_parent, wait_for_readers, watch_forks
 from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Store:
         self._is_closed = False
         self._writer: Connection | None = None
         self._identity = self._identify()
+        # Of the fork that goes on: whether this thread holds the turn, and whether every connection was closed.
+        self._is_held = self._is_quiet = False
+        self._is_left = False
+        watch_forks(self)
 
     @classmethod
     def open(
@@ -139,6 +144,29 @@ class Store:
         self._close_writer()
         self._engine.dispose()
 
+    def before_fork(self) -> None:
+        """Let nobody write, and close the connections, which are made anew on both sides."""
+        self._is_held = self._turn.acquire(timeout=MOST_SECONDS)
+        self._is_quiet = self._is_held
+        if self._is_held and not self._is_in_memory:
+            self._close_writer()
+            self._is_quiet = wait_for_readers(self._engine)
+            self._engine.dispose()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if self._is_held:
+            self._is_held = False
+            self._turn.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew; a store that other threads went on using cannot be used here."""
+        self._turn, self._is_held = threading.Lock(), False
+        if not self._is_in_memory:
+            writer, self._writer = self._writer, None
+            leave_to_parent(self._engine, writer)
+            self._is_left = not self._is_quiet
+
     def __enter__(self) -> Self:
         return self
 
@@ -171,6 +199,9 @@ class Store:
     def _refuse_closed(self) -> None:
         if self._is_closed:
             raise StorageError(f"the store {self.where} is closed")
+        if self._is_left:
+            message = f"the store {self.where} was in use when this process was forked; start such processes by spawn"
+            raise StorageError(message)
 
     def _identify(self) -> tuple[int, int] | None:
         if self.path is None:

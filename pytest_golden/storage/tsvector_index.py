@@ -35,6 +35,7 @@ _CLEAR = text("DELETE FROM memory_words")
 _COUNT = text("""
 SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE words @@ CAST(:match AS tsquery) LIMIT :most) AS found
 """)
+_COUNT_ALL = text("SELECT count(*) FROM memory_words")
 _SIZE = text("SELECT coalesce(max(number), 0) FROM memory_words")
 _RANK = """
 SELECT number, {score} AS score FROM memory_words WHERE words @@ CAST(:match AS tsquery)
@@ -79,6 +80,11 @@ def count(connection: Connection, word: str, most: int) -> int:
     """Count the memories in which a word stands, up to `most`."""
     connection.execute(_PLAN_ANEW)
     return int(connection.execute(_COUNT, {"match": _write_match([word]), "most": most}).scalar_one())
+
+
+def count_all(connection: Connection) -> int:
+    """Count all memories that are in it."""
+    return int(connection.execute(_COUNT_ALL).scalar_one())
 
 
 def rank(

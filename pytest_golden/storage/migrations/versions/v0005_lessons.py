@@ -32,10 +32,11 @@ def _make_vectors() -> None:
         sa.Column("number", kind, primary_key=True, autoincrement=False),
         sa.Column("model", _TEXT, nullable=False),
         sa.Column("vector", _TEXT, nullable=False),
+        sa.Column("stamp", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("number", name="pk_memory_vectors"),
         sa.ForeignKeyConstraint(["number"], ["memories.number"], name="fk_memory_vectors_number", ondelete="CASCADE"),
     )
-    op.create_index("ix_memory_vectors_model_number", "memory_vectors", ["model", "number"])
+    op.create_index("ix_memory_vectors_model_stamp_number", "memory_vectors", ["model", "stamp", "number"])
 
 
 def _make_signatures() -> None:
