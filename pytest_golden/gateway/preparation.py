@@ -14,6 +14,7 @@ from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below
 from pytest_golden.gateway.sockets import find_sockets
+from pytest_golden.gateway.stand_ins import write_stand_ins
 from pytest_golden.gateway.view import CopyView, OverlayView, copy_file, copy_tree
 from pytest_golden.gateway.visibility import find_environment_folders, is_below, select_hidden
 
@@ -78,8 +79,11 @@ def prepare(
     fingerprint: Fingerprint,
     masked_roots: Iterable[Path],
     environ: Mapping[str, str],
+    stand_ins: Mapping[str, bytes] | None = None,
 ) -> Prepared:
     """Make the view, the private folders and the environment in an empty scratch folder.
+
+    `stand_ins` are contents that the view has in the place of the project's own files, by relative path.
 
     Raises:
         ProjectUnusableError: what the project declares cannot be had without a seal.
@@ -87,7 +91,7 @@ def prepare(
     """
     if seal is None:
         _require_nothing_sealed(project)
-    view = _make_view(project, folder, fingerprint, overlay=overlay, sealed=seal is not None)
+    view = _make_view(project, folder, fingerprint, stand_ins or {}, overlay=overlay, sealed=seal is not None)
     private = PrivateFolders.make(folder)
     home, temporary, mounts = _private_inside(private, seal)
     passed = list(_pass_files(project, private, home, sealed=seal is not None))
@@ -108,11 +112,18 @@ def prepare(
 
 
 def _make_view(
-    project: ResolvedProject, folder: Path, fingerprint: Fingerprint, *, overlay: bool, sealed: bool
+    project: ResolvedProject,
+    folder: Path,
+    fingerprint: Fingerprint,
+    stand_ins: Mapping[str, bytes],
+    *,
+    overlay: bool,
+    sealed: bool,
 ) -> View:
+    written = write_stand_ins(stand_ins, project.project_dir, folder / "stand-ins")
     if overlay:
-        return OverlayView(project.project_dir, folder)
-    return CopyView(project.project_dir, folder, fingerprint, sealed=sealed)
+        return OverlayView(project.project_dir, folder, written)
+    return CopyView(project.project_dir, folder, fingerprint, sealed=sealed, stand_ins=written)
 
 
 def _seal_prefix(

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -53,11 +53,12 @@ _TERMINAL_SCRIPT = Path(__file__).with_name("terminal_child.py")
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """One project, ready to be prepared: its paths, its command, and how what it prints is redacted."""
+    """One project, ready to be prepared: its paths, its command, how what it prints is redacted, and its stand-ins."""
 
     project: ResolvedProject
     command: RunnerCommand
     redactor: Redactor
+    stand_ins: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class ExecutionGateway:
@@ -151,9 +152,17 @@ class ExecutionGateway:
                 self._frozen[project.name] = project, problem
 
     def run_pipeline(
-        self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
+        self,
+        project: GoldenProjectConfig,
+        *,
+        role: AgentRole,
+        permissions: Permissions,
+        stand_ins: Mapping[str, bytes] | None = None,
     ) -> PipelineOutcome:
         """Execute one golden project and give the facts; never raises for what the project does.
+
+        `stand_ins` are contents that this one view has in the place of the project's own files, by path below
+        project_dir. They are no part of the write set.
 
         Raises:
             PermissionDeniedError: the permissions ask for more than the role may have.
@@ -161,7 +170,7 @@ class ExecutionGateway:
         require_execution(role, permissions)
         redactor = self._redactor({}, ())
         try:
-            order = self._order(project)
+            order = replace(self._order(project), stand_ins=stand_ins or {})
             redactor = order.redactor
             return self._run(order)
         except (ProjectUnusableError, RunnerError) as error:
@@ -292,6 +301,7 @@ class ExecutionGateway:
                     fingerprint=before,
                     masked_roots=(*self._roots, project.project_dir),
                     environ=self._environ,
+                    stand_ins=order.stand_ins,
                 ),
                 before,
             )

@@ -19,10 +19,12 @@ if sys.platform == "linux":
 
 from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
 from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
+from pytest_golden.gateway.stand_ins import NO_STAND_INS, put_into_copy
 from pytest_golden.gateway.write_set import UNREAD, UpperLayer, is_opaque, is_whiteout, take_write_set
 
 if TYPE_CHECKING:
     from pytest_golden.gateway.model import WriteSet
+    from pytest_golden.gateway.stand_ins import StandIns
 
 _FICLONE = 0x40049409
 _CHUNK_BYTES = 1 << 20
@@ -52,10 +54,14 @@ class View(Protocol):
 
 
 class OverlayView:
-    """The original below, an empty upper layer above; writing costs what is written and nothing else."""
+    """The original below, an empty upper layer above; writing costs what is written and nothing else.
 
-    def __init__(self, project_dir: Path, folder: Path) -> None:
+    Stand-ins are a layer between the two, so that the upper one still holds what the pipeline wrote and nothing else.
+    """
+
+    def __init__(self, project_dir: Path, folder: Path, stand_ins: StandIns = NO_STAND_INS) -> None:
         self.project_dir = project_dir
+        self._stand_ins = stand_ins
         self.seen_at = str(project_dir)
         self.upper, self.work = folder / "upper", folder / "work"
         self.upper.mkdir()
@@ -64,7 +70,9 @@ class OverlayView:
 
     def mount_arguments(self) -> list[str]:
         """Mount the overlay over the original."""
-        return ["--overlay-src", self.seen_at, "--overlay", str(self.upper), str(self.work), self.seen_at]
+        lower = [self.seen_at, *([self._stand_ins.root] if self._stand_ins.paths else [])]
+        sources = [argument for layer in lower for argument in ("--overlay-src", layer)]
+        return [*sources, "--overlay", str(self.upper), str(self.work), self.seen_at]
 
     def find_file(self, relative: str) -> Path | None:
         """Look in the upper layer first, and below only where nothing above hides it."""
@@ -73,7 +81,7 @@ class OverlayView:
             return Path(above)
         if self._is_hidden(relative):
             return None
-        below = find_regular_file(str(self.project_dir), relative)
+        below = find_regular_file(self._stand_ins.root_of(relative, str(self.project_dir)), relative)
         return None if below is None else Path(below)
 
     def _is_hidden(self, relative: str) -> bool:
@@ -90,7 +98,7 @@ class OverlayView:
     def take_write_set(self) -> WriteSet:
         """Read the upper layer: what was written is exactly what is in it."""
         layer = UpperLayer(str(self.project_dir), str(self.upper))
-        return take_write_set(str(self.project_dir), str(self.upper), layer.written, layer.removed)
+        return take_write_set(str(self.project_dir), str(self.upper), layer.written, layer.removed, self._stand_ins)
 
     def write_kept(self, folder: Path) -> None:
         """Keep the files that the pipeline wrote."""
@@ -100,11 +108,21 @@ class OverlayView:
 class CopyView:
     """A private copy of the original, made by the file system's own cloning where it has that."""
 
-    def __init__(self, project_dir: Path, folder: Path, fingerprint: Fingerprint, *, sealed: bool) -> None:
+    def __init__(
+        self,
+        project_dir: Path,
+        folder: Path,
+        fingerprint: Fingerprint,
+        *,
+        sealed: bool,
+        stand_ins: StandIns = NO_STAND_INS,
+    ) -> None:
         self.project_dir = project_dir
+        self._stand_ins = stand_ins
         self.copy = folder / "view"
         self.seen_at = str(project_dir if sealed else self.copy)
         copy_tree(project_dir, self.copy, fingerprint)
+        put_into_copy(stand_ins, self.copy)
         self._before = take_fingerprint(str(self.copy))
 
     def mount_arguments(self) -> list[str]:
@@ -122,7 +140,7 @@ class CopyView:
         differing = tuple(find_differences(self._before, after))
         written = [path for path in differing if path in after.marks]
         removed = [path for path in differing if path not in after.marks]
-        return take_write_set(str(self.project_dir), str(self.copy), written, removed)
+        return take_write_set(str(self.project_dir), str(self.copy), written, removed, self._stand_ins)
 
     def write_kept(self, folder: Path) -> None:
         """Keep the files that the pipeline wrote."""

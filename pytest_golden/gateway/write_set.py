@@ -20,9 +20,12 @@ from pytest_golden.gateway.content import (
 )
 from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment, open_up
 from pytest_golden.gateway.model import WriteSet, WrittenFile
+from pytest_golden.gateway.stand_ins import NO_STAND_INS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from pytest_golden.gateway.stand_ins import StandIns
 
 #: How much of holes in a write set is hashed, which takes a second for two GiB; files beyond are named and not read.
 MOST_HOLES_BYTES = 16 << 30
@@ -31,10 +34,17 @@ UNREAD = ""
 _LEFT_OUT = CACHE_FOLDERS | WITHHELD_FOLDERS
 
 
-def take_write_set(before_root: str, after_root: str, written: Iterable[str], removed: Iterable[str]) -> WriteSet:
+def take_write_set(
+    before_root: str,
+    after_root: str,
+    written: Iterable[str],
+    removed: Iterable[str],
+    stand_ins: StandIns = NO_STAND_INS,
+) -> WriteSet:
     """Build the write set from candidates, looking at content only where it may have changed.
 
     `written` are relative paths that may be new or different below `after_root`; `removed` are paths that are gone.
+    `stand_ins` were there in the place of what lies below `before_root`.
     """
     created: list[str] = []
     changed: list[str] = []
@@ -42,8 +52,9 @@ def take_write_set(before_root: str, after_root: str, written: Iterable[str], re
     files: dict[str, WrittenFile] = {}
     holes_left = MOST_HOLES_BYTES
     for relative in written:
-        path, original = os.path.join(after_root, relative), os.path.join(before_root, relative)
-        found, before = lstat_or_none(path), lstat_below(before_root, relative)
+        root = stand_ins.root_of(relative, before_root)
+        path, original = os.path.join(after_root, relative), os.path.join(root, relative)
+        found, before = lstat_or_none(path), lstat_below(root, relative)
         if found is None or not is_content(found):
             if is_content(before):
                 gone.add(relative)

@@ -175,6 +175,7 @@ def run_in_view(
 
     def run_script(view: str, script: str, /, **keys: Any) -> ViewRun:
         _require({"overlay": found.overlay, "copy": found.seal is not None}.get(view, True), found)
+        stand_ins = keys.pop("stand_ins", None)
         project = resolve_project(make_project(script, **keys), workspace)
         start = sys.executable if project.file.suffix == ".py" else "sh"
         command = RunnerCommand((start, "{path}"))
@@ -189,6 +190,7 @@ def run_in_view(
             fingerprint=take_fingerprint(str(project.project_dir)),
             masked_roots=(workspace, project.project_dir),
             environ=os.environ,
+            stand_ins=stand_ins,
         )
         return ViewRun(prepared, execute(prepared, command.argv, supervisor))
 
