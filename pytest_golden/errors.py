@@ -44,6 +44,10 @@ class SettingsError(GoldenError):
     """An option, ini key or environment variable has a value that cannot be used."""
 
 
+class LanguageModelError(GoldenError):
+    """The language model gave nothing that can be used. It becomes a warning: nothing waits for a model."""
+
+
 class GatewayError(GoldenError):
     """The execution gateway cannot be set up on this machine in the way that was demanded."""
 

@@ -13,7 +13,7 @@ from pytest_golden.trajectory.vocabulary import parse_time
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_MOMENTS = frozenset({"timestamp", "created_at", "updated_at", "last_used"})
+_MOMENTS = frozenset({"timestamp", "created_at", "updated_at", "last_used", "judged_at"})
 
 
 def write_fields(value: Any, *, with_version: bool = False) -> dict[str, Any]:

@@ -39,8 +39,11 @@ def draft_memory(
     value: Mapping[str, Any],
     tags: Iterable[str] = (),
     provenance: Mapping[str, Any] | None = None,
+    words: str = "",
 ) -> MemoryDraft:
     """Check what a caller wants to be kept, take the secrets out, and freeze it.
+
+    It is found by the words in it, and by further `words`.
 
     Raises:
         ValueError: a part has a value that is not allowed; the message names it.
@@ -62,7 +65,7 @@ def draft_memory(
         freeze_mapping("value", kept),
         checked_tags,
         None if provenance is None else redact(freeze_json_mapping("provenance", provenance)),
-        storable(words_of(kept, key, checked_tags)),
+        storable(words_of([redact(words), kept] if words else kept, key, checked_tags)),
     )
 
 

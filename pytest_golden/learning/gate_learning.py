@@ -29,6 +29,7 @@ from pytest_golden.learning.results.store import (
     read_long_trajectory,
     read_short_trajectories,
 )
+from pytest_golden.learning.results.turns import note_turns
 from pytest_golden.learning.rules import extract_plan_by_rules
 from pytest_golden.learning.store import find_by_keys, insert_all_new, rewrite_memory
 from pytest_golden.learning.tally import TALLIES, Tally
@@ -122,14 +123,18 @@ class _Batch:
         recorded = list_unlearned(connection, _BATCH, run_id)
         bodies = read_short_trajectories(connection, [one.trajectory_id for one in recorded if one.trajectory_id])
         done: list[int] = []
+        told: list[RecordedResult] = []
         lessons: list[_Lesson] = []
         for one in recorded:
             if self._is_time_up():
                 break
-            lessons += self._learn_from(connection, one, bodies)
+            taught = self._learn_from(connection, one, bodies)
+            lessons += taught
+            told += [one] * bool(taught)
             done.append(one.number)
         moment = to_ms(self._clock())
         _keep(connection, lessons, moment)
+        note_turns(connection, told, moment)
         mark_learned(connection, done, moment)
         return len(done) < _BATCH
 

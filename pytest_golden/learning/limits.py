@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
@@ -14,6 +15,7 @@ SCHEMA_VERSION = 1
 MOST_TASK_CHARACTERS = 10_000
 MOST_STEPS = 1_000
 MOST_BYTES = 1024 * 1024
+_SHORT = reprlib.Repr()
 
 
 def write_json(field: str, value: Any) -> str:
@@ -66,17 +68,41 @@ def check_texts(field: str, texts: Any, most: int | None = None) -> tuple[str, .
 
 def check_seconds(field: str, seconds: object) -> float | None:
     """Give seconds as a float, None for unknown; refuses what is negative, not finite or no number."""
-    if seconds is None:
+    amount = _find_amount(seconds)
+    if amount is None and seconds is not None:
+        told = "must be a finite number of seconds, 0 or more, or None when unknown"
+        raise ValueError(f"{field} {told}, not {_SHORT.repr(seconds)}")
+    return amount
+
+
+def check_limit(limit: object) -> None:
+    """Refuse a number of answers that is no whole number, 1 or more."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"limit must be a whole number, 1 or more, not {_SHORT.repr(limit)}")
+
+
+def check_confidence(confidence: object) -> float:
+    """Give a confidence as a float; refuses what is no number from 0 to 1."""
+    amount = _find_amount(confidence)
+    if amount is None or amount > 1:
+        raise ValueError(f"confidence must be a number from 0 to 1, not {_SHORT.repr(confidence)}")
+    return amount
+
+
+def _find_amount(number: object) -> float | None:
+    if isinstance(number, bool) or not isinstance(number, Real):
         return None
-    if not isinstance(seconds, bool) and isinstance(seconds, Real):
-        amount = float(seconds)
-        if math.isfinite(amount) and amount >= 0:
-            return amount
-    raise ValueError(f"{field} must be a finite number of seconds, 0 or more, or None when unknown, not {seconds!r}")
+    try:
+        amount = float(number)
+    except OverflowError:
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
 
 
 def check_known_version(mapping: Mapping[str, Any]) -> None:
-    """Refuse the dict form of a newer program."""
+    """Refuse the dict form of a newer program, and what is no mapping."""
+    if not isinstance(mapping, Mapping):
+        raise ValueError(f"a mapping (a dict) is read, not {mapping!r:.100}")  # noqa: TRY004 - one kind of refusal
     version = mapping.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, bool) or not isinstance(version, int) or version > SCHEMA_VERSION:
         message = (

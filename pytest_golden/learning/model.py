@@ -11,6 +11,7 @@ from pytest_golden.learning.dict_form import read_fields, write_fields
 from pytest_golden.learning.limits import (
     MOST_STEPS,
     MOST_TASK_CHARACTERS,
+    check_confidence,
     check_seconds,
     check_texts,
     freeze_json,
@@ -103,10 +104,7 @@ class ExtractedPlan:
         settle(self, "tools_sequence", check_texts("tools_sequence", self.tools_sequence, MOST_STEPS))
         for name in ("key_decisions", "success_factors", "failure_factors"):
             settle(self, name, check_texts(name, getattr(self, name), MOST_STEPS))
-        confidence = check_seconds("confidence", self.confidence)
-        if confidence is None or confidence > 1:
-            raise ValueError(f"confidence must be a number from 0 to 1, not {self.confidence!r}")
-        settle(self, "confidence", confidence)
+        settle(self, "confidence", check_confidence(self.confidence))
         settle(self, "timestamp", check_time("timestamp", self.timestamp))
         settle(self, "plan_id", self.plan_id or f"plan_{self.outcome_id}")
         check_text("plan_id", self.plan_id)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.learning.model import ProductionOutcome
 
+#: Every `reasoning_pattern`, by rising number of steps.
+PATTERNS = ("direct_implementation", "iterative_refinement", "complex_multi_step")
 _FAST_SECONDS, _SLOW_SECONDS = 5.0, 30.0
 _DIRECT_STEPS, _SHORT_STEPS, _LONG_STEPS = 2, 5, 10
 _SUCCESS_WORDS = frozenset({"success", "succeeded", "passed", "ok"})
@@ -36,9 +38,10 @@ def extract_plan_by_rules(outcome: ProductionOutcome) -> ExtractedPlan:
 
 
 def _name_pattern(steps: int) -> str:
+    direct, iterative, complex_ = PATTERNS
     if steps <= _DIRECT_STEPS:
-        return "direct_implementation"
-    return "iterative_refinement" if steps <= _SHORT_STEPS else "complex_multi_step"
+        return direct
+    return iterative if steps <= _SHORT_STEPS else complex_
 
 
 def _find_decisions(path: tuple[str, ...]) -> Iterator[str]:

@@ -161,9 +161,14 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
 def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:
     """Give the newest versions in which any word of the query stands, best first."""
     scores = dict(find_memories(connection, query, tuple(prefix), limit))
-    rows = connection.execute(select(*_COLUMNS).where(memories.c.number.in_(scores)))
-    found = {row.number: _memory(row) for row in rows}
+    found = find_by_numbers(connection, scores)
     return tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
+
+
+def find_by_numbers(connection: Connection, numbers: Iterable[int]) -> dict[int, Memory]:
+    """Give the memories in these rows, as far as they are newest versions."""
+    rows = connection.execute(select(*_COLUMNS).where(memories.c.number.in_(numbers), memories.c.is_newest))
+    return {row.number: _memory(row) for row in rows}
 
 
 def _one_key(namespace: Iterable[str], key: str) -> Any:

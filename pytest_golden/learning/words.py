@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+from pytest_golden.storage.words import find_words, fold
 
 _MOST_CHARACTERS = 100_000
 
@@ -33,3 +35,9 @@ def add_words(known: str, text: str, most_characters: int) -> str:
     new = [word for word in dict.fromkeys(text.split()) if word not in seen]
     added = " ".join([known, *new]) if new else known
     return known if len(added) > most_characters else added
+
+
+def measure_coverage(asked: Collection[str], text: str) -> float:
+    """Measure how many of these words, from 0 for none to 1 for all, stand in a text, whatever their case and accents."""
+    there = set(map(fold, find_words(text, keep_all=True)))
+    return sum(fold(word) in there for word in asked) / len(asked) if asked else 0.0

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning import ExtractedPlan, Memory, MemoryHit, ProductionOutcome
+from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.model import training_value
 
 if TYPE_CHECKING:
@@ -213,3 +214,21 @@ def test_values_can_be_put_in_sets(make_outcome: MakeOutcome) -> None:
         "created_at": "2026-01-01T00:00:00.000000Z",
         "updated_at": "2026-01-01T00:00:00.000000Z",
     }
+
+
+@pytest.mark.parametrize("kind", [ProductionOutcome, ExtractedPlan, SkillMemory])
+@pytest.mark.parametrize("foreign", [None, [], "text", 5])
+def test_dict_form_that_is_no_mapping_is_refused(kind: Any, foreign: object) -> None:
+    with pytest.raises(ValueError, match="a mapping"):
+        kind.from_dict(foreign)
+
+
+def test_number_too_large_for_a_float_is_refused_as_any_other(make_outcome: MakeOutcome) -> None:
+    with pytest.raises(ValueError, match="execution_time must be a finite number of seconds"):
+        make_outcome(execution_time=10**400)
+    for kind in (ExtractedPlan, SkillMemory):
+        texts = {"outcome_id": "o", "strategy_description": "s", "reasoning_pattern": "r"}
+        given: Any = {"lesson": "use it"} if kind is SkillMemory else texts
+        for confidence in (10**400, -1):
+            with pytest.raises(ValueError, match="confidence must be a number from 0 to 1"):
+                kind(**given, confidence=confidence)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.learning import MemoryStore, find_seen_before, learn_from_results, recall_memories
+from pytest_golden.learning import MemoryStore, Recollection, find_seen_before, learn_from_results, recall_memories
+from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.service import Lessons
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
@@ -62,6 +64,18 @@ def test_flaky_failure_passed_again_at_the_same_commit(store: Store, history: Ga
     history.result(history.run(A), "sales", "PASSED")
     learn_from_results(store)
     assert str(recall_memories(store, BOOM).seen[0]).endswith("passed again at the same commit")
+    history.result(history.run(A), "sales", "FAILED", message=BOOM)
+    learn_from_results(store)
+    told = "seen before 2 times in sales, last on 2026-03-01 at aaaaaaa; passed before at the same commit"
+    assert str(recall_memories(store, BOOM).seen[0]) == f"{told}, and broken again since"
+
+
+def test_pass_with_edits_says_that_there_were_edits(store: Store, history: GateHistory) -> None:
+    history.result(history.run(A, dirty=True), "sales", "FAILED", message=BOOM)
+    history.result(history.run(A, dirty=True), "sales", "PASSED")
+    learn_from_results(store)
+    told = str(recall_memories(store, BOOM).seen[0])
+    assert told.endswith("; passed again at the same commit with uncommitted changes")
 
 
 def test_without_commits_days_are_told(store: Store, history: GateHistory) -> None:
@@ -153,6 +167,37 @@ def test_nothing_is_known_of_nothing(store: Store, history: GateHistory, text: s
     assert (found.seen, found.memories) == ((), ())
 
 
+def test_lessons_are_told_and_not_again_among_the_memories(store: Store) -> None:
+    lessons = Lessons(store)
+    error = "BinderException: Binder Error: Referenced column 'amount' not found in FROM clause!"
+    lesson = "Recreate the view after each migration of its base table."
+    skill = lessons.add(SkillMemory(lesson=lesson, evidence={"error": error, "project": "sales"}), "etl").skill
+    waiting = "Recreate the database after each migration of its base table."
+    lessons.add(SkillMemory(lesson=waiting, source="model", approved=False), "etl")
+    found = recall_memories(store, error.replace("amount", "price"), project="sales")
+    assert [(one.lesson.id, one.why) for one in found.lessons] == [(skill.id, "signature")]
+    assert found.to_dict()["recall_id"] == found.lessons[0].recall_id
+    assert found.memories == ()
+    assert recall_memories(store, "recreate migration").memories[0].memory.key == skill.id
+    assert len(recall_memories(store, "recreate migration").memories) == 1
+    json.dumps(found.to_dict())
+
+
+def test_a_failure_that_shares_a_few_words_is_not_told(store: Store, history: GateHistory) -> None:
+    history.result(
+        history.run(), "sales", "FAILED", message="exit code 1: duckdb.IOException: cannot open the file of the lake"
+    )
+    learn_from_results(store)
+    memories = MemoryStore(store)
+    memories.save_memory(("plans", "etl"), "p1", {"text": "open the file"})
+    text = (
+        "pandas.errors.ParserError: the file of the lake has an open quote in line 17 and more columns than its header"
+    )
+    assert recall_memories(store, text) == Recollection()
+    alike = "duckdb.IOException: cannot open the file of the lake: it is held by another process"
+    assert [one.why for one in recall_memories(store, alike).seen] == ["words"]
+
+
 def test_limit_is_one_or_more(store: Store) -> None:
-    with pytest.raises(ValueError, match="limit must be 1 or more"):
+    with pytest.raises(ValueError, match="limit must be a whole number, 1 or more"):
         recall_memories(store, "x", limit=0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.frozen import FrozenDict
 from pytest_golden.learning.dict_form import read_fields, write_fields
-from pytest_golden.learning.limits import check_seconds, freeze_json_mapping
+from pytest_golden.learning.limits import check_confidence, freeze_json_mapping
 from pytest_golden.trajectory.vocabulary import check_text, check_time
 
 if TYPE_CHECKING:
@@ -45,6 +45,20 @@ class RecallReason(StrEnum):
     WORDS = "words"
 
 
+class LessonChange(StrEnum):
+    """What was done to a lesson when a version of it came to be."""
+
+    LEARNED = "learned"
+    LEARNED_AGAIN = "learned again"
+    SUPERSEDED = "superseded"
+    REVIVED = "revived"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    HELPED = "helped"
+    HARMED = "harmed"
+    MERGED = "merged"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One call of a tool. `plan` rises with each replan.
@@ -62,8 +76,7 @@ class Attempt:
     def __post_init__(self) -> None:
         check_text("tool", self.tool)
         object.__setattr__(self, "arguments", freeze_json_mapping("arguments", self.arguments))
-        if not isinstance(self.success, bool):
-            raise ValueError(f"success must be True or False, not {self.success!r}")  # noqa: TRY004 - one kind of refusal
+        _check_flag("success", self.success)
         _check_optional_text("error_message", self.error_message)
         if isinstance(self.plan, bool) or not isinstance(self.plan, int) or self.plan < 1:
             raise ValueError(f"plan must be a whole number, 1 or more, not {self.plan!r}")
@@ -75,6 +88,10 @@ class LessonPattern:
 
     kind: LessonKind
     evidence: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", _check_word(LessonKind, "kind", self.kind))
+        object.__setattr__(self, "evidence", freeze_json_mapping("evidence", self.evidence))
 
     def to_dict(self) -> dict[str, Any]:
         """Give both, JSON-safe."""
@@ -108,6 +125,9 @@ class SkillMemory:
     approved: bool = True
     source: str = LessonSource.RULES
     superseded_by: str | None = None
+    rejected: bool = False
+    judged_by: str | None = None
+    judged_at: datetime | None = None
     created_at: datetime = field(default_factory=utc_now)
     last_used: datetime | None = None
     id: str = field(default_factory=lambda: new_id("lesson"))
@@ -116,22 +136,21 @@ class SkillMemory:
         settle = object.__setattr__
         for name in ("lesson", "context", "what_failed", "what_worked", "why"):
             _check_any_text(name, getattr(self, name))
-        for name in ("tool_name", "superseded_by"):
+        for name in ("tool_name", "superseded_by", "judged_by"):
             _check_optional_text(name, getattr(self, name))
         check_text("id", self.id)
         for kind, name in ((LessonKind, "kind"), (LessonSource, "source")):
             settle(self, name, _check_word(kind, name, getattr(self, name)))
-        confidence = check_seconds("confidence", self.confidence)
-        if confidence is None or confidence > 1:
-            raise ValueError(f"confidence must be a number from 0 to 1, not {self.confidence!r}")
-        settle(self, "confidence", confidence)
+        settle(self, "confidence", check_confidence(self.confidence))
         for name in ("success_count", "harm_count", "support"):
             _check_count(name, getattr(self, name))
-        if not isinstance(self.approved, bool):
-            raise ValueError(f"approved must be True or False, not {self.approved!r}")  # noqa: TRY004 - one kind of refusal
+        for name in ("approved", "rejected"):
+            _check_flag(name, getattr(self, name))
         settle(self, "evidence", freeze_json_mapping("evidence", self.evidence))
         settle(self, "created_at", check_time("created_at", self.created_at))
-        settle(self, "last_used", None if self.last_used is None else check_time("last_used", self.last_used))
+        for name in ("last_used", "judged_at"):
+            moment = getattr(self, name)
+            settle(self, name, None if moment is None else check_time(name, moment))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -182,6 +201,31 @@ class Recalled:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonStats:
+    """How many lessons there are, and what came of showing them.
+
+    `shown` may be recalled, `unapproved` wait for a pass or a person, `harmful` harmed five times and never helped. Of what
+    was `recalled`, passes followed as often as `helped` says, failures as `harmed` says; the rest is not settled.
+    """
+
+    total: int
+    shown: int
+    unapproved: int
+    rejected: int
+    superseded: int
+    harmful: int
+    recalled: int
+    helped: int
+    harmed: int
+    by_kind: Mapping[str, int]
+    by_agent: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all counts."""
+        return write_fields(self)
+
+
 def _check_word(kind: type[StrEnum], name: str, word: object) -> StrEnum:
     try:
         return kind(str(word))
@@ -192,6 +236,11 @@ def _check_word(kind: type[StrEnum], name: str, word: object) -> StrEnum:
 def _check_count(name: str, count: object) -> None:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueError(f"{name} must be a whole number, 0 or more, not {count!r:.100}")
+
+
+def _check_flag(name: str, flag: object) -> None:
+    if not isinstance(flag, bool):
+        raise ValueError(f"{name} must be True or False, not {flag!r:.100}")  # noqa: TRY004 - one kind of refusal
 
 
 def _check_any_text(name: str, text: object) -> None:

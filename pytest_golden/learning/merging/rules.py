@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.learning.results.turns import OWN_WORK
 from pytest_golden.learning.tally import TALLIES
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def find_learned_entry(namespace: tuple[str, ...], key: str) -> str | None:
 
 
 def is_tally(namespace: tuple[str, ...]) -> bool:
-    """Tell whether a memory counts the gate's failures."""
-    return namespace == TALLIES
+    """Tell whether a memory counts the gate's failures, or is work that is left to be done with its own store."""
+    return namespace == TALLIES or namespace[:1] == (OWN_WORK,)
 
 
 def merge_versions(one: Sequence[dict[str, Any]], other: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from sqlalchemy import Integer, Text, and_, bindparam, delete, insert, or_, sele
 
 from pytest_golden.learning.draft import check_key
 from pytest_golden.learning.limits import check_texts
+from pytest_golden.learning.merging.lessons.store import LessonMerger, is_of_lesson
 from pytest_golden.learning.merging.rules import find_learned_entry, is_tally, merge_versions
 from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.namespaces import read_namespace
@@ -47,18 +48,24 @@ _HAS_RESULT = Prepared(
 def merge_memories(source: Connection, target: Connection) -> int:
     """Take in the memories of a store that are new, and give of how many keys there is something new.
 
-    The gate's results are there: what they teach is passed over, since it is learned from them.
+    The gate's results are there: what they teach is passed over, since it is learned from them. Of lessons each thing that
+    was done to them counts once.
 
     Raises:
         ValueError: one is no memory.
     """
     changed = 0
+    lessons = LessonMerger(target)
+    lessons.take_recalls(source)
     for (place, key), versions in groupby(_read_versions(source), key=lambda row: (row["namespace"], row["key"])):
         if not place.endswith("/"):
             raise ValueError(f"memories: {show(place)} is no namespace")
-        if _is_learned_again(target, read_namespace(place), key):
-            continue
-        changed += _merge_key(target, {"the_place": place, "the_key": key}, list(versions))
+        namespace = read_namespace(place)
+        if is_of_lesson(namespace):
+            changed += lessons.take(namespace[1], key, list(versions))
+        elif not _is_learned_again(target, namespace, key):
+            changed += _merge_key(target, {"the_place": place, "the_key": key}, list(versions))
+    lessons.finish()
     return changed
 
 

@@ -46,3 +46,11 @@ class RecordedResult:
     result: str
     # The word of `--golden-learning` that the run was given; None where none was kept.
     learning: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierResult:
+    """How a project ended before, and on which branch."""
+
+    status: str
+    branch: str | None

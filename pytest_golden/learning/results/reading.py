@@ -88,7 +88,12 @@ def make_provenance(recorded: RecordedResult, steps: Sequence[Mapping[str, Any]]
 
 def find_telling_message(recorded: RecordedResult, result: Mapping[str, Any]) -> str | None:
     """Give the reason by which the same failure is known again; None for a pass, and where it tells nothing of the project."""
-    if recorded.status not in {ResultStatus.FAILED, ResultStatus.ERROR}:
+    return find_reason(recorded.status, result)
+
+
+def find_reason(status: str, result: Mapping[str, Any]) -> str | None:
+    """Give the same by `reasons` and `error_message` of a result, and its status."""
+    if status not in {ResultStatus.FAILED, ResultStatus.ERROR}:
         return None
     reasons = result.get("reasons") or ()
     first = reasons[0] if reasons else {"message": result.get("error_message") or ""}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, bindparam, case, cast, func, select, update
+from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, update
 
-from pytest_golden.learning.results.model import Occasion, RecordedResult
+from pytest_golden.learning.results.model import EarlierResult, Occasion, RecordedResult
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.json_member import json_member_text
+from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 
 if TYPE_CHECKING:
@@ -49,6 +50,19 @@ _FIRST_PASS = (
     )
     .order_by(gate_results.c.number)
     .limit(1)
+)
+
+# Enough to look past what was skipped, and past the runs of another branch in between.
+_MOST_EARLIER = 10
+_EARLIER = Prepared(
+    select(gate_results.c.status, gate_runs.c.branch)
+    .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
+    .where(
+        gate_results.c.project == bindparam("of_project"),
+        gate_results.c.number < bindparam("before_number", type_=BigInteger()),
+    )
+    .order_by(gate_results.c.number.desc())
+    .limit(_MOST_EARLIER)
 )
 
 
@@ -111,6 +125,12 @@ def find_pass(connection: Connection, project: str, *, after: str, before: str |
         query = _FIRST_PASS.where(gate_results.c.number < _BEFORE)
         row = connection.execute(query, {**wanted, "before_entry": before}).one_or_none()
     return None if row is None else _occasion(row)
+
+
+def list_earlier(connection: Connection, project: str, number: int) -> tuple[EarlierResult, ...]:
+    """Give a project's last ten results before that of a number, newest first."""
+    rows = _EARLIER.run(connection, {"of_project": project, "before_number": number}).fetchall()
+    return tuple(EarlierResult(status, branch) for status, branch in rows)
 
 
 def _recorded(row: Row[Any]) -> RecordedResult:

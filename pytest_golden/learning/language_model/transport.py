@@ -1,0 +1,211 @@
+"""One exchange with a model's server: post, wait, read no more than is wanted, and once more where that may help.
+
+All deadlines are the caller's; nothing here waits for longer than it is let. Redirects are not followed: they would carry
+the key elsewhere. What goes wrong is a `LanguageModelError` whose text holds neither the key nor the prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import LanguageModelError, SettingsError
+from pytest_golden.learning.language_model.endpoint import find_loopback
+from pytest_golden.learning.language_model.protocols import find_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from pytest_golden.learning.language_model.protocols import Request
+
+MOST_BYTES = 1024 * 1024
+_HTTP_LIBRARY = "httpx2"
+_PAUSE_SECONDS = 0.25
+# Of what is left: for the connection, and as much for the handshake of TLS.
+_SHARE_OF_CONNECTING = 0.45
+_MOST_OF_ERROR_BYTES, _ERROR_SECONDS = 16 * 1024, 1.0
+_STATUS_WORDS = {
+    401: "the key is not accepted",
+    403: "the key may not do this",
+    404: "there is no such model or address",
+}
+
+
+class _PassingError(Exception):
+    """A failure that may be gone the next time, and the seconds after which the server wants to be asked again."""
+
+    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
+        self.reason = reason
+        self.after_seconds = after_seconds
+        super().__init__(reason)
+
+
+def refuse_missing_extra() -> None:
+    """See that the HTTP library is there, without loading it.
+
+    Raises:
+        SettingsError: it is not; the message says how to get it.
+    """
+    if find_spec(_HTTP_LIBRARY) is None:
+        message = f"a language model wants {_HTTP_LIBRARY}, which is not installed: `pip install 'pytest-golden-projects[llm]'`"
+        raise SettingsError(message)
+
+
+async def exchange(
+    request: Request, *, deadline: float, clock: Callable[[], datetime], most_bytes: int = MOST_BYTES
+) -> Any:
+    """Post the request and give the JSON content of the answer.
+
+    A connection error, 429 and 5xx are tried once more, after what `Retry-After` says; not when that is past the deadline,
+    which is a moment of the running loop's clock.
+
+    Raises:
+        LanguageModelError: no content came; the message says why.
+    """
+    try:
+        http: Any = import_module(_HTTP_LIBRARY)
+    except ImportError as error:
+        raise LanguageModelError(f"{_HTTP_LIBRARY} cannot be loaded: {error}") from None
+    exchange_once = partial(_post, http, request, deadline=deadline, clock=clock, most_bytes=most_bytes)
+    try:
+        return await exchange_once()
+    except _PassingError as failure:
+        await _wait_for_another_try(failure, deadline)
+    try:
+        return await exchange_once()
+    except _PassingError as failure:
+        raise LanguageModelError(f"{failure.reason}, twice") from None
+
+
+async def _wait_for_another_try(failure: _PassingError, deadline: float) -> None:
+    pause = _PAUSE_SECONDS if failure.after_seconds is None else failure.after_seconds
+    if asyncio.get_running_loop().time() + pause >= deadline:
+        raise LanguageModelError(f"{failure.reason}; another try in {pause:.3g} s would be too late")
+    await asyncio.sleep(pause)
+
+
+async def _post(http: Any, request: Request, *, deadline: float, clock: Callable[[], datetime], most_bytes: int) -> Any:
+    opened = _Opened()
+    try:
+        async with (
+            _make_client(http, request, deadline) as client,
+            client.stream(
+                "POST",
+                request.url,
+                headers=dict(request.headers),
+                content=request.body,
+                extensions={"trace": opened.note},
+            ) as response,
+        ):
+            if response.is_success:
+                return _read_json(await _read_body(response, most_bytes))
+            await _refuse_status(response, clock)
+    except asyncio.CancelledError:
+        await opened.close()
+        raise
+    except http.ConnectTimeout:
+        raise _PassingError("no connection in time") from None
+    except (http.ConnectError, http.ProxyError) as error:
+        raise _PassingError(f"no connection: {find_message(str(error))}") from None
+    except http.TransportError as error:
+        raise _PassingError(f"the connection broke ({_name(error)})") from None
+    except (http.HTTPError, http.InvalidURL, ImportError, OSError, ValueError) as error:
+        # Settings of a proxy or of certificates that cannot be used, and what else the library finds wrong before it sends.
+        raise LanguageModelError(f"nothing could be sent ({_name(error)})") from None
+
+
+def _make_client(http: Any, request: Request, deadline: float) -> Any:
+    connecting = max(0.0, deadline - asyncio.get_running_loop().time()) * _SHARE_OF_CONNECTING
+    timeout = http.Timeout(None, connect=connecting)
+    host = find_loopback(request.url)
+    # To a model on this machine no proxy of the environment is the way: it would get prompts and key.
+    mounts = None if host is None else {f"all://[{host}]" if ":" in host else f"all://{host}": None}
+    return http.AsyncClient(timeout=timeout, follow_redirects=False, mounts=mounts)
+
+
+class _Opened:
+    """The connections of one exchange: the library leaves one open whose handshake of TLS is cancelled."""
+
+    def __init__(self) -> None:
+        self._streams: list[Any] = []
+
+    async def note(self, event: str, told: Mapping[str, Any]) -> None:
+        if event.endswith("connect_tcp.complete"):
+            self._streams.append(told["return_value"])
+
+    async def close(self) -> None:
+        for stream in self._streams:
+            with suppress(Exception):
+                await stream.aclose()
+
+
+async def _read_body(response: Any, most_bytes: int) -> bytes:
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise LanguageModelError("the answer is compressed, which was not asked for")
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > most_bytes:
+            raise LanguageModelError(f"the answer has more than {most_bytes:,} bytes")
+    return bytes(body)
+
+
+def _read_json(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise LanguageModelError("the answer is no JSON") from None
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+async def _refuse_status(response: Any, clock: Callable[[], datetime]) -> None:
+    status = response.status_code
+    if status == 429 or status >= 500:
+        raise _PassingError(f"status {status}", _read_retry_after(response.headers.get("retry-after"), clock))
+    if status in _STATUS_WORDS:
+        raise LanguageModelError(f"status {status}: {_STATUS_WORDS[status]}")
+    if 300 <= status < 400:
+        raise LanguageModelError(
+            f"status {status}: redirects are not followed, since they would carry the key elsewhere"
+        )
+    raise LanguageModelError(f"status {status}: {await _read_error(response)}")
+
+
+async def _read_error(response: Any) -> str:
+    """Give what the server says; it has a second for that."""
+    body = bytearray()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ERROR_SECONDS):
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > _MOST_OF_ERROR_BYTES:
+                    break
+    with suppress(ValueError, RecursionError):
+        return find_message(json.loads(body))
+    return find_message(body.decode("utf-8", "replace"))
+
+
+def _read_retry_after(said: str | None, clock: Callable[[], datetime]) -> float | None:
+    """Give seconds for seconds or for a date (RFC 9110, 10.2.3); None for anything else."""
+    text = (said or "").strip()
+    with suppress(ValueError):
+        seconds = float(text)
+        return seconds if seconds >= 0 else None
+    with suppress(ValueError, TypeError, OverflowError):
+        return max(0.0, (parsedate_to_datetime(text) - clock()).total_seconds())
+    return None
+
+
+def _name(error: Exception) -> str:
+    """Give the kind of an error: its text may quote a header or an address with a password."""
+    return type(error).__name__

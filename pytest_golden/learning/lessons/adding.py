@@ -1,0 +1,157 @@
+"""Adds a lesson to those that are there: the same again is support, a contradicting one supersedes. On an open connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_golden.clock import new_id
+from pytest_golden.learning.lessons.combining import learn_again
+from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonVerdict
+from pytest_golden.learning.lessons.quality import check_lesson
+from pytest_golden.learning.lessons.sameness import contradicts, find_keys
+from pytest_golden.learning.lessons.store import find_by_digests, find_lesson, list_lessons, put_lesson
+from pytest_golden.learning.limits import write_json
+from pytest_golden.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.lessons.model import SkillMemory
+    from pytest_golden.learning.lessons.store import KeptLesson
+
+
+def add_lesson(connection: Connection, skill: SkillMemory, agent: str, moment: int) -> LessonVerdict:
+    """Keep a lesson that passes the checks, redacted; tell what became of it.
+
+    The same lesson again raises the support of the one that is there, and one that was rejected stays rejected. Of two
+    that contradict each other the older is superseded.
+
+    Args:
+        connection: of the store, writing.
+        skill: the lesson.
+        agent: whose it is.
+        moment: milliseconds since the epoch.
+
+    Raises:
+        ValueError: the agent is blank, or the lesson is more than 1 MiB.
+    """
+    reasons = check_lesson(skill)
+    if reasons:
+        return LessonVerdict(kept=False, reason=redact("; ".join(reasons)), skill=skill)
+    clean = _clean(skill)
+    if find_lesson(connection, clean.id) is not None:
+        # Made of one that is kept: whether it is the same is told by what it says.
+        clean = clean.replace(id=new_id("lesson"))
+    keys = find_keys(clean)
+    found = find_by_digests(connection, (*keys.same, *keys.about), agent)
+    same = _choose(found, keys.same)
+    if same is None:
+        others = _list_contradicting(clean, found, keys.about)
+        return _keep_new(connection, clean, agent, moment, others)
+    if same.skill.rejected:
+        told = f"rejected by {same.skill.judged_by}" if same.skill.judged_by else "rejected before"
+        return LessonVerdict(kept=False, reason=f"the same lesson was {told}", skill=same.skill)
+    return _keep_again(connection, same, clean, moment)
+
+
+def _clean(skill: SkillMemory) -> SkillMemory:
+    """Give a lesson as it is when it is new: without secrets, and without the word of a person who did not give it here."""
+    # Of a text that is too long to be kept no secret is looked for.
+    write_json("lesson", skill.to_dict())
+    return (
+        type(skill)
+        .from_dict(redact(skill.to_dict()))
+        .replace(
+            approved=skill.approved and skill.source != LessonSource.MODEL,
+            rejected=False,
+            judged_by=None,
+            judged_at=None,
+        )
+    )
+
+
+def overrule(connection: Connection, skill: SkillMemory, agent: str, moment: int) -> None:
+    """Supersede what a lesson contradicts that was approved just now."""
+    keys = find_keys(skill)
+    others = _list_contradicting(skill, find_by_digests(connection, keys.about, agent), keys.about)
+    _supersede(connection, skill, others, moment)
+
+
+def revive(connection: Connection, gone: SkillMemory, agent: str, moment: int) -> None:
+    """Let the lessons stand again that one superseded which was rejected or deleted just now, but for those that say the same."""
+    said = set(find_keys(gone).same)
+    superseded = [one for one in list_lessons(connection, agent) if one.skill.superseded_by == gone.id]
+    for one in superseded:
+        if said.isdisjoint(find_keys(one.skill).same):
+            back = one.skill.replace(superseded_by=None)
+            put_lesson(connection, back, agent, moment, why=LessonChange.REVIVED, about={"support": 0})
+
+
+def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) -> KeptLesson | None:
+    """Choose among the same lessons: a rejected one first, one that stands before a superseded one, then the eldest."""
+    same = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
+    return min(
+        same.values(),
+        key=lambda one: (not one.skill.rejected, one.skill.superseded_by is not None, one.skill.id),
+        default=None,
+    )
+
+
+def _list_contradicting(
+    skill: SkillMemory, found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]
+) -> list[KeptLesson]:
+    """List the lessons that stand and say otherwise; what nobody has approved yet overrules nothing, and is not overruled."""
+    if not skill.approved or skill.superseded_by is not None:
+        return []
+    about = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
+    standing = [one for one in about.values() if one.skill.approved and one.skill.superseded_by is None]
+    return [one for one in standing if one.skill.id != skill.id and contradicts(one.skill, skill)]
+
+
+def _keep_new(
+    connection: Connection, skill: SkillMemory, agent: str, moment: int, others: Sequence[KeptLesson]
+) -> LessonVerdict:
+    standing = _find_later(skill, others)
+    if standing is not None:
+        kept = put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, moment)
+        return LessonVerdict(kept=True, reason=f"superseded by the later {standing.skill.id}", skill=kept)
+    kept = put_lesson(connection, skill, agent, moment)
+    return LessonVerdict(kept=True, reason=_supersede(connection, kept, others, moment), skill=kept)
+
+
+def _find_later(skill: SkillMemory, others: Sequence[KeptLesson]) -> KeptLesson | None:
+    later = [one for one in others if one.skill.created_at > skill.created_at]
+    return max(later, key=lambda one: (one.skill.created_at, one.skill.id), default=None)
+
+
+def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[KeptLesson], moment: int) -> str:
+    for one in others:
+        changed = one.skill.replace(superseded_by=kept.id)
+        put_lesson(connection, changed, one.agent, moment, why=LessonChange.SUPERSEDED)
+    return f"new; supersedes {_name(others)}" if others else "new"
+
+
+def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, moment: int) -> LessonVerdict:
+    grown = learn_again(same.skill, skill)
+    keys = find_keys(grown)
+    about = find_by_digests(connection, keys.about, same.agent)
+    contradicting = _list_contradicting(grown.replace(superseded_by=None), about, keys.about)
+    overruled = [one for one in contradicting if one.skill.created_at <= skill.created_at]
+    is_revived = grown.superseded_by is not None and len(overruled) == len(contradicting)
+    why = LessonChange.REVIVED if is_revived else LessonChange.LEARNED_AGAIN
+    if is_revived:
+        grown = grown.replace(superseded_by=None)
+    kept = put_lesson(connection, grown, same.agent, moment, why=why, about={"support": skill.support})
+    told = f"known already, learned {kept.support} times"
+    if kept.superseded_by is not None:
+        return LessonVerdict(kept=True, reason=f"{told}; superseded by {kept.superseded_by}", skill=kept)
+    if overruled:
+        told = f"{told}; supersedes {_name(overruled)}"
+        _supersede(connection, kept, overruled, moment)
+    return LessonVerdict(kept=True, reason=told, skill=kept)
+
+
+def _name(lessons: Sequence[KeptLesson]) -> str:
+    return ", ".join(one.skill.id for one in lessons)

@@ -1,0 +1,225 @@
+"""Finds in the attempts of an agent what there is to learn: five patterns, each with its evidence. Pure.
+
+A failure explains one pattern: what the environment lacks, else the argument that was wrong, else the tool that worked in
+its place. Plans are judged beside them. Two tools that both worked, and a call that failed and then worked, teach nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.learning.lessons.constraints import LASTING, find_limit
+from pytest_golden.learning.lessons.hiding import make_redactor
+from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonPattern
+from pytest_golden.learning.limits import thaw
+from pytest_golden.learning.signature import error_signature
+from pytest_golden.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_golden.learning.lessons.constraints import Limit
+
+_MOST_OF_ERROR, _MOST_OF_ARGUMENT = 20_000, 500
+_SEVERAL = 2
+# What worked so much later did not work in place of what failed.
+_MOST_LATER = 200
+
+
+def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
+    """Find the patterns in attempts, which are given in the order in which they were made.
+
+    `tool_substitution`: a tool failed, and the next that worked is another. `parameter_correction`: the same tool worked
+    with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for one that was added
+    and without `to` for one that was left out. Secrets are taken out of the evidence. `environmental_constraint`: the error tells what is missing
+    (`constraint`, `subject`); it wins over a substitution. `replan_success`: two or more failures, and then a new plan
+    that ended well; `failed_after_replan`: the new plan ended badly too.
+
+    Raises:
+        ValueError: one of them is no `Attempt`.
+    """
+    made = [_Made(one, _write(one.arguments)) for one in _check_attempts(attempts)]
+    plans = _judge_plans([one.attempt for one in made])
+    is_replanned = any(kind is LessonKind.REPLAN_SUCCESS for kind, _ in plans)
+    found = list(_explain_failures(made, is_replanned=is_replanned))
+    found += [LessonPattern(kind, evidence) for kind, evidence in plans]
+    each = tuple({_identify(pattern): pattern for pattern in reversed(found)}.values())[::-1]
+    if not each:
+        return ()
+    redactor = make_redactor(one.attempt for one in made)
+    return tuple(LessonPattern(one.kind, redactor.value(thaw(one.evidence))) for one in each)
+
+
+def _check_attempts(attempts: Any) -> list[Attempt]:
+    given = list(attempts) if isinstance(attempts, Iterable) else [attempts]
+    foreign = [one for one in given if not isinstance(one, Attempt)]
+    if foreign:
+        raise ValueError(f"attempts must be a sequence of Attempt, not {foreign[0]!r:.100}")
+    return given
+
+
+class _Made(NamedTuple):
+    """An attempt, and its arguments as text, by which they are compared."""
+
+    attempt: Attempt
+    written: str
+
+    def is_same_call(self, other: _Made) -> bool:
+        return self.attempt.tool == other.attempt.tool and self.written == other.written
+
+
+def _explain_failures(made: Sequence[_Made], *, is_replanned: bool) -> Iterator[LessonPattern]:
+    for position, one in enumerate(made, 1):
+        if not one.attempt.success:
+            pattern = _explain(one, made[position : position + _MOST_LATER], is_replanned=is_replanned)
+            if pattern is not None:
+                yield pattern
+
+
+def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> LessonPattern | None:
+    failed = one.attempt
+    limit = find_limit(failed.error_message)
+    again = next(
+        (number for number, other in enumerate(later) if other.attempt.success and other.is_same_call(one)), None
+    )
+    if again is not None:
+        # Nothing was learned, unless something was put in place between the two.
+        remedy = _find_remedy(failed, later[:again])
+        return _constraint(failed, limit, remedy) if remedy and limit and limit.kind in LASTING else None
+    corrected = _find_correction(one, later)
+    worked = corrected or next((other.attempt for other in later if other.attempt.success), None)
+    if limit is not None and (corrected is None or limit.kind in LASTING):
+        return _constraint(failed, limit, worked)
+    if worked is None or (is_replanned and worked.plan > failed.plan):
+        return None
+    if corrected is not None:
+        return _correction(failed, corrected)
+    return None if worked.tool == failed.tool else _substitution(failed, worked)
+
+
+def _find_remedy(failed: Attempt, between: Sequence[_Made]) -> Attempt | None:
+    others = (other.attempt for other in reversed(between))
+    return next((other for other in others if other.success and other.tool != failed.tool), None)
+
+
+def _find_correction(one: _Made, later: Sequence[_Made]) -> Attempt | None:
+    """Find the call that corrects a failed one: of the same tool, with other arguments, and about the same thing.
+
+    A later failure of the tool is nearer to the correction, and explains it itself.
+    """
+    is_at_once = True
+    for other in later:
+        if other.attempt.tool != one.attempt.tool:
+            is_at_once = is_at_once and not other.attempt.success
+        elif not other.attempt.success:
+            return None
+        elif is_at_once or _share_argument(other.attempt, one.attempt):
+            return other.attempt
+    return None
+
+
+def _share_argument(one: Attempt, other: Attempt) -> bool:
+    return any(
+        name in other.arguments and _write(value) == _write(other.arguments[name])
+        for name, value in one.arguments.items()
+    )
+
+
+def _constraint(failed: Attempt, limit: Limit, worked: Attempt | None) -> LessonPattern:
+    evidence = {**_evidence(failed, worked), "constraint": limit.kind.value, "subject": limit.subject}
+    if worked is not None and worked.tool == failed.tool:
+        evidence["changed_arguments"] = _find_changes(failed.arguments, worked.arguments)
+    return LessonPattern(LessonKind.ENVIRONMENTAL_CONSTRAINT, evidence)
+
+
+def _correction(failed: Attempt, worked: Attempt) -> LessonPattern:
+    changes = _find_changes(failed.arguments, worked.arguments)
+    evidence = {**_evidence(failed, worked), "changed_arguments": changes}
+    return LessonPattern(LessonKind.PARAMETER_CORRECTION, evidence)
+
+
+def _substitution(failed: Attempt, worked: Attempt) -> LessonPattern:
+    values = {_write(value) for value in failed.arguments.values()}
+    shared = [name for name, value in worked.arguments.items() if _write(value) in values]
+    return LessonPattern(LessonKind.TOOL_SUBSTITUTION, {**_evidence(failed, worked), "shared_arguments": shared})
+
+
+def _evidence(failed: Attempt, worked: Attempt | None) -> dict[str, Any]:
+    evidence: dict[str, Any] = {"failed_tool": failed.tool}
+    if worked is not None:
+        evidence["worked_tool"] = worked.tool
+    if failed.error_message and failed.error_message.strip():
+        evidence["error"] = failed.error_message[:_MOST_OF_ERROR]
+    return evidence
+
+
+def _find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    changes: dict[str, dict[str, Any]] = {}
+    # Under its name a secret is known for one.
+    hidden = {"from": redact(thaw(before)), "to": redact(thaw(after))}
+    for name in dict.fromkeys((*before, *after)):
+        sides = {side: held[name] for side, held in (("from", before), ("to", after)) if name in held}
+        if len(sides) == 1 or _write(sides["from"]) != _write(sides["to"]):
+            changes[name] = {side: _shorten(hidden[side].get(name)) for side in sides}
+    return changes
+
+
+def _shorten(value: Any) -> Any:
+    written = value if isinstance(value, str) else _write(value)
+    return value if len(written) <= _MOST_OF_ARGUMENT else f"{written[:_MOST_OF_ARGUMENT]} ..."
+
+
+def _judge_plans(made: Sequence[Attempt]) -> list[tuple[LessonKind, dict[str, Any]]]:
+    """Find plans that followed failed ones: a plan ends as its last attempt does."""
+    plans: dict[int, list[Attempt]] = defaultdict(list)
+    for one in made:
+        plans[one.plan].append(one)
+    judged = []
+    failed: list[Attempt] = []
+    lost = 0
+    for number in sorted(plans):
+        attempts = plans[number]
+        if not attempts[-1].success:
+            failed += [one for one in attempts if not one.success]
+            lost += 1
+            continue
+        if lost and len(failed) >= _SEVERAL:
+            judged.append((LessonKind.REPLAN_SUCCESS, _plan_evidence(failed, lost, attempts)))
+        failed, lost = [], 0
+    if lost >= _SEVERAL:
+        judged.append((LessonKind.FAILED_AFTER_REPLAN, _plan_evidence(failed, lost, ())))
+    return judged
+
+
+def _plan_evidence(failed: Sequence[Attempt], lost: int, plan: Sequence[Attempt]) -> dict[str, Any]:
+    evidence = _evidence(failed[-1], plan[-1] if plan else None)
+    evidence |= {
+        "failures": len(failed),
+        "failed_plans": lost,
+        "failed_tools": list(dict.fromkeys(one.tool for one in failed)),
+    }
+    if plan:
+        evidence["worked_tools"] = list(dict.fromkeys(one.tool for one in plan if one.success))
+        if plan[-1].tool == failed[-1].tool:
+            evidence["changed_arguments"] = _find_changes(failed[-1].arguments, plan[-1].arguments)
+    return evidence
+
+
+def _identify(pattern: LessonPattern) -> str:
+    """Give what two patterns that teach the same have alike."""
+    evidence = pattern.evidence
+    names = ("failed_tool", "worked_tool", "constraint", "subject")
+    told = [evidence.get(name) for name in names]
+    if pattern.kind is LessonKind.ENVIRONMENTAL_CONSTRAINT:
+        # What is missing is missing, whatever it stopped and what worked in its place.
+        told = [evidence["constraint"], evidence["subject"] or evidence["failed_tool"]]
+    else:
+        told += [error_signature(evidence.get("error", "")), sorted(evidence.get("changed_arguments", ()))]
+    return _write([pattern.kind, told])
+
+
+def _write(value: Any) -> str:
+    return json.dumps(thaw(value), sort_keys=True)

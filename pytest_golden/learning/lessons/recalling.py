@@ -1,0 +1,166 @@
+"""Finds the lessons that bear on a failure: by the signature of its cause, else by its words. Nothing is better than noise.
+
+A project ranks, and brings nothing up by itself. It reads; that a lesson was shown is kept by the service.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_golden.learning.causes import find_causes, find_origin
+from pytest_golden.learning.lessons.likeness import (
+    choose_query,
+    holds_all_words,
+    measure_likeness,
+    read_features,
+)
+from pytest_golden.learning.lessons.model import RecallReason
+from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
+from pytest_golden.learning.lessons.sameness import list_errors, project_of
+from pytest_golden.learning.lessons.standing import may_be_shown
+from pytest_golden.learning.lessons.store import find_by_digest, find_by_words
+from pytest_golden.learning.signature import cause_of, digest_signature, normalise_cause
+from pytest_golden.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.lessons.likeness import ErrorFeatures
+    from pytest_golden.learning.lessons.model import SkillMemory
+
+    Found = tuple[SkillMemory, float, RecallReason]
+
+LEAST_LIKENESS = 0.7
+# A part of a text is less sure than what the whole of it comes down to.
+_OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
+# A limit or a rule of the gate: it says what happened and not why, which differs from project to project.
+_VERDICT = re.compile(
+    r"timed out after |used .{1,20} of (?:memory|CPU time)|ended by signal |wrote .* pattern of <value> names"
+)
+_MOST_HEAD, _MOST_TAIL = 5_000, 15_000
+_MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS, _MOST_TYPED_WORDS = 30, 8, 12, 12
+
+
+def recall_lessons(
+    connection: Connection, text: str, *, project: str | None = None, agent: str | None = None, limit: int = 3
+) -> tuple[Found, ...]:
+    """Find the lessons that bear on a failure, best first, each with a score from 0 to 1 and why.
+
+    Args:
+        connection: of the store.
+        text: the failure's message, a traceback, or what a tool printed.
+        project: of lessons that fit equally well, those learned in this golden project come first.
+        agent: look among this agent's lessons alone.
+        limit: how many at most.
+    """
+    readable = cause_of(_cut(text))
+    signatures = _list_signatures(readable, redact)
+    if not signatures:
+        return ()
+    origin = find_origin(readable)
+    found = list(_find_same(connection, signatures, origin, (agent, project)))
+    if not found and _VERDICT.match(next(iter(signatures))):
+        return ()
+    if not found:
+        found = list(_find_alike(connection, signatures, origin, agent))
+    if not found:
+        found = list(_find_typed(connection, readable, signatures, agent))
+    best: dict[str, Found] = {}
+    for one in sorted(found, key=lambda one: _rank(one, project)):
+        best.setdefault(one[0].id, one)
+    return tuple(best.values())[:limit]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_HEAD + _MOST_TAIL else f"{text[:_MOST_HEAD]}\n{text[-_MOST_TAIL:]}"
+
+
+def _list_signatures(text: str, clean: Callable[[str], str] = str) -> dict[str, ErrorFeatures]:
+    """Give the signatures of a text's causes that tell something, the most telling first."""
+    signatures = dict.fromkeys(normalise_cause(clean(cause)) for cause in find_causes(text))
+    features = {signature: read_features(signature) for signature in signatures}
+    return {signature: one for signature, one in features.items() if one.tells_a_cause}
+
+
+def _find_same(
+    connection: Connection,
+    signatures: dict[str, ErrorFeatures],
+    origin: str | None,
+    wanted: tuple[str | None, str | None],
+) -> Iterator[Found]:
+    for position, signature in enumerate(signatures):
+        kept = find_by_digest(connection, digest_signature(signature), *wanted, _MOST_CANDIDATES)
+        fitting = [one.skill for one in kept if _is_sure(one.skill) and _came_from(one.skill, origin)]
+        if _VERDICT.match(signature):
+            own = [skill for skill in fitting if project_of(skill) is not None and project_of(skill) == wanted[1]]
+            yield from ((skill, _OF_A_PROJECT, RecallReason.PROJECT) for skill in own)
+        elif fitting:
+            score = _OF_A_PART if position else 1.0
+            yield from ((skill, score, RecallReason.SIGNATURE) for skill in fitting)
+            return
+
+
+def _find_alike(
+    connection: Connection, signatures: dict[str, ErrorFeatures], origin: str | None, agent: str | None
+) -> Iterator[Found]:
+    features = list(signatures.values())
+    query = choose_query(features[:3], _MOST_QUERY_WORDS)
+    for skill in _find_candidates(connection, query, agent) if query else ():
+        if _came_from(skill, origin):
+            score = max((_compare(error, features) for error in list_errors(skill)), default=0.0)
+            if score >= LEAST_LIKENESS:
+                yield skill, min(score, _OF_A_PART), RecallReason.WORDS
+
+
+def _compare(error: str, features: Sequence[ErrorFeatures]) -> float:
+    """Compare what an error comes down to with each part of a text, and the other way round: either may say more."""
+    own = list(_list_signatures(cause_of(_cut(error))).values())
+    pairs = [*((one, features[0]) for one in own), *((own[0], other) for other in features[1:] if own)]
+    return max((measure_likeness(one, other) for one, other in pairs), default=0.0)
+
+
+def _find_typed(
+    connection: Connection, text: str, signatures: dict[str, ErrorFeatures], agent: str | None
+) -> Iterator[Found]:
+    """Find what a person typed a few words of."""
+    asked = next(iter(signatures.values()))
+    if "\n" in text or len(text.split()) > _MOST_TYPED_WORDS or asked.classes or asked.kept:
+        return
+    for skill in _find_candidates(connection, redact(text), agent):
+        told = " ".join(
+            (skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, *list_errors(skill))
+        )
+        if holds_all_words(asked, told):
+            yield skill, _TYPED, RecallReason.WORDS
+
+
+def _find_candidates(connection: Connection, query: str, agent: str | None) -> Iterator[SkillMemory]:
+    kept = find_by_words(connection, query, agent, _MOST_READ_CLOSELY)
+    return (one.skill for one in kept if _is_sure(one.skill))
+
+
+def _is_sure(skill: SkillMemory) -> bool:
+    return may_be_shown(skill) and skill.confidence >= LEAST_CONFIDENCE
+
+
+def _came_from(skill: SkillMemory, origin: str | None) -> bool:
+    """Tell whether a lesson's error was raised in the same package, as far as both are known."""
+    if origin is None:
+        return True
+    origins = {find_origin(error) for error in list_errors(skill)}
+    return not origins or None in origins or origin in origins
+
+
+def _rank(found: Found, project: str | None) -> tuple[float | bool, ...]:
+    skill, score, _ = found
+    is_elsewhere = project is None or project_of(skill) != project
+    return (
+        -score,
+        is_elsewhere,
+        -(skill.success_count - skill.harm_count),
+        -skill.support,
+        -skill.created_at.timestamp(),
+    )

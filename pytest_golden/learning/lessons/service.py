@@ -1,0 +1,267 @@
+"""The lessons of a store: what faces and agents ask for. What is decided is decided in the modules beside it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pytest_golden.clock import utc_now
+from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.learning.lessons.adding import add_lesson, overrule, revive
+from pytest_golden.learning.lessons.crediting import settle
+from pytest_golden.learning.lessons.model import LessonChange, Recalled
+from pytest_golden.learning.lessons.pruning import choose_lessons
+from pytest_golden.learning.lessons.recalling import recall_lessons
+from pytest_golden.learning.lessons.statistics import count_lessons
+from pytest_golden.learning.lessons.store import (
+    count_recalls,
+    delete_lesson,
+    find_lesson,
+    find_lessons,
+    list_ids,
+    list_lesson_versions,
+    list_lessons,
+    put_lesson,
+    put_recall,
+)
+from pytest_golden.learning.limits import check_limit
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.text import storable
+from pytest_golden.trajectory.vocabulary import check_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.lessons.model import LessonStats, LessonVerdict, RecallReason, SkillMemory
+    from pytest_golden.learning.lessons.store import KeptLesson
+    from pytest_golden.storage.store import Store
+
+_log = logging.getLogger(__name__)
+_PREFIX = "lesson_"
+_MOST_CANDIDATES = 5
+
+
+class Lessons:
+    """The lessons in a store that stays the caller's. Safe between threads.
+
+    Every method raises `StorageError` when the store cannot be used.
+    """
+
+    def __init__(self, store: MemoryStore | Store, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._store = store.store if isinstance(store, MemoryStore) else store
+        self._clock = clock or utc_now
+
+    def add(self, skill: SkillMemory, agent: str) -> LessonVerdict:
+        """Keep a lesson for an agent, unless a check refuses it or it was rejected before.
+
+        Raises:
+            ValueError: the agent is blank or cannot be kept, or the lesson is more than 1 MiB.
+        """
+        check_text("agent", agent)
+        if storable(agent) != agent:
+            raise ValueError(f"agent {agent!r} holds NUL or a lone surrogate, which cannot be kept; give plain text")
+        with self._store.write() as connection:
+            return add_lesson(connection, skill, agent, self._moment())
+
+    def list_lessons(
+        self, agent: str | None = None, include_superseded: bool = False, *, include_rejected: bool = False
+    ) -> tuple[SkillMemory, ...]:
+        """Give the lessons of all agents, or of one, by agent and id; those that wait for approval are among them."""
+        kept = self.list_kept(agent, include_superseded=include_superseded, include_rejected=include_rejected)
+        return tuple(one.skill for one in kept)
+
+    def list_kept(
+        self, agent: str | None = None, *, include_superseded: bool = False, include_rejected: bool = False
+    ) -> tuple[KeptLesson, ...]:
+        """Give the same lessons with the agents whose they are."""
+        with self._store.read() as connection:
+            return tuple(
+                one
+                for one in list_lessons(connection, agent)
+                if (include_superseded or one.skill.superseded_by is None)
+                and (include_rejected or not one.skill.rejected)
+            )
+
+    def get(self, lesson_id: str) -> SkillMemory:
+        """Get the lesson of an id, or of the one id that begins so.
+
+        Raises:
+            GoldenError: there is none, or there are several; the message names them.
+        """
+        return self.get_kept(lesson_id).skill
+
+    def get_kept(self, lesson_id: str) -> KeptLesson:
+        """Get the same lesson with the agent whose it is; raises as `get` does."""
+        with self._store.read() as connection:
+            return _get(connection, lesson_id)
+
+    def history(self, lesson_id: str) -> tuple[KeptLesson, ...]:
+        """Give all versions of a lesson, oldest first, each with who changed it and why; raises as `get` does."""
+        with self._store.read() as connection:
+            kept = _get(connection, lesson_id)
+            return list_lesson_versions(connection, kept.agent, kept.skill.id)
+
+    def approve(self, lesson_id: str, by: str) -> SkillMemory:
+        """Let a person approve a lesson, a rejected one as well; the last word wins. Raises as `get` does."""
+        return self._judge(lesson_id, by, approved=True)
+
+    def reject(self, lesson_id: str, by: str) -> SkillMemory:
+        """Let a person reject a lesson: it is not shown, and not learned again; what it superseded stands again. Raises as `get` does."""
+        return self._judge(lesson_id, by, approved=False)
+
+    def delete(self, lesson_id: str) -> SkillMemory:
+        """Delete a lesson with all its versions, and give what it was; it may be learned again. Raises as `get` does."""
+        with self._store.write() as connection:
+            kept = _get(connection, lesson_id)
+            delete_lesson(connection, kept.agent, kept.skill.id)
+            revive(connection, kept.skill, kept.agent, self._moment())
+        return kept.skill
+
+    def recall(
+        self,
+        text: str,
+        *,
+        project: str | None = None,
+        agent: str | None = None,
+        limit: int = 3,
+        entry_id: str | None = None,
+    ) -> tuple[Recalled, ...]:
+        """Find the lessons that bear on a failure, best first, and keep that they were shown, if the store takes it.
+
+        Args:
+            text: the failure's message, or what is to be done.
+            project: the golden project that failed: it ranks, and brings nothing up by itself.
+            agent: look among this agent's lessons alone.
+            limit: how many at most.
+            entry_id: the gate's entry that they are shown for.
+
+        Raises:
+            ValueError: the limit is below 1, or the text is none.
+        """
+        check_limit(limit)
+        if not isinstance(text, str):
+            raise ValueError(f"text must be text, not {text!r:.100}")  # noqa: TRY004 - one kind of refusal
+        project, agent, entry_id = (None if one is None else storable(one) for one in (project, agent, entry_id))
+        with self._store.read() as connection:
+            found = tuple(recall_lessons(connection, text, project=project, agent=agent, limit=limit))
+        if not found:
+            return ()
+        try:
+            with self._store.write() as connection:
+                return self._keep_recalls(connection, found, project, entry_id)
+        except StorageError as error:
+            # What is known is told all the same.
+            _log.warning("that lessons were shown cannot be kept: %s", error)
+            return tuple(Recalled(skill, score, why, "") for skill, score, why in found)
+
+    def settle(self, recall_id: str, passed: bool) -> SkillMemory | None:
+        """Credit a lesson that was shown with a pass, or charge it with a failure; a second time counts nothing.
+
+        Give the lesson as it is now; None when it is gone from the memories.
+
+        Raises:
+            GoldenError: there was no such recall, or its lesson was deleted.
+            ValueError: `passed` is not True or False.
+        """
+        if not isinstance(passed, bool):
+            raise ValueError(f"passed must be True or False, not {passed!r:.100}")  # noqa: TRY004 - one kind of refusal
+        with self._store.write() as connection:
+            return settle(connection, storable(f"{recall_id}"), self._clock(), passed=passed)
+
+    def stats(self, agent: str | None = None) -> LessonStats:
+        """Count the lessons of all agents, or of one, and what came of showing them."""
+        with self._store.read() as connection:
+            return count_lessons(list_lessons(connection, agent), count_recalls(connection, agent))
+
+    def prune(
+        self,
+        agent: str | None = None,
+        *,
+        older_than_days: float | None = None,
+        keep: int | None = None,
+        harmful: bool = False,
+        dry_run: bool = False,
+    ) -> tuple[SkillMemory, ...]:
+        """Delete lessons and give them; what a person has approved or rejected stays.
+
+        Args:
+            agent: whose lessons; None is everybody's.
+            older_than_days: those that were neither learned nor of help for so long.
+            keep: all but so many of each agent, the best of them.
+            harmful: those that harmed five times and never helped.
+            dry_run: tell only which they would be.
+
+        Raises:
+            ValueError: a limit is negative or no number.
+        """
+        with self._store.write() as connection:
+            chosen = choose_lessons(
+                list_lessons(connection, agent),
+                self._clock(),
+                older_than_days=older_than_days,
+                keep=keep,
+                harmful=harmful,
+            )
+            for one in () if dry_run else chosen:
+                delete_lesson(connection, one.agent, one.skill.id)
+        return tuple(one.skill for one in chosen)
+
+    def _judge(self, lesson_id: str, by: str, *, approved: bool) -> SkillMemory:
+        check_text("by", by)
+        now = self._clock()
+        with self._store.write() as connection:
+            kept = _get(connection, lesson_id)
+            judged = kept.skill.replace(approved=approved, rejected=not approved, judged_by=by, judged_at=now)
+            if not approved:
+                rejected = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.REJECTED, by=by)
+                revive(connection, rejected, kept.agent, to_ms(now))
+                return rejected
+            # Whoever approves one that was superseded wants it to be shown.
+            judged = judged.replace(superseded_by=None)
+            approved_one = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.APPROVED, by=by)
+            overrule(connection, approved_one, kept.agent, to_ms(now))
+            return approved_one
+
+    def _keep_recalls(
+        self,
+        connection: Connection,
+        found: Sequence[tuple[SkillMemory, float, RecallReason]],
+        project: str | None,
+        entry_id: str | None,
+    ) -> tuple[Recalled, ...]:
+        moment = self._moment()
+        recalled = []
+        for skill, score, why in found:
+            kept = find_lesson(connection, skill.id)
+            if kept is not None:
+                recall_id = put_recall(connection, kept, (score, why), moment, project=project, entry_id=entry_id)
+                recalled.append(Recalled(skill, score, why, recall_id))
+        return tuple(recalled)
+
+    def _moment(self) -> int:
+        return to_ms(self._clock())
+
+
+def _get(connection: Connection, given: str) -> KeptLesson:
+    check_text("the id of a lesson", given)
+    wanted = storable(given.strip())
+    exact = find_lesson(connection, wanted)
+    if exact is not None:
+        return exact
+    places = list_ids(connection, wanted, _MOST_CANDIDATES + 1)
+    if not places and not wanted.startswith(_PREFIX):
+        places = list_ids(connection, _PREFIX + wanted, _MOST_CANDIDATES + 1)
+    if len(places) > 1:
+        named = ", ".join(key for _, key in places[:_MOST_CANDIDATES])
+        more = ", ..." if len(places) > _MOST_CANDIDATES else ""
+        raise GoldenError(
+            f"{wanted!r:.100} begins the ids of several lessons: {named}{more}; give more of the one you mean"
+        )
+    kept = find_lessons(connection, places)
+    if not kept:
+        raise GoldenError(f"there is no lesson {wanted!r:.100}; `golden lessons list` names those that are there")
+    return kept[0]

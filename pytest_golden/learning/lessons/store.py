@@ -1,0 +1,289 @@
+"""Lessons as memories, what they are found by, and what came of showing them. Works on an open connection; checks nothing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import case, delete, func, insert, select, update
+
+from pytest_golden.clock import new_id
+from pytest_golden.learning.causes import find_causes
+from pytest_golden.learning.draft import draft_memory
+from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
+from pytest_golden.learning.lessons.sameness import list_digests, list_errors, project_of
+from pytest_golden.learning.store import (
+    delete_memory,
+    find_by_keys,
+    list_keys,
+    list_namespaces,
+    list_versions,
+    put_memory,
+    search,
+)
+from pytest_golden.learning.words import words_of
+from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
+from pytest_golden.storage.text import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row
+
+    from pytest_golden.learning.lessons.model import RecallReason
+    from pytest_golden.learning.model import Memory
+
+_log = logging.getLogger(__name__)
+LESSONS = "lessons"
+_LAST_SIGN = "\U0010ffff"
+_MOST_OF_ERROR, _MOST_CAUSES = 2_000, 3
+_AT_ONCE = 500
+# `("lessons", agent)`: what others may have put above or below is no lesson.
+_DEPTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLesson:
+    """A lesson as it is kept: of which agent, in which version, and who changed it last and why (`provenance`)."""
+
+    skill: SkillMemory
+    agent: str
+    version: int = 1
+    provenance: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRow:
+    """That a lesson was shown, and what came of it: None as long as nothing has."""
+
+    id: str
+    lesson_id: str
+    agent: str
+    project: str | None
+    entry_id: str | None
+    passed: bool | None
+
+
+def put_lesson(
+    connection: Connection,
+    skill: SkillMemory,
+    agent: str,
+    moment: int,
+    *,
+    why: LessonChange = LessonChange.LEARNED,
+    by: str | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> SkillMemory:
+    """Store a lesson, redacted, and what it is found by; give it as it is kept. A change is a new version.
+
+    Nothing is compared with other lessons here: `adding.add_lesson` does.
+
+    Args:
+        connection: of the store, writing.
+        skill: the lesson; its id is its key.
+        agent: whose it is.
+        moment: milliseconds since the epoch.
+        why: what was done to it; it is in the version's provenance, and by it stores are merged.
+        by: who did it.
+        about: more for the provenance: `recall`, the id of the recall that was settled; `support`, how much was added;
+            `run`, `commit`.
+
+    Raises:
+        ValueError: the agent is blank, or the lesson is more than 1 MiB.
+    """
+    provenance = {"why": why.value, "by": by, **(about or {})}
+    draft = draft_memory((LESSONS, agent), skill.id, skill.to_dict(), tag_lesson(skill), provenance)
+    kept = SkillMemory.from_dict(draft.value)
+    put_memory(connection, replace(draft, words=words_of_lesson(kept)), moment)
+    put_signatures(connection, kept, agent)
+    return kept
+
+
+def tag_lesson(skill: SkillMemory) -> tuple[str, ...]:
+    """Give the tags of a lesson's memory."""
+    return ("lesson", str(skill.kind))
+
+
+def words_of_lesson(skill: SkillMemory) -> str:
+    """Give what a lesson is found by: what it says, not its id, its dates and the names of kinds."""
+    told = [skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, skill.tool_name]
+    errors = ["\n".join(find_causes(error)[:_MOST_CAUSES])[:_MOST_OF_ERROR] for error in list_errors(skill)]
+    return storable(words_of([*told, project_of(skill), *errors]))
+
+
+def put_signatures(connection: Connection, skill: SkillMemory, agent: str) -> None:
+    """Store what a lesson is found by, in place of what was stored before."""
+    project = project_of(skill)
+    wanted = list_digests(skill)
+    of_lesson = lesson_signatures.c.lesson_id == skill.id
+    present = {
+        row.digest for row in connection.execute(select(lesson_signatures).where(of_lesson)) if row.project == project
+    }
+    if present == set(wanted):
+        return
+    connection.execute(delete(lesson_signatures).where(of_lesson))
+    rows = [{"digest": one, "lesson_id": skill.id, "agent": agent, "project": project} for one in wanted]
+    connection.execute(insert(lesson_signatures), rows)
+
+
+def find_by_digests(
+    connection: Connection, digests: Sequence[str], agent: str | None = None
+) -> dict[str, tuple[KeptLesson, ...]]:
+    """Give the lessons under each of these digests, the rejected and superseded ones too; `agent` asks for one agent's."""
+    query = select(lesson_signatures).where(lesson_signatures.c.digest.in_(digests))
+    if agent is not None:
+        query = query.where(lesson_signatures.c.agent == agent)
+    rows = connection.execute(query.order_by(lesson_signatures.c.lesson_id)).all()
+    kept = {one.skill.id: one for one in find_lessons(connection, [(row.agent, row.lesson_id) for row in rows])}
+    found: dict[str, list[KeptLesson]] = {}
+    for row in rows:
+        if row.lesson_id in kept:
+            found.setdefault(row.digest, []).append(kept[row.lesson_id])
+    return {digest: tuple(lessons) for digest, lessons in found.items()}
+
+
+def find_by_digest(
+    connection: Connection, digest: str, agent: str | None, project: str | None, limit: int
+) -> tuple[KeptLesson, ...]:
+    """Give the lessons under a digest, those learned in this project first, then the newest; so many at most."""
+    query = select(lesson_signatures.c.agent, lesson_signatures.c.lesson_id).where(lesson_signatures.c.digest == digest)
+    if agent is not None:
+        query = query.where(lesson_signatures.c.agent == agent)
+    if project is not None:
+        query = query.order_by(case((lesson_signatures.c.project == project, 0), else_=1))
+    rows = connection.execute(query.order_by(lesson_signatures.c.number.desc()).limit(limit))
+    return find_lessons(connection, [(row.agent, row.lesson_id) for row in rows])
+
+
+def find_by_words(connection: Connection, query: str, agent: str | None, limit: int) -> tuple[KeptLesson, ...]:
+    """Give the lessons in which any of these words stands, best first; so many at most."""
+    prefix = (LESSONS,) if agent is None else (LESSONS, agent)
+    memories_found = (hit.memory for hit in search(connection, prefix, query, limit))
+    return tuple(lesson for memory in memories_found if len(memory.namespace) == _DEPTH for lesson in _read(memory))
+
+
+def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> tuple[KeptLesson, ...]:
+    """Give the lessons of these agents and ids, as far as they are there."""
+    keys: dict[str, list[str]] = {}
+    for agent, lesson_id in dict.fromkeys(wanted):
+        keys.setdefault(agent, []).append(lesson_id)
+    return tuple(
+        lesson
+        for agent, ids in keys.items()
+        for memory in find_by_keys(connection, (LESSONS, agent), ids)
+        for lesson in _read(memory)
+    )
+
+
+def find_lesson(connection: Connection, lesson_id: str) -> KeptLesson | None:
+    """Give the lesson of this id, whoever's it is."""
+    return next(iter(find_lessons(connection, _list_places(connection, lesson_id, lesson_id, 1))), None)
+
+
+def list_ids(connection: Connection, prefix: str, limit: int) -> tuple[tuple[str, str], ...]:
+    """Give agents and ids of lessons whose id begins so, by their ids."""
+    return _list_places(connection, prefix, prefix + _LAST_SIGN, limit)
+
+
+def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[KeptLesson]:
+    """Give all lessons, or one agent's, by agent and id: all that are kept, the rejected and superseded ones too."""
+    places = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
+    for place in (place for place in places if len(place) == _DEPTH):
+        keys = list_keys(connection, place)
+        for start in range(0, len(keys), _AT_ONCE):
+            found = find_by_keys(connection, place, keys[start : start + _AT_ONCE])
+            for memory in sorted(found, key=lambda one: one.key):
+                yield from _read(memory)
+
+
+def list_lesson_versions(connection: Connection, agent: str, lesson_id: str) -> tuple[KeptLesson, ...]:
+    """Give all versions of a lesson, oldest first."""
+    return tuple(
+        lesson for memory in list_versions(connection, (LESSONS, agent), lesson_id) for lesson in _read(memory)
+    )
+
+
+def delete_lesson(connection: Connection, agent: str, lesson_id: str) -> bool:
+    """Remove a lesson with all that is known of it, and tell whether there was one."""
+    for table in (lesson_signatures, lesson_recalls):
+        connection.execute(delete(table).where(table.c.lesson_id == lesson_id))
+    return delete_memory(connection, (LESSONS, agent), lesson_id)
+
+
+def put_recall(
+    connection: Connection,
+    lesson: KeptLesson,
+    found: tuple[float, RecallReason],
+    moment: int,
+    *,
+    project: str | None = None,
+    entry_id: str | None = None,
+) -> str:
+    """Store that a lesson was shown, and give the id that settles what came of it."""
+    recall_id = new_id("recall")
+    row = {
+        "id": recall_id,
+        "lesson_id": lesson.skill.id,
+        "agent": lesson.agent,
+        "project": project,
+        "entry_id": entry_id,
+        "why": found[1].value,
+        "score": found[0],
+        "created_at": moment,
+    }
+    connection.execute(insert(lesson_recalls), row)
+    return recall_id
+
+
+def settle_recall(connection: Connection, recall_id: str, moment: int, *, passed: bool) -> bool:
+    """Store what came of a recall, and tell whether nothing was known of it before."""
+    changed = connection.execute(
+        update(lesson_recalls)
+        .where(lesson_recalls.c.id == recall_id, lesson_recalls.c.settled_at.is_(None))
+        .values(settled_at=moment, passed=passed)
+    )
+    return changed.rowcount == 1
+
+
+def find_recall(connection: Connection, recall_id: str) -> RecallRow | None:
+    """Give what is known of a recall."""
+    row = connection.execute(select(lesson_recalls).where(lesson_recalls.c.id == recall_id)).one_or_none()
+    if row is None:
+        return None
+    return _read_recall(row)
+
+
+def list_unsettled(connection: Connection, project: str) -> tuple[RecallRow, ...]:
+    """Give the recalls for a golden project of which nothing is known yet, in the order of recording."""
+    query = select(lesson_recalls).where(lesson_recalls.c.project == project, lesson_recalls.c.settled_at.is_(None))
+    return tuple(map(_read_recall, connection.execute(query.order_by(lesson_recalls.c.number))))
+
+
+def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool | None, int]:
+    """Count the recalls by what came of them: passed, failed, None for nothing yet."""
+    query = select(lesson_recalls.c.passed, func.count()).group_by(lesson_recalls.c.passed)
+    if agent is not None:
+        query = query.where(lesson_recalls.c.agent == agent)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _read_recall(row: Row[Any]) -> RecallRow:
+    return RecallRow(row.id, row.lesson_id, row.agent, row.project, row.entry_id, row.passed)
+
+
+def _list_places(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:
+    lesson_id = lesson_signatures.c.lesson_id
+    query = select(lesson_signatures.c.agent, lesson_id).where(lesson_id >= low, lesson_id <= high).distinct()
+    rows = connection.execute(query.order_by(lesson_id, lesson_signatures.c.agent).limit(limit))
+    return tuple((row.agent, row.lesson_id) for row in rows)
+
+
+def _read(memory: Memory) -> Iterator[KeptLesson]:
+    """Read a memory; one that somebody else put there, and that is no lesson, is passed over."""
+    try:
+        skill = SkillMemory.from_dict(memory.value)
+    except (TypeError, ValueError):
+        _log.warning("a memory among the lessons is none", extra={"key": memory.key})
+        return
+    yield KeptLesson(skill, memory.namespace[1], memory.version, memory.provenance)

@@ -1,0 +1,198 @@
+"""One thread that writes for all: it takes everything that waits and saves it in one transaction, which costs one flush.
+
+It lives only while something waits. It is no daemon, so the end of the interpreter waits for it and loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.redaction import redact
+from pytest_golden.trajectory.span import error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_log = logging.getLogger(__name__)
+# So many share a flush; a transaction of more would keep other writers of the store waiting.
+_MOST_AT_ONCE = 500
+# What nobody waits for goes in smaller parts, so that what somebody waits for is soon written; beside that goes as much of
+# it, so that it does not pile up.
+_MOST_FOLLOWING_AT_ONCE = 25
+
+
+class Parcel:
+    """Memories to be saved together. `kept` becomes True when they are on the disk, False when they could not be saved.
+
+    `make` gives the arguments of `MemoryStore.save_memories`. `settle` is called with the same, before `kept` is set.
+    Both run in the writing thread.
+    """
+
+    __slots__ = ("kept", "make", "settle")
+
+    def __init__(self, make: Callable[[], Sequence[Mapping[str, Any]]], settle: Callable[[bool], None]) -> None:
+        self.make = make
+        self.settle = settle
+        self.kept: Future[bool] = Future()
+        # Whoever waits for it may be cancelled; what was handed over is saved all the same.
+        self.kept.set_running_or_notify_cancel()
+
+    def end(self, *, is_kept: bool) -> None:
+        """Tell that it is kept, or that it could not be."""
+        try:
+            self.settle(is_kept)
+        except Exception:  # whatever it is, it must not end the thread
+            _log.exception("what was kept cannot be counted")
+        self.kept.set_result(is_kept)
+
+
+class GroupCommit:
+    """Takes parcels from any thread and never makes the caller wait. A save that fails costs a warning.
+
+    `save` saves many memories in one transaction.
+    """
+
+    def __init__(self, save: Callable[[list[Mapping[str, Any]]], object]) -> None:
+        self._save = save
+        self._is_closed = False
+        self.forget()
+        _COMMITS.add(self)
+
+    def forget(self) -> None:
+        """Begin with nothing waiting: in a fork, whose parent writes what waited, and held the lock perhaps."""
+        self._lock = threading.Lock()
+        self._waiting: deque[Parcel] = deque()
+        self._following: deque[Parcel] = deque()
+        self._thread: threading.Thread | None = None
+
+    def put(self, parcel: Parcel) -> None:
+        """Have it saved at once.
+
+        Raises:
+            GoldenError: it was closed.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise GoldenError("this logger is closed; make another one")
+            self._waiting.append(parcel)
+            is_writing = self._start()
+        if not is_writing:
+            self._give_up()
+
+    def put_following(self, parcel: Parcel) -> None:
+        """Have it saved when nothing else waits, or beside that; also after closing, as part of what was put before."""
+        with self._lock:
+            self._following.append(parcel)
+            is_writing = self._start()
+        if not is_writing:
+            self._give_up()
+
+    def flush(self) -> Future[bool]:
+        """Give what is done as soon as everything put so far, and what followed from it, is saved or has failed."""
+        last = Parcel(_no_memories, _ignore)
+        # What follows is put while that which it follows is settled, so before this.
+        first = Parcel(_no_memories, lambda _: self.put_following(last))
+        with self._lock:
+            if self._thread is None:
+                last.kept.set_result(True)
+                return last.kept
+            self._waiting.append(first)
+        return last.kept
+
+    def close(self) -> None:
+        """Take no more; what was put is still saved."""
+        with self._lock:
+            self._is_closed = True
+
+    def _start(self) -> bool:
+        """Make sure that a thread writes."""
+        if self._thread is not None:
+            return True
+        thread = threading.Thread(target=self._write_all, name="golden-outcomes")
+        self._thread = thread
+        try:
+            thread.start()
+        except RuntimeError:
+            # The interpreter is about to end, or the system has no more threads.
+            self._thread = None
+            return False
+        return True
+
+    def _give_up(self) -> None:
+        _log.warning("what an agent did cannot be kept: no thread can be started")
+        while batch := self._take():
+            for parcel in batch:
+                parcel.end(is_kept=False)
+
+    def _write_all(self) -> None:
+        while batch := self._take():
+            self._write(batch)
+
+    def _take(self) -> list[Parcel]:
+        """Take what is written next; when there is nothing, the thread that asks is the last one."""
+        with self._lock:
+            batch = [self._waiting.popleft() for _ in range(min(_MOST_AT_ONCE, len(self._waiting)))]
+            most = len(batch) or _MOST_FOLLOWING_AT_ONCE
+            batch += [self._following.popleft() for _ in range(min(most, len(self._following)))]
+            if not batch:
+                self._thread = None
+        return batch
+
+    def _write(self, batch: list[Parcel]) -> None:
+        made = [(parcel, memories) for parcel in batch if (memories := self._make(parcel)) is not None]
+        error = self._try_to_save([memory for _, memories in made for memory in memories])
+        if isinstance(error, ValueError) and len(made) > 1:
+            # One that cannot be kept costs no other.
+            for parcel, memories in made:
+                self._end([parcel], self._try_to_save(memories))
+        else:
+            self._end([parcel for parcel, _ in made], error)
+
+    def _make(self, parcel: Parcel) -> Sequence[Mapping[str, Any]] | None:
+        try:
+            return parcel.make()
+        except Exception as error:  # whatever it is, it must not end the thread
+            self._end([parcel], error)
+            return None
+
+    def _try_to_save(self, memories: Sequence[Mapping[str, Any]]) -> Exception | None:
+        try:
+            if memories:
+                self._save(list(memories))
+        except Exception as error:  # a store of another kind may raise anything
+            return error
+        return None
+
+    def _end(self, parcels: list[Parcel], error: Exception | None) -> None:
+        if error is not None:
+            told = str(error) if isinstance(error, (StorageError, ValueError)) else error_text(error)
+            _log.warning("what agents did cannot be kept: %s", redact(told), extra={"lost": len(parcels)})
+        for parcel in parcels:
+            parcel.end(is_kept=error is None)
+
+
+_COMMITS: WeakSet[GroupCommit] = WeakSet()
+
+
+def _forget_all() -> None:
+    for commit in list(_COMMITS):
+        commit.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _no_memories() -> Sequence[Mapping[str, Any]]:
+    return ()
+
+
+def _ignore(_: bool) -> None:
+    return

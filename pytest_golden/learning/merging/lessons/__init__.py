@@ -1,0 +1,1 @@
+"""The lessons of several stores made one, and what came of showing them."""

@@ -1,0 +1,157 @@
+"""Searches memories by words and by what they mean, and lets the vectors be made that this takes.
+
+They are made when they are asked for, since to save a memory waits for no model.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.learning.model import MemoryHit
+from pytest_golden.learning.store import find_by_numbers
+from pytest_golden.learning.vectors.asking import PatientAsker
+from pytest_golden.learning.vectors.fusion import fuse
+from pytest_golden.learning.vectors.keeping import MOST_VECTORS, VectorKeeper, shorten
+from pytest_golden.learning.vectors.model import HybridAnswer, SearchMethod, VectorsError
+from pytest_golden.redaction import redact
+from pytest_golden.storage.namespaces import namespace_range
+from pytest_golden.storage.search import find_memories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.vectors.model import Embedder
+    from pytest_golden.learning.vectors.store import Span
+    from pytest_golden.learning.vectors.units import Units
+    from pytest_golden.storage.store import Store
+
+_LEAST_DEPTH = 100
+_LEAST_SECONDS = 0.05
+
+
+class _Missing(NamedTuple):
+    """How many memories have no vector yet, and what was in the way."""
+
+    amount: int = 0
+    trouble: VectorsError | None = None
+
+    def explain(self) -> str | None:
+        if not self.amount:
+            return None
+        told = self.trouble or "there was no time; the next search goes on, and `embed_memories` makes them all"
+        return f"{_memories(self.amount)} there {'has' if self.amount == 1 else 'have'} no vector yet: {told}"
+
+
+class _Asked(NamedTuple):
+    """A search: where, for what, and how much is wanted."""
+
+    prefix: tuple[str, ...]
+    span: Span | None
+    query: str
+    unit: Units
+    limit: int
+
+
+class HybridSearch:
+    """One embedder over one store. Threads take turns."""
+
+    def __init__(self, store: Store, embedder: Embedder, seconds: float, *, most: int = MOST_VECTORS) -> None:
+        self._store = store
+        self._asker = PatientAsker(embedder)
+        self._keeper = VectorKeeper(store, self._asker, most)
+        self._seconds = seconds
+        self._turn = Lock()
+
+    def find(self, prefix: tuple[str, ...], query: str, limit: int) -> HybridAnswer:
+        """Search by both; the embedder is waited for so many seconds in all.
+
+        Raises:
+            VectorsError: there are no vectors to search by.
+        """
+        deadline = monotonic_seconds() + self._seconds
+        span = namespace_range(prefix)
+        with self._in_turn(self._seconds):
+            unit = self._embed_query(query, deadline)
+            asked = _Asked(prefix, span, query, unit, limit)
+            with self._store.read() as connection:
+                self._keeper.refresh(connection, len(unit))
+                numbers = self._keeper.find_missing(connection, span)
+                if not numbers:
+                    return self._rank(connection, asked, _Missing())
+            missing = self._make_missing(numbers, deadline)
+            with self._store.read() as connection:
+                return self._rank(connection, asked, missing)
+
+    def embed(self, prefix: tuple[str, ...], seconds: float) -> int:
+        """Make all vectors that are missing in these namespaces, each batch within so many seconds; give how many.
+
+        Raises:
+            VectorsError: not all could be made.
+        """
+        made = 0
+        with self._in_turn(seconds), self._store.read() as connection:
+            numbers = self._keeper.find_missing(connection, namespace_range(prefix))
+        # Whoever searches meanwhile waits for one batch only.
+        for words in self._keeper.cut_batches(numbers):
+            with self._in_turn(seconds):
+                self._keeper.make(words, seconds)
+            made += len(words)
+        return made
+
+    @contextmanager
+    def _in_turn(self, seconds: float) -> Iterator[None]:
+        if not self._turn.acquire(timeout=seconds):
+            raise self._asker.blame("is busy for another thread")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _embed_query(self, query: str, deadline: float) -> Units:
+        if not query.strip():
+            raise VectorsError("the query is blank")
+        unit: Units = self._asker.ask([shorten(redact(query))], _seconds_to(deadline))[0]
+        if not unit.any():
+            raise self._asker.blame("gave a vector of zeros for the query")
+        return unit
+
+    def _make_missing(self, numbers: Sequence[int], deadline: float) -> _Missing:
+        left = len(numbers)
+        for words in self._keeper.cut_batches(numbers):
+            if monotonic_seconds() >= deadline:
+                return _Missing(left)
+            try:
+                self._keeper.make(words, _seconds_to(deadline))
+            except VectorsError as error:
+                return _Missing(left, error)
+            left -= len(words)
+        return _Missing()
+
+    def _rank(self, connection: Connection, asked: _Asked, missing: _Missing) -> HybridAnswer:
+        matrix = self._keeper.refresh(connection, len(asked.unit))
+        amount, empty = matrix.count_empty(asked.span)
+        if amount == empty and missing.amount:
+            raise VectorsError(missing.explain())
+        if amount == empty and amount:
+            raise self._asker.blame(f"gave no vector but zeros for {_memories(amount)}")
+        depth = max(asked.limit, _LEAST_DEPTH)
+        by_words = [number for number, _ in find_memories(connection, asked.query, asked.prefix, depth)]
+        by_meaning = [number for number, _ in matrix.rank(asked.unit, asked.span, depth)]
+        scores = dict(fuse(by_words, by_meaning)[: asked.limit])
+        found = find_by_numbers(connection, scores)
+        hits = tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
+        told = [missing.explain(), f"{_memories(empty)} there got a vector of zeros" if empty else None]
+        return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, told)) or None)
+
+
+def _memories(amount: int) -> str:
+    return "1 memory" if amount == 1 else f"{amount:,} memories"
+
+
+def _seconds_to(deadline: float) -> float:
+    return max(_LEAST_SECONDS, deadline - monotonic_seconds())

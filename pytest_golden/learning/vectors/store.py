@@ -1,0 +1,127 @@
+"""Vectors of memories as rows. A memory whose words change loses its vector, see `storage.search`.
+
+So what has a vector can be found by words too, and as many vectors as there are such memories means that none is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import bindparam, delete, func, insert, select
+
+from pytest_golden.clock import utc_now
+from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.schema import memories, memory_vectors
+from pytest_golden.storage.search import count_indexed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, Select
+
+    Span = tuple[str, str]
+
+_AT_ONCE = 500
+_OF_MODEL = memory_vectors.c.model == bindparam("of_model", type_=memory_vectors.c.model.type)
+_NEWEST_STAMP = select(func.coalesce(func.max(memory_vectors.c.stamp), 0).label("stamp")).where(_OF_MODEL)
+_STATE = Prepared(
+    select(
+        select(func.count()).select_from(memory_vectors).scalar_subquery().label("amount"),
+        _NEWEST_STAMP.scalar_subquery().label("stamp"),
+    )
+)
+_AMOUNT = Prepared(select(func.count().label("amount")).where(_OF_MODEL))
+_STAMPS = Prepared(select(memory_vectors.c.number, memory_vectors.c.stamp).where(_OF_MODEL))
+_VECTORS = select(
+    memory_vectors.c.number, memory_vectors.c.stamp, memories.c.namespace, memory_vectors.c.vector
+).join_from(memory_vectors, memories, memories.c.number == memory_vectors.c.number)
+_SINCE = Prepared(
+    _VECTORS.where(_OF_MODEL, memory_vectors.c.stamp > bindparam("last_stamp", type_=memory_vectors.c.stamp.type))
+)
+_HAS_VECTOR = select(memory_vectors.c.number).where(memory_vectors.c.number == memories.c.number, _OF_MODEL).exists()
+
+
+class VectorState(NamedTuple):
+    """How many vectors there are of all models, and the newest stamp of one: one differs when something changed."""
+
+    amount: int
+    stamp: int
+
+
+class VectorRow(NamedTuple):
+    """A vector as it is kept, and where its memory is."""
+
+    number: int
+    stamp: int
+    namespace: str
+    vector: str
+
+
+def read_state(connection: Connection, model: str) -> VectorState:
+    """Read the state of a model's vectors."""
+    return VectorState(*_STATE.first(connection, {"of_model": model}))
+
+
+def count_vectors(connection: Connection, model: str) -> int:
+    """Count the vectors of this model."""
+    return int(_AMOUNT.first(connection, {"of_model": model})[0])
+
+
+def list_stamps(connection: Connection, model: str) -> list[tuple[int, int]]:
+    """Give the numbers of the memories that have a vector of this model, and the vectors' stamps, in any order."""
+    return [(row[0], row[1]) for row in _STAMPS.run(connection, {"of_model": model})]
+
+
+def read_since(connection: Connection, model: str, stamp: int) -> Iterator[VectorRow]:
+    """Give the vectors with a later stamp, in any order."""
+    return map(VectorRow._make, _SINCE.stream(connection, {"of_model": model, "last_stamp": stamp}))
+
+
+def read_of(connection: Connection, numbers: Sequence[int]) -> Iterator[VectorRow]:
+    """Give the vectors of these memories, in any order."""
+    for start in range(0, len(numbers), _AT_ONCE):
+        wanted = memory_vectors.c.number.in_(numbers[start : start + _AT_ONCE])
+        for row in connection.execute(_VECTORS.where(wanted)):
+            yield VectorRow(*row)
+
+
+def count_searchable(connection: Connection, span: Span | None, most: int) -> int:
+    """Count the newest versions in some namespaces; only whether there are more than `most` is told exactly."""
+    everywhere = count_indexed(connection)
+    if everywhere <= most or span is None:
+        return everywhere
+    found = _newest_in(span).limit(most + 1).subquery()
+    return int(connection.scalar(select(func.count()).select_from(found)) or 0)
+
+
+def list_missing(connection: Connection, model: str, span: Span | None) -> list[int]:
+    """Give the numbers of the memories in some namespaces that have no vector of this model, the newest first."""
+    query = _newest_in(span).where(~_HAS_VECTOR).order_by(memories.c.number.desc())
+    return list(connection.scalars(query, {"of_model": model}))
+
+
+def read_words(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """Give the words of these memories, as far as they are newest versions."""
+    query = select(memories.c.number, memories.c.words).where(memories.c.number.in_(numbers), memories.c.is_newest)
+    return {row.number: row.words or "" for row in connection.execute(query)}
+
+
+def put_vectors(connection: Connection, model: str, vectors: Mapping[int, str], words: Mapping[int, str]) -> None:
+    """Store the vectors of memories in place of others, unless their words are others by now."""
+    now = read_words(connection, list(vectors))
+    # By the clock: what had the highest may be gone, and who saw it would not notice a lower one.
+    stamp = max((connection.scalar(_NEWEST_STAMP, {"of_model": model}) or 0) + 1, int(utc_now().timestamp() * 1e6))
+    rows = [
+        {"number": number, "model": model, "vector": vector, "stamp": stamp}
+        for number, vector in vectors.items()
+        if now.get(number) == words[number]
+    ]
+    if rows:
+        numbers = [row["number"] for row in rows]
+        connection.execute(delete(memory_vectors).where(memory_vectors.c.number.in_(numbers)))
+        connection.execute(insert(memory_vectors), rows)
+
+
+def _newest_in(span: Span | None) -> Select[Any]:
+    query = select(memories.c.number).where(memories.c.is_newest)
+    return query if span is None else query.where(memories.c.namespace >= span[0], memories.c.namespace < span[1])

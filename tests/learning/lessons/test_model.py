@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pytest_golden.learning.lessons as room
+from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonSource, LessonVerdict, SkillMemory
+from pytest_golden.learning.lessons.standing import is_harmful, may_be_shown
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ({"tool": " "}, "tool"),
+        ({"arguments": [1]}, "arguments"),
+        ({"arguments": {"x": float("nan")}}, "arguments"),
+        ({"success": 1}, "success"),
+        ({"error_message": 5}, "error_message"),
+        ({"plan": 0}, "plan"),
+        ({"plan": True}, "plan"),
+    ],
+)
+def test_attempt_refuses_what_it_cannot_be(bad: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Attempt(**{"tool": "a", **bad})
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ({"lesson": None}, "lesson"),
+        ({"context": 5}, "context"),
+        ({"tool_name": 5}, "tool_name"),
+        ({"kind": "magic"}, "kind must be one of tool_substitution"),
+        ({"source": "oracle"}, "source must be one of rules, model, person"),
+        ({"confidence": 1.1}, "confidence"),
+        ({"confidence": None}, "confidence"),
+        ({"support": -1}, "support"),
+        ({"harm_count": True}, "harm_count"),
+        ({"approved": "yes"}, "approved"),
+        ({"rejected": 0}, "rejected"),
+        ({"evidence": "x"}, "evidence"),
+        ({"created_at": datetime(2026, 3, 1)}, "created_at"),  # noqa: DTZ001 - a naive one is refused
+        ({"judged_at": "now"}, "judged_at"),
+        ({"id": ""}, "id"),
+    ],
+)
+def test_lesson_refuses_what_it_cannot_be(bad: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        SkillMemory(**{"lesson": "x", **bad})
+
+
+@given(
+    st.builds(
+        SkillMemory,
+        lesson=st.text(),
+        kind=st.sampled_from(LessonKind),
+        source=st.sampled_from(LessonSource),
+        confidence=st.floats(0, 1),
+        evidence=st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=5), max_size=3),
+        judged_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+        rejected=st.booleans(),
+    )
+)
+def test_lesson_is_read_back_from_its_dict_form(skill: SkillMemory) -> None:
+    plain = skill.to_dict()
+    assert SkillMemory.from_dict({**plain, "unknown": 1}) == skill
+    assert hash(SkillMemory.from_dict(plain)) == hash(skill)
+    assert plain["schema_version"] == 1
+
+
+def test_dict_form_without_a_lesson_is_refused() -> None:
+    with pytest.raises(ValueError, match="lesson is missing"):
+        SkillMemory.from_dict({"context": "x"})
+
+
+def test_verdict_has_a_dict_form() -> None:
+    skill = SkillMemory(lesson="x", id="lesson_1", created_at=NOW)
+    assert (
+        LessonVerdict(kept=False, reason="y", skill=skill).to_dict()["skill"]["created_at"]
+        == "2026-03-01T00:00:00.000000Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_shown"),
+    [
+        ({}, True),
+        ({"approved": False}, False),
+        ({"rejected": True}, False),
+        ({"superseded_by": "lesson_2"}, False),
+        ({"harm_count": 4}, True),
+        ({"harm_count": 5}, False),
+        ({"harm_count": 50, "success_count": 1}, True),
+    ],
+)
+def test_which_lessons_may_be_shown(fields: dict[str, Any], is_shown: bool) -> None:
+    skill = SkillMemory(lesson="x", **fields)
+    assert may_be_shown(skill) is is_shown
+    assert is_harmful(skill) is (skill.harm_count >= 5 and not skill.success_count)
+
+
+def test_names_of_the_room_are_there() -> None:
+    assert all(getattr(room, name).__name__ == name for name in room.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Magic'"):
+        _ = room.Magic

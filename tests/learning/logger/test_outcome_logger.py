@@ -1,0 +1,388 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.learning import ExtractedPlan, MemoryStore, ProductionOutcome
+from pytest_golden.learning.logger import OutcomeTrajectoryLogger
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.learning.conftest import MakeOutcome
+
+NOTHING = {
+    "outcomes_logged": 0,
+    "plans_extracted": 0,
+    "training_examples_stored": 0,
+    "outcomes_failed": 0,
+    "plans_failed": 0,
+    "training_examples_failed": 0,
+}
+
+
+@pytest.fixture
+def memories(store: Store) -> MemoryStore:
+    return MemoryStore(store)
+
+
+@pytest.fixture
+def busy_file(tmp_path: Path) -> Iterator[Path]:
+    """A store that somebody else holds locked."""
+    path = tmp_path / "busy.db"
+    Store.open(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield path
+
+
+def log(logger: OutcomeTrajectoryLogger, **changed: Any) -> Any:
+    said = {
+        "task": "load the orders",
+        "result": {"rows": 3},
+        "success": True,
+        "execution_path": ["extract", "load"],
+        "agent_name": "etl",
+    }
+    return logger.log_outcome(**{**said, **changed})
+
+
+async def test_outcome_is_on_the_disk_when_it_was_awaited(memories: MemoryStore) -> None:
+    logger = OutcomeTrajectoryLogger(memories)
+    outcome = await logger.log_outcome(
+        "load", {"rows": 3}, False, ["extract"], "etl", 1.5, error_message="no", context={"day": 1}
+    )
+    found = memories.get(("outcomes", "etl"), outcome.outcome_id)
+    assert found is not None
+    assert found.value == outcome.to_dict()
+    assert found.tags == ("production", "outcome", "failure")
+    assert outcome.outcome_id.startswith("outcome_")
+    assert (outcome.execution_time, outcome.error_message, outcome.context) == (1.5, "no", {"day": 1})
+    await logger.aclose()
+    assert logger.get_statistics() == {**NOTHING, "outcomes_logged": 1}
+
+
+async def test_plan_and_training_example_follow_a_success(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await log(logger)
+    plan_id = f"plan_{outcome.outcome_id}"
+    own, everybodys = (memories.get(("plans", place), plan_id) for place in ("etl", "global"))
+    assert own is not None
+    assert everybodys is not None
+    plan = ExtractedPlan.from_dict(own.value)
+    assert own.value == everybodys.value == plan.to_dict()
+    assert plan.strategy_description == "Sequential execution: extract → load"
+    assert (plan.confidence, plan.timestamp) == (0.8, outcome.timestamp)
+    example = memories.get(("training", "etl"), f"training_{plan_id}")
+    assert example is not None
+    assert example.tags == ("se_darwin", "training", "production_learning")
+    assert example.value["outcome"] == outcome.to_dict()
+    assert example.value["plan"] == plan.to_dict()
+    assert example.value.keys() == {"training_id", "outcome", "plan", "created_at"}
+    assert list(logger.get_statistics().values()) == [1, 1, 1, 0, 0, 0]
+
+
+async def test_failures_have_no_plan_of_their_own_accord(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await log(logger, success=False)
+        assert memories.list_namespaces() == (("outcomes", "etl"),)
+        plan = await logger.extract_plan(outcome)
+    assert plan.plan_id == f"plan_{outcome.outcome_id}"
+    assert list(logger.get_statistics().values()) == [1, 1, 0, 0, 0, 0]
+
+
+async def test_without_extraction_only_the_outcome_is_kept(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories, enable_auto_extraction=False) as logger:
+        await log(logger)
+    assert memories.list_namespaces() == (("outcomes", "etl"),)
+
+
+async def test_storing_twice_is_one(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await log(logger)
+        for _ in range(2):
+            plan = await logger.extract_plan(outcome)
+            assert await logger.store_training_example(outcome, plan) == f"training_{plan.plan_id}"
+    assert len(memories.list_keys(("training", "etl"))) == 1
+    assert len(memories.history(("plans", "global"), plan.plan_id)) == 1
+    assert list(logger.get_statistics().values()) == [1, 1, 1, 0, 0, 0]
+
+
+async def test_plan_is_found_by_the_words_of_its_task(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await log(logger, task="reconcile invoices, password=hunter2hunter2")
+    (hit,) = memories.search_memories(("plans", "etl"), "invoices")
+    assert hit.memory.key == f"plan_{outcome.outcome_id}"
+    assert memories.search_memories((), "hunter2hunter2") == ()
+
+
+async def test_agent_called_global_has_its_plan_once(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        await log(logger, agent_name="global")
+    (key,) = memories.list_keys(("plans", "global"))
+    assert len(memories.history(("plans", "global"), key)) == 1
+
+
+async def test_without_a_store_all_is_counted() -> None:
+    async with OutcomeTrajectoryLogger(None) as logger:
+        outcome = await log(logger)
+        assert list(logger.get_statistics().values()) == [1, 1, 1, 0, 0, 0]
+        plan = await logger.extract_plan(outcome)
+        await logger.store_training_example(outcome, plan)
+        await log(logger, success=False)
+    assert list(logger.get_statistics().values()) == [2, 1, 1, 0, 0, 0]
+    with pytest.raises(GoldenError, match="closed"):
+        await log(logger)
+
+
+async def test_a_store_itself_may_be_given(store: Store) -> None:
+    async with OutcomeTrajectoryLogger(store) as logger:
+        outcome = await log(logger)
+    assert MemoryStore(store).get(("outcomes", "etl"), outcome.outcome_id) is not None
+
+
+async def test_closed_logger_refuses_everything(memories: MemoryStore, make_outcome: MakeOutcome) -> None:
+    logger = OutcomeTrajectoryLogger(memories)
+    await logger.aclose()
+    await logger.aclose()
+    outcome = make_outcome()
+    for call in (log(logger), logger.extract_plan(outcome), logger.__aenter__()):
+        with pytest.raises(GoldenError, match="closed"):
+            await call
+    plan = ExtractedPlan(outcome_id="o", strategy_description="s", reasoning_pattern="p")
+    with pytest.raises(GoldenError, match="closed"):
+        await logger.store_training_example(outcome, plan)
+    assert logger.get_statistics() == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"agent_name": " "}, "agent_name"),
+        ({"agent_name": "ü" * 1000}, "agent_name"),
+        ({"task": None}, "task"),
+        ({"execution_path": "load"}, "execution_path"),
+        ({"execution_path": [1]}, "execution_path"),
+        ({"success": 1}, "success"),
+        ({"execution_time": -1}, "execution_time"),
+        ({"context": [1]}, "context"),
+        ({"error_message": 3}, "error_message"),
+    ],
+)
+async def test_wrong_kinds_are_refused_by_name(changed: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        await log(OutcomeTrajectoryLogger(None), **changed)
+
+
+async def test_agent_names_are_data(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        for name in ("../../etc", "a/b", "'; DROP TABLE memories", "ü\0", "plans"):
+            outcome = await log(logger, agent_name=name)
+            assert memories.get(("outcomes", name), outcome.outcome_id) is not None
+            assert name not in outcome.outcome_id
+
+
+async def test_what_is_too_long_is_cut_and_named(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await log(
+            logger,
+            task="t" * (10 << 20),
+            execution_path=[f"step {number}" for number in range(5_000)],
+            result={"rows": "x" * (10 << 20), "status": "success"},
+            context={"said": "y" * (10 << 20)},
+            error_message="e" * (10 << 20),
+        )
+    assert len(outcome.task_description) <= 10_000
+    assert len(outcome.execution_path) == 1_000
+    assert outcome.result["status"] == "success"
+    assert "[cut: " in outcome.result["rows"]
+    cut = ["task_description", "execution_path", "error_message", "result", "context"]
+    assert outcome.context["cut_fields"] == cut
+    example = memories.get(("training", "etl"), f"training_plan_{outcome.outcome_id}")
+    assert example is not None
+    assert ProductionOutcome.from_dict(example.value["outcome"]) == outcome
+    assert logger.get_statistics()["training_examples_stored"] == 1
+
+
+async def test_a_result_of_nearly_a_mebibyte_is_kept_whole(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await log(logger, result="x" * 1_000_000)
+    assert outcome.result == "x" * 1_000_000
+    assert outcome.context == {}
+    assert logger.get_statistics()["training_examples_stored"] == 1
+
+
+async def test_training_example_of_a_large_outcome_is_cut(memories: MemoryStore, make_outcome: MakeOutcome) -> None:
+    outcome = make_outcome(result="x" * 1_048_000, context={"said": "y" * 800_000})
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        plan = ExtractedPlan(outcome_id=outcome.outcome_id, strategy_description="s", reasoning_pattern="p")
+        await logger.store_training_example(outcome, plan)
+    example = memories.get(("training", "etl"), f"training_{plan.plan_id}")
+    assert example is not None
+    assert "[cut: " in example.value["outcome"]["result"]
+    assert example.value["outcome"]["context"]["said"].startswith("yyy")
+
+
+async def test_secrets_are_not_kept(memories: MemoryStore) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        await log(
+            logger,
+            result={"password": "hunter2hunter2"},
+            execution_path=["login --password hunter2hunter2"],
+            context={"auth": "Bearer hunter2hunter2hunter2hunter2"},
+            error_message="postgres://me:hunter2hunter2@db/x",
+        )
+    for namespace in memories.list_namespaces():
+        for key in memories.list_keys(namespace):
+            found = memories.get(namespace, key)
+            assert found is not None
+            assert "hunter2" not in str(found.value)
+
+
+async def test_one_transaction_takes_all_that_waits(tmp_path: Path) -> None:
+    class Counting(MemoryStore):
+        batches: list[int] = []  # noqa: RUF012
+
+        def save_memories(self, memories: Any) -> Any:
+            given = list(memories)
+            self.batches.append(len(given))
+            return super().save_memories(given)
+
+    with Counting.open(tmp_path / "golden.db") as memories:
+        async with OutcomeTrajectoryLogger(memories, enable_auto_extraction=False) as logger:
+            outcomes = await asyncio.gather(*(log(logger, task=f"task {number}") for number in range(300)))
+        assert len({outcome.outcome_id for outcome in outcomes}) == 300
+        assert len(memories.list_keys(("outcomes", "etl"))) == 300
+        assert sum(memories.batches) == 300
+        assert len(memories.batches) < 100
+
+
+def test_a_logger_serves_many_loops_and_threads_at_once(memories: MemoryStore) -> None:
+    logger = OutcomeTrajectoryLogger(memories)
+
+    async def work() -> None:
+        await asyncio.gather(*(log(logger) for _ in range(20)))
+
+    threads = [threading.Thread(target=lambda: asyncio.run(work())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    asyncio.run(work())
+    asyncio.run(logger.aclose())
+    assert list(logger.get_statistics().values()) == [100, 100, 100, 0, 0, 0]
+    assert len(memories.list_keys(("training", "etl"))) == 100
+
+
+async def test_a_locked_store_never_holds_the_event_loop(busy_file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Store.open(busy_file, busy_seconds=1.0) as store:
+        logger = OutcomeTrajectoryLogger(MemoryStore(store))
+        waiting = asyncio.gather(*(log(logger, result="x" * 100_000) for _ in range(10)))
+        longest, last = 0.0, time.monotonic()
+        while not waiting.done():
+            await asyncio.sleep(0.005)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        outcomes = await waiting
+        await logger.aclose()
+    assert longest < 0.25
+    assert len(outcomes) == 10
+    assert outcomes[0].agent_name == "etl"
+    assert logger.get_statistics() == {**NOTHING, "outcomes_failed": 10}
+    assert any("locked" in record.getMessage() for record in caplog.records)
+    assert all(record.levelno == logging.WARNING for record in caplog.records)
+
+
+async def test_what_was_cancelled_is_kept(memories: MemoryStore) -> None:
+    logger = OutcomeTrajectoryLogger(memories)
+    task = asyncio.ensure_future(log(logger))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await logger.aclose()
+    assert len(memories.list_keys(("training", "etl"))) == 1
+    assert logger.get_statistics()["outcomes_logged"] == 1
+
+
+class Broken:
+    """Anything but a store."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def save_memories(self, _: Any) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [StorageError("the disk is full"), RuntimeError("odd"), ValueError("bad")])
+async def test_a_store_that_fails_costs_a_warning_and_a_count(
+    error: Exception, caplog: pytest.LogCaptureFixture, make_outcome: MakeOutcome
+) -> None:
+    logger = OutcomeTrajectoryLogger(Broken(error))  # type: ignore[arg-type]
+    outcomes = await asyncio.gather(log(logger), log(logger))
+    plan = await logger.extract_plan(outcomes[0])
+    await logger.store_training_example(outcomes[0], plan)
+    await logger.aclose()
+    assert plan.outcome_id == outcomes[0].outcome_id
+    assert list(logger.get_statistics().values()) == [0, 0, 0, 2, 1, 1]
+    assert str(error) in caplog.text
+
+
+async def test_no_store_at_all_costs_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    async with OutcomeTrajectoryLogger(object()) as logger:  # type: ignore[arg-type]
+        await log(logger)
+    assert logger.get_statistics() == {**NOTHING, "outcomes_failed": 1}
+    assert "AttributeError" in caplog.text
+
+
+async def test_one_that_cannot_be_kept_costs_no_other(memories: MemoryStore, make_outcome: MakeOutcome) -> None:
+    large = make_outcome(context={"x": "y" * 900_000}, result="x" * 900_000)
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        plan = ExtractedPlan(outcome_id=large.outcome_id, strategy_description="s" * 2_000_000, reasoning_pattern="p")
+        await asyncio.gather(
+            logger.store_training_example(large, plan), *(logger.extract_plan(make_outcome()) for _ in range(3))
+        )
+    assert list(logger.get_statistics().values()) == [0, 3, 0, 0, 0, 1]
+
+
+def test_nothing_is_lost_when_the_interpreter_ends(tmp_path: Path) -> None:
+    program = f"""
+import asyncio
+from pytest_golden import MemoryStore, OutcomeTrajectoryLogger
+memories = MemoryStore.open({str(tmp_path / "golden.db")!r})
+logger = OutcomeTrajectoryLogger(memories)
+async def main():
+    await asyncio.gather(*(logger.log_outcome("t", i, True, ["a"], "etl") for i in range(50)))
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)
+    with MemoryStore.open(tmp_path / "golden.db") as memories:
+        assert len(memories.list_keys(("outcomes", "etl"))) == 50
+        assert len(memories.list_keys(("training", "etl"))) == 50
+
+
+def test_without_a_thread_what_is_logged_is_counted_as_lost(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    logger = OutcomeTrajectoryLogger(Broken(RuntimeError("not asked")))  # type: ignore[arg-type]
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        asyncio.run(log(logger))
+        asyncio.run(logger.aclose())
+    assert logger.get_statistics() == {**NOTHING, "outcomes_failed": 1}
+    assert "no thread can be started" in caplog.text
