@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gate.commits import find_commit
 from pytest_golden.gate.git import run_git
 
 if TYPE_CHECKING:
@@ -37,17 +38,7 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
 
 def _read(manifest: Path, ref: str) -> BaseManifest:
     folder, name = manifest.parent, f"./{manifest.name}"
-    inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
-    if inside.returncode:
-        message = f"{folder} is in no git repository ({_last_line(inside.stderr)})."
-        raise GoldenError(message)
-    found = run_git(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-    if found.returncode:
-        remote, slash, branch = ref.partition("/")
-        fetch = f"git fetch {remote} {branch}" if slash else f"git fetch origin {ref}"
-        message = f"there is no such commit here. Fetch it first: {fetch}"
-        raise GoldenError(message)
-    commit = found.stdout.strip()
+    commit = find_commit(folder, ref)
     if run_git(folder, "cat-file", "-t", f"{commit}:{name}").stdout.strip() != "blob":
         return BaseManifest(ref, commit, None)
     shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")

@@ -79,6 +79,24 @@ def changes_between(folder: Path, before: Checkout, now: Checkout, within: Path 
     return _with_files(changes, _compare_dirty(before, now, committed), now.root, within)
 
 
+def list_changed_files(
+    folder: Path, before: Checkout, now: Checkout, *, longest_seconds: float = LONGEST_SECONDS
+) -> tuple[str, ...]:
+    """Give all paths whose content is another one, sorted, whether it came by a commit or without.
+
+    Raises:
+        GoldenError: it is not known: no git, a commit that is not in this clone, or edits that were not all kept.
+    """
+    unknown = _tell_unknown(before, now)
+    if unknown is not None or before.commit is None or now.commit is None:
+        message = unknown or "a commit is not known"
+        raise GoldenError(message)
+    if before.commit == now.commit:
+        return tuple(sorted(_compare_dirty(before, now, {})))
+    committed = _list_committed(folder, before.commit, now.commit, longest_seconds)
+    return tuple(sorted(_compare_dirty(before, now, committed)))
+
+
 def count_commits(folder: Path, before: str, now: str) -> int | None:
     """Count the commits that came from one commit to another, 1,000 at most; None when that is not known."""
     try:
@@ -96,7 +114,6 @@ class _Range(NamedTuple):
     went: tuple[str, ...]
 
 
-# Commits never change, and the projects that fail together passed together.
 @lru_cache(maxsize=4)
 def _read_range(folder: Path, before: str, now: str) -> _Range:
     return _Range(_list_committed(folder, before, now), *_list_commits(folder, before, now))
@@ -111,8 +128,13 @@ def _tell_unknown(before: Checkout, now: Checkout) -> str | None:
     return None
 
 
-def _list_committed(folder: Path, before: str, now: str) -> dict[str, tuple[str | None, str | None]]:
-    fields = _ask(folder, before, "diff-tree", "-r", "-z", "--no-renames", before, now).split("\0")
+# Commits never change, and the projects that fail together passed together.
+@lru_cache(maxsize=4)
+def _list_committed(
+    folder: Path, before: str, now: str, longest_seconds: float = LONGEST_SECONDS
+) -> Mapping[str, tuple[str | None, str | None]]:
+    asked = ("diff-tree", "-r", "-z", "--no-renames", before, now)
+    fields = _ask(folder, before, *asked, longest_seconds=longest_seconds).split("\0")
     paths = redact_paths(fields[1::2])
     return {path: _read_raw(raw) for raw, path in zip(fields[::2], paths, strict=False)}
 
@@ -136,8 +158,8 @@ def _list_commits(folder: Path, before: str, now: str) -> tuple[tuple[str, ...],
     return came, went
 
 
-def _ask(folder: Path, before: str, *arguments: str) -> str:
-    done = run_git_raw(folder, *arguments, longest_seconds=LONGEST_SECONDS) if is_commit(before) else None
+def _ask(folder: Path, before: str, *arguments: str, longest_seconds: float = LONGEST_SECONDS) -> str:
+    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds) if is_commit(before) else None
     if done is None or done.returncode:
         message = f"commit {before[:_SHORT]} is not in this clone (it is shallow, or history was rewritten)"
         raise GoldenError(message)

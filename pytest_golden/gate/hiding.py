@@ -1,4 +1,4 @@
-"""Take secrets out of what the session itself records: only the gateway knows all of a project's."""
+"""Takes secrets out of what the gate itself records and learns: only the gateway knows all of a project's."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from pytest_golden.redaction import redact, secret_arguments, secret_literals
 from pytest_golden.regression.model import GoldenProjectResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.session.gateway import SessionGateway
 
 _T = TypeVar("_T")
 
 
 class SecretHider:
-    """Hides by the general rules and by what the session's gateway knows of its projects."""
+    """Hides by the general rules and by what a gateway knows of its projects.
 
-    def __init__(self, gateway: SessionGateway, projects: Mapping[str, GoldenProjectConfig]) -> None:
-        self._gateway = gateway
-        self._secretive = _find_secretive(projects.values())
+    `redact_own` takes out of a text what is secret in a project, as `ExecutionGateway.redact` does; None where it cannot.
+    """
+
+    def __init__(
+        self, redact_own: Callable[[GoldenProjectConfig, str], str | None], projects: Iterable[GoldenProjectConfig]
+    ) -> None:
+        self._redact_own = redact_own
+        self._secretive = _find_secretive(projects)
 
     def hide_for_all(self, plain: _T) -> _T | None:
         """Take out of JSON-safe values what is secret in any project: one may stand in the text of another.
@@ -45,7 +49,7 @@ class SecretHider:
 
     def _hide(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
         try:
-            text = self._gateway.call("redact", project, json.dumps(plain))
+            text = self._redact_own(project, json.dumps(plain))
             return plain if text is None else cast("_T", json.loads(text))
         except Exception:
             # A plugged-in gateway may raise anything; what it would have hidden is not kept.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.gate.changes import find_changes
 from pytest_golden.gate.parting import describe_parting
 from pytest_golden.gate.store import find_last_pass
-from pytest_golden.learning.recall import find_seen_before
+from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.store import find_trajectory
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.gate.changes import ChangedSincePass, Present
-    from pytest_golden.learning.recall import SeenBefore
+    from pytest_golden.learning.seen_before import SeenBefore
     from pytest_golden.regression.model import GoldenProjectResult
 
 _MOST_SEEN = 3

@@ -101,6 +101,28 @@ _WRITE_SET = _object(
         "files": {"type": "object", "additionalProperties": _WRITTEN_FILE},
     }
 )
+# A plug-in's kinds have members of their own.
+_KNOWN = _object(
+    {},
+    {
+        "kind": {**_TEXT, "examples": ["changed_since_pass", "seen_before", "lesson"]},
+        "lines": {**_TEXTS, "description": "What the failure's text says of it."},
+        "recall_id": {**_TEXT, "description": "lesson: settles what came of it; empty where nothing is kept of it."},
+        "lesson": {
+            "type": "object",
+            "required": ["id", "lesson", "kind", "evidence", "approved"],
+            "properties": {
+                "id": _TEXT,
+                "lesson": _TEXT,
+                "kind": _TEXT,
+                "evidence": {"type": "object"},
+                "approved": _FLAG,
+            },
+        },
+        "score": {"type": "number"},
+        "why": {**_TEXT, "examples": ["signature", "project", "words"]},
+    },
+)
 _RESULT = _object(
     {
         "name": _TEXT,
@@ -128,7 +150,7 @@ _RESULT = _object(
         "kept_view": _TEXT_OR_NULL,
         "trajectory_id": _TEXT_OR_NULL,
         "trajectory": {"type": ["object", "null"], "description": "The trajectory without its steps."},
-        "known": {"type": "array", "items": {"type": "object"}},
+        "known": {"type": "array", "items": _KNOWN, "description": "What earlier runs tell about a failure."},
     }
 )
 

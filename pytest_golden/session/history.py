@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.gate import lessons
 from pytest_golden.gate.changes import Present
 from pytest_golden.gate.known import find_changed, find_seen
 from pytest_golden.gate.store import list_results
@@ -30,7 +31,7 @@ _MOST_EXPLAINED = 20
 class GoldenHistory:
     """Reads the store for the terminal. What cannot be read is said once and costs nothing else.
 
-    `recalls` tells whether what was learned is shown.
+    `recalls` tells whether what was learned is shown, `learns` whether it is kept that it was.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class GoldenHistory:
         workspace_root: Path,
         *,
         recalls: bool,
+        learns: bool = False,
         warn: Callable[[str], None],
     ) -> None:
         self._record = record
@@ -48,6 +50,7 @@ class GoldenHistory:
         self._surroundings = surroundings
         self._workspace_root = workspace_root
         self._recalls = recalls
+        self._learns = learns
         self._warn = warn
         self._explained = 0
 
@@ -61,7 +64,8 @@ class GoldenHistory:
         self._explained += 1
         if self._explained > _MOST_EXPLAINED:
             return ()
-        return self._read(lambda connection: tuple(self._explain(connection, project, judged))) or ()
+        known = self._read(lambda connection: tuple(self._explain(connection, project, judged))) or ()
+        return (*known, *self._recall(judged))
 
     def describe_streak(self, name: str) -> str:
         """Say how a project's newest result fits in with those before it; empty when there are none.
@@ -88,6 +92,19 @@ class GoldenHistory:
             yield {"kind": "changed_since_pass", "lines": list(describe_changes(changed)), **changed.to_dict()}
         for seen in find_seen(connection, judged.result) if self._recalls else ():
             yield {"kind": "seen_before", "lines": [str(seen)], **seen.to_dict()}
+
+    def _recall(self, judged: ResultJudged) -> tuple[Mapping[str, Any], ...]:
+        store = self._record.store
+        if store is None or not self._recalls:
+            return ()
+        try:
+            # A store that does not take this run has no entry for which a lesson could be shown.
+            keeps = self._learns and self._record.takes
+            root = self._checkout.root
+            return lessons.find_known_lessons(store, judged.result, judged.entry_id, keeps=keeps, root=root)
+        except Exception as error:
+            self._warn(f"lessons cannot be recalled: {error}")
+            return ()
 
     def _find_folder(self, project: GoldenProjectConfig) -> Path:
         if project.project_dir is not None:

@@ -8,24 +8,26 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.clock import new_id, utc_now
+from pytest_golden.gate import lessons
 from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
+from pytest_golden.gate.hiding import SecretHider
 from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
 from pytest_golden.gate.store_place import find_spool_folder, find_store_place
 from pytest_golden.gate.surroundings import describe_surroundings
 from pytest_golden.journal.model import ImmediateResult, SignalType
-from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.report.one_line import closing_count
 from pytest_golden.session.gate_id import name_session
-from pytest_golden.session.hiding import SecretHider
 from pytest_golden.session.history import GoldenHistory
 from pytest_golden.session.recorder import Kept
 from pytest_golden.settings import NO_STORE
@@ -36,6 +38,7 @@ from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from types import ModuleType
 
     from pytest_golden.gate.store_place import StorePlace
     from pytest_golden.regression.model import GoldenProjectResult
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.storage.store import Store
 
-LEARNING_SECONDS = 2.0
+_MODEL_VARIABLE = "GOLDEN_LLM_MODEL"
 
 
 class GoldenRecording:
@@ -73,7 +76,7 @@ class GoldenRecording:
         self._declared = declared
         self._recorder = recorder
         self._floor = floor
-        self._hider = SecretHider(gateway, declared.projects)
+        self._hider = SecretHider(partial(gateway.call, "redact"), declared.projects.values())
         self._say = say
         self._warnings = warnings
         self._record: RunRecord | None = None
@@ -87,13 +90,20 @@ class GoldenRecording:
         recorder.keep = self.keep
 
     @property
+    def _may_ask_model(self) -> bool:
+        return self._settings.learning == "on" and bool(os.environ.get(_MODEL_VARIABLE, "").strip())
+
+    @property
     def entry_id(self) -> str | None:
         """The id of the run's entry; None where it has none and will have none."""
         return self.run_id if self._record is not None and self._record.is_kept else None
 
-    def pytest_report_header(self) -> str | None:
-        """Say where results go."""
-        return f"golden store: {self._shown_place}" if self._declared.projects else None
+    def pytest_report_header(self) -> list[str]:
+        """Say where results go, and which language model is asked afterwards."""
+        if not self._declared.projects:
+            return []
+        model = _load_rewording().describe_model(os.environ) if self._may_ask_model else None
+        return [f"golden store: {self._shown_place}", *([model] if model else [])]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
@@ -155,6 +165,7 @@ class GoldenRecording:
             begun.surroundings,
             self._declared.manifest.workspace_root,
             recalls=self._settings.learning != "off",
+            learns=self._settings.learning == "on",
             warn=self.warn,
         )
         self._record.begin(begun)
@@ -217,7 +228,12 @@ class GoldenRecording:
 
     def _learn(self, store: Store) -> None:
         try:
-            learn_from_results(store, budget_seconds=LEARNING_SECONDS)
+            manifest = self._declared.manifest
+            lessons.GateLearner(
+                store, manifest.workspace_root, self._declared.manifest_path, hide=self._hider.hide_for_all
+            ).learn()
+            if self._may_ask_model:
+                _load_rewording().reword(store, os.environ, self._say)
         except KeyboardInterrupt:
             self._say("golden: learning was interrupted; the next gate goes on with it")
         except Exception as error:
@@ -294,3 +310,8 @@ class GoldenRecording:
                 "summary": f"weakened floor{', accepted by a person' if accepted else ''}: {told}",
                 "data": {"floor_base": self._hider.hide_for_all(self._settings.base), "accepted": accepted},
             }
+
+
+def _load_rewording() -> ModuleType:
+    """Load what asks a language model: whoever names none does not pay for it."""
+    return import_module("pytest_golden.session.rewording")

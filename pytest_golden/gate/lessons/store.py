@@ -1,0 +1,99 @@
+"""Points in a project's history as they are recorded. Works on an open connection and decides nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+
+from pytest_golden.gate.checkout import Checkout
+from pytest_golden.gate.lessons.model import Correction, Point, State
+from pytest_golden.journal.model import SignalType
+from pytest_golden.learning.results.reading import find_reason
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.documents import read_document
+from pytest_golden.storage.json_member import json_member, json_member_text
+from pytest_golden.storage.schema import entries, gate_results, gate_runs, lesson_recalls, signals
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row, Select
+
+_OF_RESULT = ("number", "entry_id", "run_id", "project", "is_flaky", "declaration_digest", "created_at")
+_OF_RUN = ("commit", "branch", "dirty", "workspace_root", "environment_digest")
+_LEARNING = json_member_text(gate_runs.c.facts, "learning", may_be_damaged=True)
+_TAUGHT = frozenset({None, "on"})
+
+
+def find_point(connection: Connection, entry_id: str) -> Point | None:
+    """Give the result of this entry; None where there is none, or nothing may be learned from it."""
+    rows = connection.execute(_points().where(gate_results.c.entry_id == entry_id)).all()
+    return next((_point(row) for row in rows if row.learning in _TAUGHT), None)
+
+
+def list_points_before(connection: Connection, point: Point, limit: int) -> tuple[Point, ...]:
+    """Give the project's results before one, newest first, without those that nothing may be learned from."""
+    query = _points().where(gate_results.c.project == point.project, gate_results.c.number < point.number)
+    rows = connection.execute(query.order_by(gate_results.c.number.desc()).limit(limit))
+    return tuple(_point(row) for row in rows if row.learning in _TAUGHT)
+
+
+def list_points_after(connection: Connection, point: Point, limit: int) -> tuple[Point, ...]:
+    """Give the project's results after one, oldest first, without those that nothing may be learned from."""
+    query = _points().where(gate_results.c.project == point.project, gate_results.c.number > point.number)
+    rows = connection.execute(query.order_by(gate_results.c.number).limit(limit))
+    return tuple(_point(row) for row in rows if row.learning in _TAUGHT)
+
+
+def read_state(connection: Connection, point: Point) -> State:
+    """Give what a result ran on. The checkout's root is not kept."""
+    files = connection.scalar(select(gate_runs.c.dirty_files).where(gate_runs.c.entry_id == point.run_id))
+    return State(
+        Checkout(point.commit, point.branch, point.dirty, files if isinstance(files, dict) else None),
+        read_document(connection, point.declaration_digest) or {},
+        read_document(connection, point.environment_digest) or {},
+    )
+
+
+def list_unsettled_projects(connection: Connection) -> tuple[str, ...]:
+    """Give the projects for whose failures lessons were shown that nothing came of yet, the one shown last first."""
+    of_project = lesson_recalls.c.project
+    query = select(of_project).where(lesson_recalls.c.settled_at.is_(None), of_project.is_not(None))
+    return tuple(connection.scalars(query.group_by(of_project).order_by(func.max(lesson_recalls.c.number).desc())))
+
+
+def list_corrections(connection: Connection, after: int, limit: int) -> tuple[Correction, ...]:
+    """Give the corrections of entries whose signals were recorded after one, in the order of recording."""
+    of_signal = (signals.c.number, signals.c.id, signals.c.summary, signals.c.source, signals.c.created_at)
+    query = (
+        select(*of_signal, signals.c.entry_id, entries.c.agent_id, entries.c.intent)
+        .join(entries, entries.c.id == signals.c.entry_id)
+        .where(signals.c.number > after, signals.c.signal_type == SignalType.CORRECTION.value)
+        .order_by(signals.c.number)
+        .limit(limit)
+    )
+    return tuple(Correction(*row) for row in connection.execute(query))
+
+
+def find_last_signal(connection: Connection) -> int:
+    """Give the number of the newest signal; 0 when there is none."""
+    return connection.scalar(select(signals.c.number).order_by(signals.c.number.desc()).limit(1)) or 0
+
+
+def _points() -> Select[Any]:
+    columns = [*(gate_results.c[name] for name in _OF_RESULT), *(gate_runs.c[name] for name in _OF_RUN)]
+    reasons = json_member(gate_results.c.result, "reasons")
+    message = json_member_text(gate_results.c.result, "error_message")
+    return select(*columns, gate_results.c.status, reasons, message, _LEARNING).join(
+        gate_runs, gate_runs.c.entry_id == gate_results.c.run_id
+    )
+
+
+def _point(row: Row[Any]) -> Point:
+    reasons = [one for one in row.reasons or () if isinstance(one, dict)]
+    fields = {name: getattr(row, name) for name in (*_OF_RESULT, *_OF_RUN)}
+    return Point(
+        **fields,
+        status=ResultStatus(row.status),
+        message=find_reason(row.status, {"reasons": reasons, "error_message": row.error_message}),
+        reason_kind=reasons[0].get("kind") if reasons else None,
+    )

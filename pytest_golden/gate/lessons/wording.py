@@ -1,0 +1,189 @@
+"""The lesson of a fix: general words for anybody, and the evidence beside them. And that of a person's correction. Pure.
+
+Nothing is learned where it is not clear what fixed it: rather no lesson than a wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.gate.lessons.changes_told import (
+    choose_files,
+    is_judged_otherwise,
+    join,
+    name_kinds,
+    tell_keys,
+    tell_versions,
+)
+from pytest_golden.learning.lessons.constraints import Constraint, find_limit
+from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
+from pytest_golden.learning.lessons.quality import check_lesson
+from pytest_golden.learning.signature import cause_of, error_signature
+
+if TYPE_CHECKING:
+    from pytest_golden.gate.lessons.model import Correction, Difference, Point
+
+_MOST_COMMITS, _MOST_FILES = 20, 100
+_CLEAR, _LIKELY, _POSSIBLE = 0.9, 0.8, 0.7
+_MOST_OF_SUBJECT, _MOST_OF_CAUSE, _MOST_OF_ERROR = 100, 120, 2_000
+_MOST_NAMED = 20
+_MOST_OF_CORRECTION, _MOST_OF_INTENT = 500, 300
+_PREFIX = re.compile(r"^(?:\w+(?:\([^)]*\))?!?: |\[[^\]]*\] ?|[A-Z][A-Z0-9]+-\d+:? )+")
+_NUMBER = re.compile(r" ?\(#\d+\)$")
+# A subject of nothing else says nothing.
+_EMPTY_WORDS = re.compile(
+    r"a|again|also|an|and|another|bug(?:s|fix)?|changes?|ci|clean|cleanup|code|commit|etl|fix(?:e[ds]|ing)?|for|golden|hotfix|in|it"
+    r"|lint|merged?|minor|misc|now|of|oops|pipeline|pr|project|pushed|refactor|reverts?|some|stuff|temp|tests?|the|this|tmp|try"
+    r"|typo|up|updated?|updates|wip|work(?:s|ing)?"
+)
+
+_PASSING = frozenset({Constraint.NETWORK, Constraint.DISK})
+# Whole words: a report is no port.
+_REMEDY = re.compile(
+    r"(?<![^\W\d_])(?:retr(?:y|ies|ied|ying)|time-?outs?|timed|back-?off|rate.?limit\w*|throttl\w+|urls?|hosts?|hostnames?"
+    r"|prox(?:y|ies)|certif\w+|tls|ssl|(?:re)?connect\w*|networks?|https?|dns|ports?|cach\w+|downloads?|downloading|disks?|space"
+    r"|temp|temporary|tmp|chunk\w*|stream\w*|clean(?:s|ed|ing|up)?|offline|servers?|services?|apis?|endpoints?)(?![^\W\d_])",
+    re.IGNORECASE,
+)
+
+
+def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str) -> SkillMemory | None:
+    """Give the lesson of what changed between a failure and the pass after it; None where it is not clear what fixed it.
+
+    Args:
+        failed: the last failure.
+        passed: the first pass after it.
+        difference: what lies between them.
+        manifest: the manifest's path relative to the checkout's root: by itself it changes nothing.
+    """
+    error = cause_of(failed.message or "")
+    files = choose_files(difference.files, manifest)
+    if not error_signature(error) or _is_unclear(difference, files):
+        return None
+    files = _choose_own(difference, files)
+    told = [*tell_versions(difference.surroundings, error), *tell_keys(difference.declaration)]
+    kinds = [kind for kind in name_kinds(files) if not (told and kind == "the declared dependencies")]
+    subject = _find_subject(difference)
+    if not (told or kinds) or (not told and _comes_and_goes(error, subject)):
+        return None
+    fix = _word(told, kinds, subject, error)
+    skill = SkillMemory(
+        id=f"lesson_{passed.entry_id.partition('_')[2]}",
+        lesson=fix,
+        context=f"a golden project that failed with: {_shorten(error_signature(error))}",
+        what_failed=_shorten(error_signature(error)),
+        what_worked=fix,
+        why="it failed until this changed, and passed at once with it",
+        kind=LessonKind.PROJECT_FIX,
+        source=LessonSource.RULES,
+        confidence=_rate(difference, files),
+        evidence=_list_evidence(failed, passed, difference, files),
+        created_at=datetime.fromtimestamp(passed.created_at / 1000, UTC),
+    )
+    if not check_lesson(skill) or subject is None:
+        return skill
+    # A subject may name what belongs to one task alone; the evidence has it all the same.
+    plain = _word(told, kinds, None, error)
+    return skill.replace(lesson=plain, what_worked=plain)
+
+
+def word_correction(correction: Correction) -> SkillMemory:
+    """Give the lesson candidate of a correction; nobody is shown it before it is approved.
+
+    Its id follows from the signal's, so that one correction is learned once.
+    """
+    intent = " ".join(correction.intent.split())[:_MOST_OF_INTENT]
+    text = " ".join(correction.text.split())[:_MOST_OF_CORRECTION]
+    return SkillMemory(
+        id=f"lesson_{correction.signal_id.partition('_')[2]}",
+        lesson=text,
+        context=intent,
+        what_failed=intent,
+        why="a person corrected it",
+        kind=LessonKind.CORRECTION,
+        source=LessonSource.PERSON,
+        confidence=0.8,
+        approved=False,
+        evidence={"signal": correction.signal_id, "entry": correction.entry_id, "source": correction.source},
+        created_at=datetime.fromtimestamp(correction.at / 1000, UTC),
+    )
+
+
+def _is_unclear(difference: Difference, files: tuple[str, ...]) -> bool:
+    is_too_much = difference.commit_count > _MOST_COMMITS or len(files) > _MOST_FILES
+    has_come = difference.commit_count > 0 or not difference.lost_count
+    return is_too_much or not has_come or is_judged_otherwise(difference.declaration)
+
+
+def _choose_own(difference: Difference, files: tuple[str, ...]) -> tuple[str, ...]:
+    """Choose the files of the project's own folder where only the commits that touch it are named."""
+    if len(difference.commits) == difference.commit_count:
+        return files
+    own = {*difference.inside, *difference.edited}
+    return tuple(file for file in files if file in own) or files
+
+
+def _comes_and_goes(error: str, subject: str | None) -> bool:
+    """Tell whether the trouble is of a kind that ends by itself, and the commit says nothing of having met it."""
+    limit = find_limit(error)
+    return limit is not None and limit.kind in _PASSING and not (subject and _REMEDY.search(subject))
+
+
+def _word(told: list[str], kinds: list[str], subject: str | None, error: str) -> str:
+    parts = [join(told)] if told else []
+    if kinds:
+        changed = f"the fix changed {join(kinds)}"
+        parts.append(f'{changed}: "{subject}"' if subject else changed)
+    if kinds and not told and subject is None:
+        # Else all fixes of such files would be one lesson.
+        return f"{parts[0]}, after: {_shorten(error_signature(error))}"
+    return "; ".join(parts)
+
+
+def _find_subject(difference: Difference) -> str | None:
+    """Give the subject of the one commit that came, without its prefixes; None where it says nothing."""
+    if len(difference.commits) != 1 or difference.edited:
+        return None
+    subject = _NUMBER.sub("", _PREFIX.sub("", difference.commits[0].subject)).strip().strip('"').rstrip(".")
+    words = re.findall(r"[^\W\d_]+", subject.lower())
+    return None if all(map(_EMPTY_WORDS.fullmatch, words)) else subject[:_MOST_OF_SUBJECT]
+
+
+def _rate(difference: Difference, files: tuple[str, ...]) -> float:
+    """Rate how sure it is that this was the fix: one change is clear, several leave a doubt."""
+    kinds = bool(files) + bool(difference.declaration) + bool(difference.surroundings)
+    is_elsewhere = bool(files) and not difference.inside and not (difference.declaration or difference.surroundings)
+    is_edit = bool(difference.edited) and not difference.commits
+    if is_elsewhere or is_edit or len(difference.commits) > 5 or len(files) > 20:
+        return _POSSIBLE
+    return _CLEAR if kinds == 1 and difference.commit_count <= 1 else _LIKELY
+
+
+def _list_evidence(failed: Point, passed: Point, difference: Difference, files: tuple[str, ...]) -> dict[str, Any]:
+    edited = [file for file in difference.edited if file in files][:_MOST_NAMED]
+    return {
+        "error": cause_of(failed.message or "")[:_MOST_OF_ERROR],
+        "project": passed.project,
+        "failed_entry": failed.entry_id,
+        "failed_run": failed.run_id,
+        "passed_entry": passed.entry_id,
+        "passed_run": passed.run_id,
+        "failed_commit": failed.commit,
+        "passed_commit": passed.commit,
+        "commit_range": difference.commit_range,
+        "commit_count": difference.commit_count,
+        "commits": [{"commit": one.id, "subject": one.subject} for one in difference.commits[:_MOST_NAMED]],
+        "files": list(files[:_MOST_NAMED]),
+        "file_count": len(files),
+        "edited": edited,
+        "blobs": {file: difference.blobs.get(file) for file in edited},
+        "declaration": list(difference.declaration),
+        "versions": list(difference.surroundings[:_MOST_NAMED]),
+    }
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_OF_CAUSE else f"{line[: _MOST_OF_CAUSE - 4]} ..."

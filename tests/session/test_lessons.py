@@ -1,0 +1,291 @@
+"""What a session teaches the next one: a fix becomes a lesson, is shown at the next failure alike, and is credited."""
+
+from __future__ import annotations
+
+import json
+import venv
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import select
+
+from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
+from pytest_golden.storage.store import Store
+from tests.gate.test_base_manifest import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.learning.lessons.model import SkillMemory
+    from tests.session.recorded import Recorded
+    from tests.session.workspace import Workspace
+
+BREAKS = "echo \"KeyError: 'amount' in row 17\" >&2; exit 3"
+BREAKS_ALIKE = "echo \"KeyError: 'price' in row 4711\" >&2; exit 3"
+BREAKS_OTHERWISE = "echo 'disk on fire' >&2; exit 3"
+WORKS = "echo fine"
+
+
+class Repository:
+    """A workspace under git, whose one pipeline is changed by commits."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.path = workspace.path
+        git(self.path, "init", "-q", "-b", "main")
+        (self.path / ".gitignore").write_text(".golden\n*.json\n")
+
+    def commit(self, script: str, subject: str, **keys: Any) -> str:
+        self.workspace.declare({"name": "sales", "script": script, **keys})
+        return self.commit_all(subject)
+
+    def commit_all(self, subject: str) -> str:
+        git(self.path, "add", "-A")
+        git(self.path, "commit", "-q", "-m", subject)
+        return git(self.path, "rev-parse", "HEAD")
+
+    def run(self, *arguments: str) -> str:
+        return str(self.workspace.run(*arguments).stdout)
+
+    def known(self, kind: str = "lesson") -> list[dict[str, Any]]:
+        """Run, and give what the gate report knows of the failure."""
+        self.run("--golden-json=out.json")
+        result = json.loads((self.path / "out.json").read_text())["results"][0]
+        return [one for one in result["known"] if one["kind"] == kind]
+
+
+@pytest.fixture
+def repository(workspace: Workspace) -> Repository:
+    return Repository(workspace)
+
+
+def lessons(recorded: Recorded, agent: str | None = None) -> list[SkillMemory]:
+    with Store.open(recorded.path) as store:
+        return list(Lessons(store).list_lessons(agent, include_superseded=True))
+
+
+def recalls(recorded: Recorded) -> list[tuple[str | None, str | None, bool | None]]:
+    with Store.open(recorded.path) as store, store.read() as connection:
+        rows = connection.execute(select(lesson_recalls).order_by(lesson_recalls.c.number))
+        return [(row.project, row.entry_id, row.passed) for row in rows]
+
+
+def break_and_fix(repository: Repository) -> str:
+    repository.commit(WORKS, "it works")
+    repository.run()
+    repository.commit(BREAKS, "rename amount to total")
+    repository.run()
+    fix = repository.commit(WORKS + " # now", "cast ids to str before the join")
+    repository.run()
+    return fix
+
+
+def test_next_failure_alike_is_answered_by_the_fix_of_the_first(repository: Repository, recorded: Recorded) -> None:
+    fix = break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    told = repository.run()
+    assert "seen before once in sales" in told
+    assert "lesson: the fix changed a shell script" in told
+    assert f"fixed by {fix[:7]}: 'cast ids to str before the join' (sales/run.sh)" in told
+    (skill,) = lessons(recorded)
+    assert skill.lesson == 'the fix changed a shell script: "cast ids to str before the join"'
+    assert (skill.kind, skill.source, skill.approved) == ("project_fix", "rules", True)
+    assert skill.evidence["project"] == "sales"
+    assert skill.evidence["error"] == "KeyError: 'amount' in row 17"
+    assert [one["commit"] for one in skill.evidence["commits"]] == [fix]
+    assert skill.evidence["files"] == ["sales/run.sh"]
+    entries = {one.entry_id for one in recorded.past("sales")}
+    assert {skill.evidence["failed_entry"], skill.evidence["passed_entry"]} <= entries
+
+
+def test_other_failure_is_told_nothing(repository: Repository, recorded: Recorded) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_OTHERWISE, "fire")
+    assert repository.known() == []
+    assert recalls(recorded) == []
+
+
+def test_report_holds_the_lesson_and_what_settles_it(repository: Repository, recorded: Recorded) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    (known,) = repository.known()
+    assert (known["why"], known["lines"][0]) == ("signature", "lesson: the fix changed a shell script")
+    assert known["recall_id"].startswith("recall_")
+    assert known["lesson"]["id"] == lessons(recorded)[0].id
+    last = recorded.past("sales")[0].entry_id
+    assert recalls(recorded) == [("sales", last, None)]
+
+
+def test_job_summary_shows_the_lesson(repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    repository.run()
+    assert "lesson: the fix changed a shell script\n  fixed by" in summary.read_text()
+
+
+def test_pass_credits_a_lesson_that_was_shown_and_the_same_failure_charges_it(
+    repository: Repository, recorded: Recorded
+) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    repository.run()
+    repository.commit(BREAKS_ALIKE + " # tried", "try something")
+    repository.run()
+    assert [(one.success_count, one.harm_count) for one in lessons(recorded)] == [(0, 1)]
+    assert [passed for *_, passed in recalls(recorded)] == [False, None]
+    repository.commit(WORKS + " # again", "cast ids to str before the join, again")
+    repository.run()
+    first = min(lessons(recorded), key=lambda one: one.created_at)
+    assert (first.success_count, first.harm_count) == (1, 1)
+    assert [passed for *_, passed in recalls(recorded)] == [False, True]
+    repository.run()
+    assert min(lessons(recorded), key=lambda one: one.created_at).success_count == 1
+
+
+def test_failure_that_is_only_run_again_charges_once_and_one_pass_credits_once(
+    repository: Repository, recorded: Recorded
+) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    for _ in range(4):
+        repository.run()
+    assert [(one.success_count, one.harm_count) for one in lessons(recorded)] == [(0, 1)]
+    assert [passed for *_, passed in recalls(recorded)] == [False, False, False, None]
+
+
+@pytest.mark.parametrize(("learning", "is_shown"), [("recall", True), ("off", False)])
+def test_session_that_does_not_learn_keeps_nothing_of_what_it_shows(
+    repository: Repository, recorded: Recorded, learning: str, is_shown: bool
+) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    told = repository.run(f"--golden-learning={learning}", "--golden-json=out.json")
+    assert ("lesson: the fix changed" in told) is is_shown
+    known = json.loads((repository.path / "out.json").read_text())["results"][0]["known"]
+    assert [one["recall_id"] for one in known if one["kind"] == "lesson"] == [""] * is_shown
+    assert recalls(recorded) == []
+    repository.commit(WORKS + " # fixed", "read the right column")
+    repository.run("--golden-learning=off")
+    assert len(lessons(recorded)) == 1
+
+
+def test_pass_on_the_same_commit_teaches_nothing(repository: Repository, recorded: Recorded) -> None:
+    flag = repository.path / ".golden-flag"
+    (repository.path / ".gitignore").write_text(".golden*\n*.json\n")
+    repository.commit(f"test -e {flag} || {{ {BREAKS}; }}", "it depends on the weather")
+    repository.run()
+    flag.touch()
+    repository.run()
+    assert lessons(recorded) == []
+
+
+def test_change_of_papers_alone_teaches_nothing(repository: Repository, recorded: Recorded) -> None:
+    flag = repository.path / ".golden-flag"
+    (repository.path / ".gitignore").write_text(".golden*\n*.json\n")
+    repository.commit(f"test -e {flag} || {{ {BREAKS}; }}", "it depends on the weather")
+    repository.run()
+    flag.touch()
+    (repository.path / "README.md").write_text("words\n")
+    repository.commit_all("describe it")
+    repository.run()
+    assert lessons(recorded) == []
+
+
+def test_fix_outside_git_teaches_nothing(workspace: Workspace, recorded: Recorded) -> None:
+    for script in (WORKS, BREAKS, WORKS + " # fixed"):
+        workspace.declare({"name": "sales", "script": script})
+        workspace.run()
+    assert lessons(recorded) == []
+    assert [name for name in recorded.namespaces() if name.startswith(("learning", "breaks"))] == []
+
+
+def test_edit_without_a_commit_is_told_as_one(repository: Repository, recorded: Recorded) -> None:
+    repository.commit(BREAKS, "broken from the start")
+    repository.run()
+    repository.workspace.write_pipeline("sales", WORKS)
+    repository.run()
+    (skill,) = lessons(recorded)
+    assert skill.lesson == "the fix changed a shell script, after: KeyError: <value> in row <n>"
+    assert skill.confidence == 0.7
+    repository.workspace.write_pipeline("sales", BREAKS_ALIKE)
+    assert "that was not committed (sales/run.sh)" in repository.known()[0]["lines"][1]
+
+
+def test_edit_that_was_committed_later_is_told_by_its_commit(repository: Repository, recorded: Recorded) -> None:
+    repository.commit(BREAKS, "broken from the start")
+    repository.run()
+    repository.workspace.write_pipeline("sales", WORKS)
+    repository.run()
+    fix = repository.commit_all("read the total column")
+    repository.commit(WORKS + " # more", "something else")
+    repository.run()
+    assert len(lessons(recorded)) == 1
+    repository.commit(BREAKS_ALIKE, "prices now")
+    (known,) = repository.known()
+    assert known["lines"][1] == f"  fixed by {fix[:7]}: 'read the total column' (sales/run.sh)"
+
+
+def test_version_that_was_pinned_back_is_the_lesson(repository: Repository, recorded: Recorded) -> None:
+    venv.create(repository.path / ".golden-venv", symlinks=True)
+    (site,) = (repository.path / ".golden-venv").glob("lib/python*/site-packages")
+    (site / "pandas-2.3.0.dist-info").mkdir()
+    (repository.path / ".gitignore").write_text(".golden*\n*.json\n")
+    script = (
+        f"test -e {site}/pandas-2.2.3.dist-info || {{ echo \"AttributeError: pandas has no 'append'\" >&2; exit 1; }}"
+    )
+    repository.commit(script, "append the orders", venv=".golden-venv")
+    repository.run()
+    (site / "pandas-2.3.0.dist-info").rename(site / "pandas-2.2.3.dist-info")
+    repository.run()
+    (skill,) = lessons(recorded)
+    assert skill.lesson == "pandas 2.3.0 was pinned back to 2.2.3"
+    assert skill.evidence["versions"] == ["pandas 2.3.0 -> 2.2.3 (in .golden-venv)"]
+    (site / "pandas-2.2.3.dist-info").rename(site / "pandas-2.3.1.dist-info")
+    commit = git(repository.path, "rev-parse", "--short=7", "HEAD")
+    assert repository.known()[0]["lines"] == [
+        "lesson: pandas 2.3.0 was pinned back to 2.2.3",
+        f"  fixed at {commit}, by no commit",
+    ]
+
+
+def test_lessons_that_cannot_be_recalled_are_said_once_and_cost_nothing_else(
+    repository: Repository, recorded: Recorded
+) -> None:
+    break_and_fix(repository)
+    repository.commit(BREAKS_ALIKE, "prices now")
+    with Store.open(recorded.path) as store, store.write() as connection:
+        lesson_signatures.drop(connection)
+    told = repository.run()
+    assert "golden: WARNING: lessons cannot be recalled" in told
+    assert "seen before once in sales" in told
+
+
+def test_manifest_key_that_was_changed_is_the_lesson(repository: Repository, recorded: Recorded) -> None:
+    repository.commit("sleep 3", "slow", timeout=0.5)
+    repository.run()
+    repository.commit("sleep 0", "faster", timeout=30)
+    repository.run()
+    (skill,) = lessons(recorded)
+    assert skill.lesson.startswith(
+        "the manifest's timeout was changed from 0.5s to 30s; the fix changed a shell script"
+    )
+
+
+def test_pass_on_another_branch_fixes_nothing(repository: Repository, recorded: Recorded) -> None:
+    repository.commit(WORKS, "it works")
+    repository.run()
+    git(repository.path, "checkout", "-q", "-b", "feature")
+    repository.commit(BREAKS, "experiment")
+    repository.run()
+    git(repository.path, "checkout", "-q", "main")
+    repository.commit(WORKS + " # more", "something else")
+    repository.run()
+    assert lessons(recorded) == []
+    git(repository.path, "checkout", "-q", "feature")
+    repository.commit(WORKS + " # good", "read the right column")
+    repository.run()
+    assert [one.evidence["commits"][0]["subject"] for one in lessons(recorded)] == ["read the right column"]
