@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from pytest_golden.cli.findings import State, examine_installation, examine_sandbox, examine_workspace
+from pytest_golden.cli.found_model import examine_model
 from pytest_golden.cli.found_runners import examine_runners
 from pytest_golden.cli.found_store import examine_store
 from pytest_golden.cli.manifest_option import (
@@ -53,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         *examine_workspace(manifest),
         *examine_sandbox(manifest.parent, settings.sandbox),
         *examine_store(settings.store, _find_root(manifest)),
+        *examine_model(os.environ),
         *examine_runners(),
     ]
     can_run = not any(finding.state is State.BAD for finding in findings)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.action import Action
 from pytest_golden.cli.journal_action import DEFAULT_AGENT, open_journal, read_json
+from pytest_golden.cli.person_option import add_person_option, find_person
 from pytest_golden.cli.screen import open_console, print_json, styled
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
 
@@ -125,22 +125,14 @@ def _declare_assess(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("entry", metavar="ID", help="The entry.")
     parser.add_argument("assessment", metavar="ASSESSMENT", help=f"One of {words}.")
     parser.add_argument("--notes", metavar="TEXT", help="Why.")
-    parser.add_argument("--by", metavar="NAME", help="Who says so (default: the user).")
+    add_person_option(parser)
 
 
 def _assess(arguments: argparse.Namespace) -> int:
     with open_journal(arguments) as journal:
-        by = _find_user() if arguments.by is None else arguments.by
-        entry = journal.assess(arguments.entry, arguments.assessment, arguments.notes, by=by)
+        entry = journal.assess(arguments.entry, arguments.assessment, arguments.notes, by=find_person(arguments))
     _tell_entry(entry, arguments)
     return 0
-
-
-def _find_user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "somebody"
 
 
 def _tell_entry(entry: JournalEntry, arguments: argparse.Namespace) -> None:

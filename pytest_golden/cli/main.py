@@ -27,6 +27,8 @@ COMMANDS: Mapping[str, str] = {
     "run": "Run one golden project, or open a shell in its view.",
     "history": "Tell how earlier runs went, of all golden projects or of one.",
     "journal": "Write and read what was intended, how it ended and what is expected of it.",
+    "learn": "Learn from what is left of all that was recorded.",
+    "lessons": "List, show, approve, reject and delete what was learned.",
     "merge": "Take everything of other stores into one, as of the shards of a CI job.",
     "recall": "Tell what is known of a failure: seen before, where, and what ended it.",
     "trajectory": "Show what happened inside a run: its steps, their tree, what differs, what is asked for.",

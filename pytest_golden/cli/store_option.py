@@ -10,6 +10,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.gate.lock import find_state_folder
 from pytest_golden.gate.store_place import find_store_place
 from pytest_golden.manifest import load_manifest
+from pytest_golden.storage.engine import BUSY_SECONDS
 from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.store import Store
@@ -29,15 +30,17 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_store(arguments: argparse.Namespace, *, makes: bool = False) -> Store:
+def open_store(arguments: argparse.Namespace, *, makes: bool = False, busy_seconds: float = BUSY_SECONDS) -> Store:
     """Open the store that is meant; with `makes`, one that is not there yet is made.
+
+    `busy_seconds` is how long another writer is waited for.
 
     Raises:
         SettingsError: there is none yet, or none can be at that place.
         ManifestError: the manifest, which tells the workspace root, cannot be used.
         StorageError: it cannot be opened.
     """
-    return Store.open(locate_store(arguments, makes=makes))
+    return Store.open(locate_store(arguments, makes=makes), busy_seconds=busy_seconds)
 
 
 def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str | Path:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.learning import MemoryStore, learn_from_results
+from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import GateHistory
 
@@ -26,7 +28,7 @@ def recorded(folder: Path) -> Path:
         history.result(history.run("b" * 40), "sales")
         history.result(history.run("b" * 40), "stock", "FAILED", message="exit code 1, expected 0: disk on fire")
         learn_from_results(store)
-        lesson = {"lesson": "the column\x1b[31m was renamed " + "x" * 300}
+        lesson = {"lesson": "the column amount\x1b[31m was renamed " + "x" * 300}
         MemoryStore(store).save_memory(("lessons", "etl"), "l1", lesson)
         assert store.path is not None
         return store.path
@@ -53,7 +55,31 @@ def test_json_holds_the_same(golden: Golden, recorded: Path) -> None:
     assert told["text"] == "no such column: 'price'"
     assert [(one["why"], one["project"], one["count"]) for one in told["seen"]] == [("signature", "sales", 1)]
     assert told["seen"][0]["last_fixed"]["commit"] == "b" * 40
+    assert told["memories"] == []
+    told = golden("recall", "no such column: 'amount'", "--json").json
     assert [hit["memory"]["key"] for hit in told["memories"]] == ["l1"]
+    assert (told["recall_id"], told["recalled"]) == (None, [])
+
+
+def test_secret_that_was_typed_is_not_told_again(golden: Golden, recorded: Path) -> None:
+    told = golden("recall", "login refused with password=Tr0ub4dorX", "--json")
+    assert "Tr0ub4dorX" not in told.out
+    assert told.json["text"].startswith("login refused with password=")
+
+
+def test_store_that_somebody_writes_to_tells_what_is_known(golden: Golden, recorded: Path) -> None:
+    with Store.open(recorded) as store:
+        lesson = Lessons(store).add(SkillMemory(lesson="Map the new name.", evidence={"error": BOOM}), "etl").skill
+        with store.write():
+            told = golden("recall", BOOM, "--json").json
+    assert [one["lesson"]["id"] for one in told["recalled"]] == [lesson.id]
+    assert told["recall_id"] is None
+
+
+def test_lesson_that_only_has_the_words_is_told_by_what_it_says(golden: Golden, recorded: Path) -> None:
+    with Store.open(recorded) as store:
+        Lessons(store).add(SkillMemory(lesson="Flamingo: map the new name.", why="The walrus says so."), "etl")
+    assert "\n    Flamingo: map the new name.\n" in golden("recall", "flamingo", "walrus").out
 
 
 def test_passes_are_told_as_memories(golden: Golden, recorded: Path) -> None:
@@ -69,7 +95,39 @@ def test_what_is_told_can_be_narrowed(golden: Golden, recorded: Path) -> None:
 def test_nothing_known_is_no_error(golden: Golden, recorded: Path) -> None:
     ran = golden("recall", "zebra")
     assert (ran.code, ran.out) == (0, "nothing is known of this\n")
-    assert golden("recall", "zebra", "--json").json == {"text": "zebra", "seen": [], "memories": []}
+    assert golden("recall", "zebra", "--json").json == {
+        "text": "zebra",
+        "recall_id": None,
+        "recalled": [],
+        "seen": [],
+        "memories": [],
+    }
+
+
+def test_lessons_come_first(golden: Golden, recorded: Path) -> None:
+    with Store.open(recorded) as store:
+        skill = SkillMemory(
+            lesson="The producer renamed the column; map the old name to the new one.",
+            why="Its contract allows that.",
+            evidence={"error": BOOM, "project": "sales"},
+        )
+        assert Lessons(store).add(skill, "etl").kept
+    lines = golden("recall", "no such column: 'price'").out.splitlines()
+    assert lines[:3] == [
+        "lesson: The producer renamed the column; map the old name to the new one.",
+        "  Its contract allows that.",
+        f"  {skill.id}",
+    ]
+    assert lines[3].startswith("seen before once in sales")
+    told = golden("recall", "no such column: 'price'", "--project", "sales", "--json").json
+    assert told["recall_id"] == told["recalled"][0]["recall_id"] != ""
+    assert (told["recalled"][0]["why"], told["recalled"][0]["score"]) == ("signature", 1.0)
+    with Store.open(recorded) as store:
+        settled = Lessons(store).settle(told["recall_id"], passed=True)
+    assert settled is not None
+    assert settled.success_count == 1
+    typed = golden("recall", "producer", "renamed", "contract").out
+    assert typed.startswith("reads alike: lesson: The producer renamed")
 
 
 def test_store_can_be_named(golden: Golden, recorded: Path, tmp_path: Path) -> None:

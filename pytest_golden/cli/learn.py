@@ -1,0 +1,178 @@
+"""`golden learn`: learn from what is left of all that was recorded. It runs nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cli.manifest_option import (
+    add_json_option,
+    add_manifest_option,
+    locate_manifest,
+    read_command_settings,
+)
+from pytest_golden.cli.progress import show_line
+from pytest_golden.cli.screen import open_console, print_json, styled
+from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.hiding import SecretHider
+from pytest_golden.gate.lessons.learning import GateLearner, GateLearning
+from pytest_golden.gate.lessons.rewording import MODEL_SECONDS, reword_lessons
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.learning.language_model.client import LanguageModel
+from pytest_golden.manifest import load_manifest
+from pytest_golden.manifest.units import parse_duration
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pytest_golden.learning.lessons.model import SkillMemory
+    from pytest_golden.manifest import Manifest
+    from pytest_golden.storage.store import Store
+
+# So often the progress is shown.
+_SLICE_SECONDS = 0.5
+_EPILOG = """\
+Every gate learns at its end, for two seconds at most; what is left is learned here, or by the next gate. It is the same
+whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it says waits for approval.
+
+exit code: 0 learned, also when something is left; 2 bad input."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden learn`."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--budget", metavar="TIME", help="Begin nothing after so long, as 90s or 10m (default: no limit)."
+    )
+    add_manifest_option(parser)
+    add_store_option(parser)
+    add_json_option(parser)
+
+
+@dataclass(slots=True)
+class _Worded:
+    """What a language model made of the lessons: those in its words, how many it was refused, how many it still has to word."""
+
+    kept: list[SkillMemory] = field(default_factory=list)
+    refused: int = 0
+    left: int = 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Learn, and tell what was learned and what is left."""
+    budget = _read_budget(arguments.budget)
+    ends_at = None if budget is None else monotonic_seconds() + budget
+    model = LanguageModel.from_env(os.environ)
+    manifest, read = _find_manifest(arguments)
+    root = Path.cwd() if read is None else read.workspace_root
+    gateway = ExecutionGateway(root)
+    hider = SecretHider(gateway.redact, () if read is None else read.projects)
+    # What could not be read is counted; a traceback of each says nothing more.
+    logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
+    with open_store(arguments) as store:
+        done = _learn(GateLearner(store, root, manifest, hide=hider.hide_for_all), ends_at)
+        worded = None if model is None else _reword(store, model, ends_at)
+    if arguments.json:
+        print_json(_as_json(done, worded))
+    else:
+        _show(done, worded)
+    return 0
+
+
+def _read_budget(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise SettingsError(f"--budget {text}: {error}") from None
+
+
+def _find_manifest(arguments: argparse.Namespace) -> tuple[Path | None, Manifest | None]:
+    """Give the manifest and its path. Whoever says where the store is needs none."""
+    path = locate_manifest(read_command_settings(arguments))
+    return (path, load_manifest(path)) if path.exists() else (None, None)
+
+
+def _learn(learner: GateLearner, ends_at: float | None) -> GateLearning:
+    """Learn in slices, so that the progress can be shown in between."""
+    done = GateLearning()
+    with show_line() as show:
+        while True:
+            seconds = _find_rest(ends_at, _SLICE_SECONDS)
+            present = learner.learn(seconds)
+            done.add(present)
+            show(f"learning: {done.results.left:,} results left")
+            if present.is_all or seconds <= 0:
+                return done
+
+
+def _reword(store: Store, model: LanguageModel, ends_at: float | None) -> _Worded:
+    """Have the lessons of fixes worded, a few at once, until the model has nothing more to say."""
+    worded = _Worded()
+    with show_line() as show:
+        while (seconds := _find_rest(ends_at, MODEL_SECONDS)) > 0:
+            show(f"asking {model.endpoint}")
+            present = reword_lessons(store, model, budget_seconds=seconds)
+            worded.kept += present.kept
+            worded.refused += present.refused
+            worded.left = present.left
+            if not (present.kept or present.refused):
+                break
+    return worded
+
+
+def _find_rest(ends_at: float | None, most: float) -> float:
+    return most if ends_at is None else min(most, ends_at - monotonic_seconds())
+
+
+def _as_json(done: GateLearning, worded: _Worded | None) -> dict[str, Any]:
+    results = done.results
+    told = {name: getattr(results, name) for name in ("learned", "passed_over", "unreadable", "left")}
+    return {
+        "results": told,
+        "lessons": [verdict.to_dict() for verdict in done.verdicts],
+        "breaks": done.breaks,
+        "settled": done.settled,
+        "left": done.left,
+        "model": None
+        if worded is None
+        else {"lessons": [one.to_dict() for one in worded.kept], "refused": worded.refused, "left": worded.left},
+    }
+
+
+def _show(done: GateLearning, worded: _Worded | None) -> None:
+    console = open_console()
+    for line in _tell(done):
+        console.print(styled(line))
+    for skill in () if worded is None else worded.kept:
+        console.print(styled(f"  {skill.lesson} (in the model's words, waits for approval)"))
+    if worded is not None and worded.left:
+        console.print(styled(f"{_count(worded.left, 'lesson')} the model has not worded yet"))
+
+
+def _tell(done: GateLearning) -> Iterator[str]:
+    results = done.results
+    told = [_count(results.learned, "result") if results.learned else "nothing new"]
+    told += [f"{_count(len(done.kept), 'lesson')} kept"] if done.kept else []
+    told += [f"{_count(done.settled, 'recall')} settled"] if done.settled else []
+    yield f"learned from {', '.join(told)}"
+    for verdict in done.verdicts:
+        waits = "" if verdict.skill.approved else " (waits for approval)"
+        yield f"  {verdict.skill.lesson}{waits if verdict.kept else f' (refused: {verdict.reason})'}"
+    if results.unreadable:
+        yield f"{_count(results.unreadable, 'result')} could not be read"
+    if results.left:
+        yield f"left: {_count(results.left, 'result')}"
+    if done.left:
+        yield f"{_count(done.left, 'change')} wait for commits that are not in this clone"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
