@@ -16,8 +16,9 @@ REPOSITORY = Path(__file__).parent.parent
 def test_lowest_pins_the_lower_bound_of_every_dependency() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    # What `demo` has may raise the others unseen.
-    wanted = [*project["dependencies"], *(one for name in extras if name != "demo" for one in extras[name])]
+    # What `demo` has may raise the others unseen, and `all` names the others.
+    named = [name for name in extras if name not in {"all", "demo"}]
+    wanted = {*project["dependencies"], *(one for name in named for one in extras[name])}
     declared = dict(re.findall(r"^([\w-]+(?:\[\w+\])?)>=([\d.]+)", "\n".join(wanted), re.MULTILINE))
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(REPOSITORY / "tox.ini", encoding="utf-8")
@@ -26,3 +27,12 @@ def test_lowest_pins_the_lower_bound_of_every_dependency() -> None:
     assert {name: re.sub(r"\.0$", "", bound) for name, bound in pinned.items()} == {
         name: re.sub(r"\.0$", "", bound) for name, bound in declared.items()
     }
+
+
+@pytest.mark.skipif(not (REPOSITORY / "tox.ini").exists(), reason="not in a checkout")
+def test_all_is_every_extra_but_the_demonstration() -> None:
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    (everything,) = extras["all"]
+    assert re.findall(r"\w+", everything.partition("[")[2]) == [name for name in extras if name not in {"all", "demo"}]

@@ -14,6 +14,9 @@ _NEEDS = {
     "odibi.md": ("odibi", [pytest.mark.odibi]),
     "dbt.md": ("dbt", [pytest.mark.dbt]),
     "notebooks.md": ("nbclient", []),
+    "improve-texts.md": ("gepa", []),
+    "let-a-model-word-lessons.md": ("httpx2", []),
+    "find-memories-by-meaning.md": ("numpy", []),
     "big-manifests.md": ("xdist", [pytest.mark.xdist]),
 }
 

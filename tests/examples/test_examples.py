@@ -84,3 +84,19 @@ def test_journal_is_kept_without_the_gate(tmp_path: Path) -> None:
         mail = journal.review_journal(intent_type="email")[0]
         assert len(journal.get(mail.id).signals) == 1
         assert (journal.orphans(), journal.open_expectations()) == ((), ())
+
+
+def test_query_is_improved_until_every_month_passes(tmp_path: Path) -> None:
+    pytest.importorskip("gepa")
+    shutil.copytree(EXAMPLES / "gepa", tmp_path / "gepa")
+    before = (tmp_path / "gepa" / "revenue.sql").read_bytes()
+    ended = run_in(tmp_path, sys.executable, "-W", "error", str(tmp_path / "gepa" / "improve.py"))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, *query = ended.stdout.splitlines()
+    assert first == "score before 0.56, after 1.00, with 4 candidates"
+    assert query[0].startswith("SELECT COALESCE(customers.region, 'unknown') AS region")
+    assert all(part in ended.stdout for part in ("LEFT JOIN", "DISTINCT", "<> 'cancelled'"))
+    assert (tmp_path / "gepa" / "revenue.sql").read_bytes() == before
+    assert sorted(path.name for path in (tmp_path / "gepa").iterdir()) == sorted(
+        path.name for path in (EXAMPLES / "gepa").iterdir()
+    )
