@@ -19,7 +19,7 @@ from pytest_golden.gateway.fingerprint import VENV_MARK
 from pytest_golden.redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MOST_FILES = 500
 LONGEST_SECONDS = 20
@@ -107,12 +107,15 @@ def _read_entry(kind: str, record: str) -> _Entry:
 
 
 def _without_environments(entries: list[_Entry]) -> list[_Entry]:
-    """Leave out virtual environments that git was not told to ignore: no edits, and thousands of files."""
-    untracked = (entry.path for entry in entries if not entry.is_tracked)
-    folders = tuple(path.removesuffix(VENV_MARK) for path in untracked if path.endswith(f"/{VENV_MARK}"))
+    folders = find_environments(entry.path for entry in entries if not entry.is_tracked)
     return (
         [entry for entry in entries if entry.is_tracked or not entry.path.startswith(folders)] if folders else entries
     )
+
+
+def find_environments(untracked: Iterable[str]) -> tuple[str, ...]:
+    """Find the virtual environments that git was not told to ignore, each with a slash: no edits, and thousands of files."""
+    return tuple(path.removesuffix(VENV_MARK) for path in untracked if path.endswith(f"/{VENV_MARK}"))
 
 
 def _name_contents(entries: list[_Entry], root: Path, algorithm: str) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.checkout import is_commit, redact_paths
+from pytest_golden.gate.checkout import find_environments, is_commit, redact_paths
 from pytest_golden.gate.git import run_git, run_git_raw
 from pytest_golden.redaction import redact
 
@@ -126,6 +126,8 @@ def descends(folder: Path, commit: str, ancestor: str, *, longest_seconds: float
 def list_files_since(folder: Path, ref: str) -> tuple[str, ...]:
     """Give the files, relative to the checkout's root, that differ from where this branch left a ref: edits and new files too.
 
+    Virtual environments are no edits.
+
     Raises:
         GoldenError: no git, not a repository, or a ref that is not there; the message says what to fetch.
     """
@@ -135,8 +137,10 @@ def list_files_since(folder: Path, ref: str) -> tuple[str, ...]:
     left = commit if base.returncode else base.stdout.strip()
     changed = _ask(folder, ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", left], _DIFF_SECONDS)
     new = _ask(folder, ["ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/"], _DIFF_SECONDS)
-    files = sorted({*filter(None, changed.split("\0")), *filter(None, new.split("\0"))})
-    return tuple(redact_paths(files))
+    untracked = list(filter(None, new.split("\0")))
+    environments = find_environments(untracked)
+    edits = (path for path in untracked if not path.startswith(environments))
+    return tuple(redact_paths(sorted({*filter(None, changed.split("\0")), *edits})))
 
 
 def has_commit(folder: Path, commit: str) -> bool:

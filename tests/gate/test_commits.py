@@ -113,3 +113,12 @@ def test_ref_that_is_not_here_says_what_to_fetch(repository: Path, ref: str, tol
 def test_folder_outside_git_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(GoldenError, match="in no git repository"):
         list_files_since(tmp_path, "main")
+
+
+def test_virtual_environment_that_git_sees_is_no_edit(repository: Path) -> None:
+    library = repository / "env" / "lib"
+    library.mkdir(parents=True)
+    (library / "module.py").write_text("")
+    (repository / "env" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (repository / "environment.md").write_text("")
+    assert list_files_since(repository, "main") == ("environment.md",)
