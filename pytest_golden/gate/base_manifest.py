@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.commits import find_commit
-from pytest_golden.gate.git import run_git
+from pytest_golden.gate.git import last_line, run_git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +43,6 @@ def _read(manifest: Path, ref: str) -> BaseManifest:
         return BaseManifest(ref, commit, None)
     shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")
     if shown.returncode:
-        message = f"{manifest.name} cannot be read at {commit[:12]} ({_last_line(shown.stderr)})."
+        message = f"{manifest.name} cannot be read at {commit[:12]} ({last_line(shown.stderr)})."
         raise GoldenError(message)
     return BaseManifest(ref, commit, shown.stdout)
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.checkout import find_environments, is_commit, redact_paths
-from pytest_golden.gate.git import run_git, run_git_raw
+from pytest_golden.gate.git import last_line, run_git, run_git_raw
 from pytest_golden.redaction import redact
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def find_commit(folder: Path, ref: str) -> str:
     """
     inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
     if inside.returncode:
-        message = f"{folder} is in no git repository ({_last_line(inside.stderr)})."
+        message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
         raise GoldenError(message)
     found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode:
@@ -156,7 +156,3 @@ def _ask(folder: Path, arguments: Sequence[str], longest_seconds: float) -> str:
     if done.returncode:
         raise GoldenError("a commit is not in this clone (it is shallow, or history was rewritten)")
     return os.fsdecode(done.stdout)
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[-1]

@@ -44,6 +44,11 @@ def run_git_raw(
         raise GoldenError(message) from None
 
 
+def last_line(text: str) -> str:
+    """Give what git ended its message with."""
+    return (text.strip().splitlines() or ["no message"])[-1]
+
+
 def describe_commit(folder: Path) -> dict[str, Any]:
     """Give `{commit, branch, dirty}` of the folder's checkout; None for what is not known, as outside git."""
     try:

@@ -75,6 +75,14 @@ def check_seconds(field: str, seconds: object) -> float | None:
     return amount
 
 
+def check_timeout(seconds: object) -> float:
+    """Give the seconds that a call may take; refuses what is no finite number above 0."""
+    amount = _find_amount(seconds)
+    if not amount:
+        raise ValueError(f"timeout_seconds must be a number above 0, not {_SHORT.repr(seconds)}")
+    return amount
+
+
 def check_limit(limit: object) -> None:
     """Refuse a number of answers that is no whole number, 1 or more."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:

@@ -30,7 +30,7 @@ from pytest_golden.report.one_line import closing_count
 from pytest_golden.session.gate_id import name_session
 from pytest_golden.session.history import GoldenHistory
 from pytest_golden.session.recorder import Kept
-from pytest_golden.settings import NO_STORE
+from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from pytest_golden.session.recorder import GoldenRecorder
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.storage.store import Store
-
-_MODEL_VARIABLE = "GOLDEN_LLM_MODEL"
 
 
 class GoldenRecording:
@@ -91,7 +89,7 @@ class GoldenRecording:
 
     @property
     def _may_ask_model(self) -> bool:
-        return self._settings.learning == "on" and bool(os.environ.get(_MODEL_VARIABLE, "").strip())
+        return self._settings.learning == "on" and bool(os.environ.get(MODEL_VARIABLE, "").strip())
 
     @property
     def entry_id(self) -> str | None:

@@ -9,10 +9,13 @@ from sqlalchemy import insert
 from pytest_golden.learning import ProductionOutcome
 from pytest_golden.storage.schema import entries, gate_results, gate_runs, trajectories
 from pytest_golden.storage.store import Store
+from tests.learning.language_model.server import run_model_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.learning.language_model.server import ModelServer
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 START_MS = int(START.timestamp() * 1000)
@@ -175,3 +178,13 @@ def _step(step: Any) -> dict[str, Any]:
 @pytest.fixture
 def history(store: Store) -> GateHistory:
     return GateHistory(store)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A server of models, reached without whatever proxy this machine has."""
+    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with run_model_server() as running:
+        yield running

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.lessons.model_wording import FixWording, apply_fix_wording, write_fix_prompt
+from pytest_golden.gate.lessons.fix_wording import apply_fix_wording, write_fix_prompt
 from pytest_golden.learning.draft import MemoryDraft
 from pytest_golden.learning.language_model.asking import ask
 from pytest_golden.learning.language_model.budget import BudgetedModel, ask_within
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource
+from pytest_golden.learning.lessons.model_wording import Wording
 from pytest_golden.learning.lessons.sameness import find_keys
 from pytest_golden.learning.lessons.store import find_by_digests, list_lessons, put_lesson
 from pytest_golden.learning.results.reading import GATE_AGENT
@@ -77,8 +78,8 @@ def reword_lessons(
     return Rewording(tuple(done), refused, len(waiting) - len(done) - refused)
 
 
-async def _ask_for_all(model: CompletesPrompts, skills: Sequence[SkillMemory]) -> list[FixWording | None]:
-    calls = [ask(model, write_fix_prompt(skill), FixWording, seconds=_CALL_SECONDS) for skill in skills]
+async def _ask_for_all(model: CompletesPrompts, skills: Sequence[SkillMemory]) -> list[Wording | None]:
+    calls = [ask(model, write_fix_prompt(skill), Wording, seconds=_CALL_SECONDS) for skill in skills]
     return list(await asyncio.gather(*calls))
 
 
@@ -99,7 +100,7 @@ def _waits(mark: object) -> bool:
     return not isinstance(mark, dict) or (mark.get("ended") == _UNANSWERED and mark.get("tries", 0) < _MOST_TRIES)
 
 
-def _keep(connection: Connection, skill: SkillMemory, said: FixWording | None, moment: datetime) -> SkillMemory | None:
+def _keep(connection: Connection, skill: SkillMemory, said: Wording | None, moment: datetime) -> SkillMemory | None:
     worded = None if said is None else apply_fix_wording(skill, said, moment)
     # The same in other words of the same model, or one that a person has rejected.
     if worded is not None and any(find_by_digests(connection, find_keys(worded).same, GATE_AGENT).values()):

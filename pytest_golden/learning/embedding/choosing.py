@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_golden import settings
 from pytest_golden.errors import SettingsError
 from pytest_golden.learning.embedding.endpoint import EmbeddingEndpoint
 from pytest_golden.learning.embedding.static import StaticEmbedder
+from pytest_golden.learning.language_model import endpoint
 from pytest_golden.redaction import Redactor, secret_literals
 
 if TYPE_CHECKING:
@@ -44,6 +46,6 @@ def embedder_from_env(environ: Mapping[str, str]) -> EmbeddingEndpoint | StaticE
 def _find_address(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
     base_url, key = environ.get(_BASE_URL_VARIABLE), environ.get(_KEY_VARIABLE)
     # Of another provider's model, address and key are of no use.
-    if base_url or not (environ.get("GOLDEN_LLM_MODEL") or "openai:").strip().lower().startswith("openai:"):
+    if base_url or not (environ.get(settings.MODEL_VARIABLE) or "openai:").strip().lower().startswith("openai:"):
         return base_url, key
-    return environ.get("GOLDEN_LLM_BASE_URL"), key or environ.get("GOLDEN_LLM_API_KEY")
+    return environ.get(endpoint.BASE_URL_VARIABLE), key or environ.get(endpoint.KEY_VARIABLE)

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import LanguageModelError, SettingsError
-from pytest_golden.learning.language_model.endpoint import (
-    BASE_URL_VARIABLE,
-    KEY_VARIABLE,
-    MODEL_VARIABLE,
-    make_endpoint,
-)
+from pytest_golden.learning.language_model.endpoint import BASE_URL_VARIABLE, KEY_VARIABLE, make_endpoint
 from pytest_golden.learning.language_model.protocols import Request
-from pytest_golden.learning.language_model.transport import exchange
-from pytest_golden.redaction import Redactor
+from pytest_golden.learning.language_model.transport import exchange, refuse_missing_extra
+from pytest_golden.learning.limits import check_timeout
+from pytest_golden.settings import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_golden.learning.language_model.endpoint import Endpoint
+    from pytest_golden.redaction import Redactor
 
-_HTTP_LIBRARY = "httpx2"
 # A number is written with some twenty characters: 256 vectors of 4,096 fit.
 _MOST_BYTES = 32 * 1024 * 1024
 
@@ -56,22 +50,14 @@ class EmbeddingEndpoint:
         *,
         redactor: Redactor | None = None,
     ) -> None:
-        if not (math.isfinite(timeout_seconds) and timeout_seconds > 0):
-            raise ValueError(f"timeout_seconds must be a number above 0, not {timeout_seconds!r}")
+        self._timeout_seconds = check_timeout(timeout_seconds)
         self._endpoint = _make_endpoint(name, base_url, api_key)
         if self._endpoint.is_default and self._endpoint.api_key is None:
             raise SettingsError(
                 f"{self._endpoint.base_url} wants a key: set GOLDEN_EMBEDDING_API_KEY, or give the address"
             )
-        if find_spec(_HTTP_LIBRARY) is None:
-            message = (
-                f"it wants {_HTTP_LIBRARY}, which is not installed: `pip install 'pytest-golden-projects[embeddings]'`"
-            )
-            raise SettingsError(message)
-        self._timeout_seconds = timeout_seconds
-        given = redactor or Redactor()
-        literals = given.literals if self._endpoint.api_key is None else (self._endpoint.api_key, *given.literals)
-        self._redactor = Redactor(literals, given.extra)
+        refuse_missing_extra("an embedder", "embeddings")
+        self._redactor = self._endpoint.make_redactor(redactor)
 
     @property
     def model(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pytest_golden.clock import utc_now
@@ -19,6 +18,7 @@ from pytest_golden.learning.language_model.protocols import list_replies, write_
 from pytest_golden.learning.language_model.replies import read_value
 from pytest_golden.learning.language_model.schema_form import describe_schema
 from pytest_golden.learning.language_model.transport import exchange, refuse_missing_extra
+from pytest_golden.learning.limits import check_timeout
 from pytest_golden.redaction import Redactor, secret_literals
 from pytest_golden.redaction.literals import redact_spellings, spellings
 
@@ -63,14 +63,10 @@ class LanguageModel:
         *,
         redactor: Redactor | None = None,
     ) -> None:
-        if not (math.isfinite(timeout_seconds) and timeout_seconds > 0):
-            raise ValueError(f"timeout_seconds must be a number above 0, not {timeout_seconds!r}")
+        self._timeout_seconds = check_timeout(timeout_seconds)
         self._endpoint = make_endpoint(model, base_url, api_key)
         refuse_missing_extra()
-        self._timeout_seconds = timeout_seconds
-        given = redactor or Redactor()
-        literals = given.literals if self._endpoint.api_key is None else (self._endpoint.api_key, *given.literals)
-        self._redactor = Redactor(literals, given.extra)
+        self._redactor = self._endpoint.make_redactor(redactor)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> LanguageModel | None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_golden.errors import SettingsError
+from pytest_golden.redaction import Redactor
+from pytest_golden.settings import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from urllib.parse import SplitResult
 
-MODEL_VARIABLE, BASE_URL_VARIABLE, KEY_VARIABLE = "GOLDEN_LLM_MODEL", "GOLDEN_LLM_BASE_URL", "GOLDEN_LLM_API_KEY"
+BASE_URL_VARIABLE, KEY_VARIABLE = "GOLDEN_LLM_BASE_URL", "GOLDEN_LLM_API_KEY"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -51,6 +53,11 @@ class Endpoint:
     def bares_its_key(self) -> bool:
         """Whether the key goes over a network unencrypted."""
         return self.api_key is not None and self.base_url.startswith("http:") and find_loopback(self.base_url) is None
+
+    def make_redactor(self, given: Redactor | None) -> Redactor:
+        """Give a redactor that hides the key, too."""
+        known = given or Redactor()
+        return known if self.api_key is None else Redactor((self.api_key, *known.literals), known.extra)
 
     def __str__(self) -> str:
         """Give `provider:name at address`, safe to show."""

@@ -47,14 +47,16 @@ class _PassingError(Exception):
         super().__init__(reason)
 
 
-def refuse_missing_extra() -> None:
+def refuse_missing_extra(who: str = "a language model", extra: str = "llm") -> None:
     """See that the HTTP library is there, without loading it.
 
     Raises:
         SettingsError: it is not; the message says how to get it.
     """
     if find_spec(_HTTP_LIBRARY) is None:
-        message = f"a language model wants {_HTTP_LIBRARY}, which is not installed: `pip install 'pytest-golden-projects[llm]'`"
+        message = (
+            f"{who} wants {_HTTP_LIBRARY}, which is not installed: `pip install 'pytest-golden-projects[{extra}]'`"
+        )
         raise SettingsError(message)
 
 

@@ -31,13 +31,18 @@ _PARTS = re.compile(r"[\w.-]+")
 _MOST_ATTEMPTS = 20
 
 
-class LessonWording(BaseModel):
-    """What a model says: the lesson, why it holds, and which tools it names."""
+class Wording(BaseModel):
+    """What a model says: the lesson, and why it holds."""
 
     model_config = ConfigDict(frozen=True)
 
     lesson: str
     why: str = ""
+
+
+class LessonWording(Wording):
+    """The same, and which tools it names."""
+
     tools: tuple[str, ...] = ()
 
 
@@ -61,21 +66,30 @@ def apply_wording(skill: SkillMemory, said: LessonWording | None, attempts: Iter
     """
     if said is None:
         return skill
-    lesson, why = (" ".join(redact(text).split()) for text in (said.lesson, said.why))
-    worded = skill.replace(
-        lesson=lesson, why=why[:MOST_OF_REASON] or skill.why, source=LessonSource.MODEL, approved=False
-    )
+    worded = put_in_words(skill, said)
     is_true = _is_true(worded, said.tools, tuple(attempts))
     return worded if is_true and not check_lesson(worded) else skill
 
 
+def put_in_words(skill: SkillMemory, said: Wording) -> SkillMemory:
+    """Give a lesson in a model's words, without secrets and not approved. Whether they are true is not looked at."""
+    lesson, why = (" ".join(redact(text).split()) for text in (said.lesson, said.why))
+    why = why[:MOST_OF_REASON] or skill.why
+    return skill.replace(lesson=lesson, why=why, source=LessonSource.MODEL, approved=False)
+
+
+def list_parts(texts: Iterable[str]) -> set[str]:
+    """Give the parts that names in texts are made of, so that `orders.csv` and `read_csv` are known wherever they stand."""
+    return {part for text in texts for part in _PARTS.findall(text)}
+
+
 def _is_true(worded: SkillMemory, tools: Iterable[str], attempts: tuple[Attempt, ...]) -> bool:
     known = _list_known(worded, attempts)
-    named = {part for match in _NAMED.finditer(worded.lesson) for part in _PARTS.findall(match[1] or match[2])}
+    named = list_parts(match[1] or match[2] for match in _NAMED.finditer(worded.lesson))
     if not named <= known or not {tool for tool in tools if tool.strip()} <= {one.tool for one in attempts}:
         return False
-    words = set(_PARTS.findall(worded.lesson))
-    return any(_PARTS.findall(name) and set(_PARTS.findall(name)) <= words for name in _list_subjects(worded))
+    words = list_parts([worded.lesson])
+    return any(parts and parts <= words for parts in (list_parts([name]) for name in _list_subjects(worded)))
 
 
 def _list_subjects(skill: SkillMemory) -> list[str]:
@@ -88,7 +102,7 @@ def _list_known(skill: SkillMemory, attempts: tuple[Attempt, ...]) -> set[str]:
     told = [json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.context]
     for one in attempts:
         told += [one.tool, json.dumps(thaw(one.arguments), ensure_ascii=False), one.error_message or ""]
-    return {part for text in told for part in _PARTS.findall(text)}
+    return list_parts(told)
 
 
 def _tell(attempt: Attempt) -> dict[str, Any]:

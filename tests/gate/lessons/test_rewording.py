@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.lessons.model_wording import FixWording, apply_fix_wording, write_fix_prompt
+from pytest_golden.gate.lessons.fix_wording import apply_fix_wording, write_fix_prompt
 from pytest_golden.gate.lessons.rewording import WORDINGS, reword_lessons
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
+from pytest_golden.learning.lessons.model_wording import Wording
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.store import find_memory
 from pytest_golden.storage.store import Store
@@ -201,7 +202,7 @@ def test_prompt_holds_the_case_as_data_and_no_secret() -> None:
 
 
 def test_secret_in_a_reply_is_not_kept() -> None:
-    said = FixWording(
+    said = Wording(
         lesson="Cast the join keys, and set password=hunter22x for the warehouse.",
         why="token=ghp_Ab3dEf6hIj9lMn2pQr5tUv8xYz1bCd4fGh7j",
     )
@@ -210,6 +211,6 @@ def test_secret_in_a_reply_is_not_kept() -> None:
 
 
 def test_reply_without_a_reason_keeps_that_of_the_rules() -> None:
-    worded = apply_fix_wording(fix(), FixWording(lesson=str(SAID["lesson"])), NOW)
+    worded = apply_fix_wording(fix(), Wording(lesson=str(SAID["lesson"])), NOW)
     assert worded is not None
     assert worded.why == fix().why

@@ -6,20 +6,17 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
 from pytest_golden.clock import new_id
 from pytest_golden.learning.language_model.prompting import write_prompt
-from pytest_golden.learning.lessons.model import LessonSource
+from pytest_golden.learning.lessons.model_wording import list_parts, put_in_words
 from pytest_golden.learning.lessons.quality import check_lesson
-from pytest_golden.learning.lessons.wording import MOST_OF_REASON
 from pytest_golden.learning.limits import thaw
-from pytest_golden.redaction import redact
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_golden.learning.lessons.model import SkillMemory
+    from pytest_golden.learning.lessons.model_wording import Wording
 
 _TASK = """\
 A data pipeline failed, something was changed, and at once it passed. Word the lesson that the next person should be told
@@ -28,16 +25,6 @@ pipelines too: no paths, ids, dates, times or addresses of this one case. Name o
 Say in "why" what the cause was, in one sentence. The data do not show what the change did in full: claim no more than they say."""
 _TOLD = ("error", "commits", "files", "edited", "declaration", "versions")
 _NAMED = re.compile(r"`([^`\n]{1,200})`")
-_PARTS = re.compile(r"[\w.-]+")
-
-
-class FixWording(BaseModel):
-    """What a model says: the lesson, and why it holds."""
-
-    model_config = ConfigDict(frozen=True)
-
-    lesson: str
-    why: str = ""
 
 
 def write_fix_prompt(skill: SkillMemory) -> str:
@@ -51,22 +38,17 @@ def write_fix_prompt(skill: SkillMemory) -> str:
     return write_prompt(_TASK, data)
 
 
-def apply_fix_wording(skill: SkillMemory, said: FixWording, moment: datetime) -> SkillMemory | None:
+def apply_fix_wording(skill: SkillMemory, said: Wording, moment: datetime) -> SkillMemory | None:
     """Give a lesson of its own in the model's words, not approved; None when it names what is not in the data, or is no good.
 
     Whoever approves it puts it in the place of the one that it words.
     """
-    lesson, why = (" ".join(redact(text).split()) for text in (said.lesson, said.why))
-    named = {part for match in _NAMED.finditer(lesson) for part in _PARTS.findall(match[1])}
-    if not named <= _list_known(skill):
+    worded = put_in_words(skill, said)
+    if not list_parts(match[1] for match in _NAMED.finditer(worded.lesson)) <= _list_known(skill):
         return None
-    worded = skill.replace(
+    worded = worded.replace(
         id=new_id("lesson"),
-        lesson=lesson,
-        what_worked=lesson,
-        why=why[:MOST_OF_REASON] or skill.why,
-        source=LessonSource.MODEL,
-        approved=False,
+        what_worked=worded.lesson,
         judged_by=None,
         judged_at=None,
         support=1,
@@ -81,4 +63,4 @@ def apply_fix_wording(skill: SkillMemory, said: FixWording, moment: datetime) ->
 
 def _list_known(skill: SkillMemory) -> set[str]:
     told = (json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.lesson, skill.context, skill.what_failed)
-    return {part for text in told for part in _PARTS.findall(text)}
+    return list_parts(told)
