@@ -15,9 +15,7 @@ import pytest
 import pytest_golden
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.gepa import GoldenAdapter
-from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.gateway.fingerprint import take_fingerprint
-from pytest_golden.gateway.model import Ending, PipelineOutcome
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
@@ -336,12 +334,36 @@ def test_threads_take_turns(open_adapter: OpenAdapter) -> None:
     assert scores == {"good": [1.0, 1.0], "half": [0.1, 1.0]}
 
 
-def test_stop_by_a_person_stops_the_search(open_adapter: OpenAdapter, monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter = open_adapter()
-    stopped = PipelineOutcome(Ending.INTERRUPTED)
-    monkeypatch.setattr(ExecutionGateway, "run_pipeline", lambda *_, **__: stopped)
-    with pytest.raises(KeyboardInterrupt):
-        adapter.evaluate(adapter.projects(), GOOD)
+def test_stop_by_a_person_stops_the_search(workspace: Workspace) -> None:
+    (workspace.folder / "totals.py").write_text("import time\ntime.sleep(60)\n")
+    code = f"""
+        import os, signal, threading, psutil
+        from pytest_golden import GoldenAdapter
+
+        def runs() -> bool:
+            inside = psutil.Process().children(recursive=True)
+            return any(word.endswith("totals.py") for one in inside for word in one.cmdline())
+
+        def interrupt() -> None:
+            while True:
+                try:
+                    if runs():
+                        break
+                except psutil.Error:
+                    continue
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with GoldenAdapter({str(workspace.manifest)!r}, {{"query": "query.sql"}}) as adapter:
+            threading.Thread(target=interrupt, daemon=True).start()
+            try:
+                adapter.evaluate(adapter.projects(), adapter.seed_candidate())
+            except KeyboardInterrupt:
+                print("stopped")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
 
 
 def test_adapter_that_nobody_closes_leaves_nothing_behind(workspace: Workspace, tmp_path: Path) -> None:

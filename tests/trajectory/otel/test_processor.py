@@ -90,13 +90,19 @@ def test_shutdown_gives_what_is_left(got: list[Trajectory], open_tracer: Any) ->
     assert [(one.outcome, len(one.steps)) for one in got] == [(TrajectoryOutcome.PARTIAL, 1)]
 
 
-def test_a_callback_that_raises_harms_no_instrumented_code(open_tracer: Any) -> None:
-    def broken(_: Trajectory) -> None:
+def test_a_callback_that_raises_harms_no_instrumented_code(
+    got: list[Trajectory], open_tracer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(trajectory: Trajectory) -> None:
+        got.append(trajectory)
         raise ZeroDivisionError
 
     _, tracer = open_tracer(broken)
-    with tracer.start_as_current_span("root"):
-        pass
+    for name in ("first", "second"):
+        with tracer.start_as_current_span(name):
+            pass
+    assert [one.steps[0].content for one in got] == ["first", "second"]
+    assert caplog.messages == ["a trajectory of spans was lost"] * 2
 
 
 def test_a_span_that_garbage_collection_ends_meanwhile_holds_nothing_up(
