@@ -103,20 +103,48 @@ class _Fit(NamedTuple):
 
 def route(news: News, candidates: Iterable[Candidate]) -> Route:
     """Find the expectation that a signal concerns. The order of the candidates does not matter."""
-    fitting: list[_Fit] = []
-    refused: list[Verdict] = []
-    for candidate in {one.id: one for one in candidates}.values():
-        found = _consider(news, candidate)
-        if isinstance(found, Verdict):
-            refused.append(found)
-        else:
-            fitting.append(found)
-    fitting.sort()
-    taken = fitting[0] if fitting else None
-    verdicts = [*(_judge(fit, fitting[0]) for fit in fitting), *sorted(refused, key=lambda one: one.expectation_id)]
-    if taken is None:
-        return Route(RoutedBy.ORPHAN if news.entry_id is None else RoutedBy.ENTRY, None, tuple(verdicts))
-    return Route(_ROUTED_BY[taken.step], taken.candidate, tuple(verdicts))
+    routing = Routing(news)
+    routing.consider(candidates)
+    return routing.conclude()
+
+
+class Routing:
+    """One signal's way to an expectation. Each candidate is judged once, when it is first given."""
+
+    def __init__(self, news: News) -> None:
+        self._news = news
+        self._seen: set[str] = set()
+        self._fitting: list[_Fit] = []
+        self._refused: list[Verdict] = []
+
+    @property
+    def has_taken(self) -> bool:
+        """Tell whether a candidate given so far takes the signal."""
+        return bool(self._fitting)
+
+    def consider(self, candidates: Iterable[Candidate], up_to: float = math.inf) -> None:
+        """Judge candidates, until there are so many verdicts in all."""
+        for candidate in candidates:
+            if len(self._seen) >= up_to:
+                return
+            if candidate.id in self._seen:
+                continue
+            self._seen.add(candidate.id)
+            found = _consider(self._news, candidate)
+            if isinstance(found, Verdict):
+                self._refused.append(found)
+            else:
+                self._fitting.append(found)
+
+    def conclude(self) -> Route:
+        """Give where the signal goes, with the verdict on each candidate: first those that fit, the best one first."""
+        fitting = sorted(self._fitting)
+        taken = fitting[0] if fitting else None
+        refused = sorted(self._refused, key=lambda one: one.expectation_id)
+        verdicts = (*(_judge(fit, fitting[0]) for fit in fitting), *refused)
+        if taken is None:
+            return Route(RoutedBy.ORPHAN if self._news.entry_id is None else RoutedBy.ENTRY, None, verdicts)
+        return Route(_ROUTED_BY[taken.step], taken.candidate, verdicts)
 
 
 def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 
 from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
-from pytest_golden.journal.routing.rules import MOST_KEPT, Candidate, News, route
+from pytest_golden.journal.routing.rules import MOST_KEPT, Candidate, News, Routing
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import expectations
 
@@ -129,15 +129,16 @@ def find_route(connection: Connection, news: News, *, after: int | None = None) 
     With `after`, only open expectations recorded after the one of that number may take it.
     """
     search = _Search(connection, news, after)
-    candidates = [*search.of_named_entry(), *search.by_hint()]
-    found = route(news, candidates)
-    if found.taken is None and news.agent_id is not None and news.entry_id is None and not news.by_hint_only:
-        candidates += search.by_session()
-        found = route(news, candidates)
-        if found.taken is None:
-            candidates += search.by_window()
-            found = route(news, candidates)
-    return found if after is not None else route(news, [*candidates, *search.to_be_shown()])
+    routing = Routing(news)
+    routing.consider(search.of_named_entry())
+    routing.consider(search.by_hint())
+    if not routing.has_taken and news.agent_id is not None and news.entry_id is None and not news.by_hint_only:
+        routing.consider(search.by_session())
+        if not routing.has_taken:
+            routing.consider(search.by_window())
+    if after is None:
+        routing.consider(search.to_be_shown(), up_to=MOST_KEPT)
+    return routing.conclude()
 
 
 def find_by_hint(connection: Connection, news: News) -> tuple[Candidate, ...]:
