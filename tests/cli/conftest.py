@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pytest
 
 from pytest_golden.cli.main import main
+from tests.patience import wait_for_git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,3 +91,8 @@ def three_projects(folder: Path) -> Path:
         "golden_projects:\n  - path: good.py\n  - {name: bad, path: bad.py}\n  - name: gone\n    path: gone/etl.py\n"
     )
     return manifest
+
+
+@pytest.fixture(autouse=True)
+def git_of_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_git(monkeypatch)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.cli.conftest import Ran
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 _PATIENCE_SECONDS = 60
@@ -23,11 +23,11 @@ def run_watched(
     folder: Path,
     words: Sequence[str],
     *,
-    typed: Sequence[tuple[str, str]] = (),
+    typed: Sequence[tuple[str, str | Callable[[], object]]] = (),
     columns: int = 80,
     environment: Mapping[str, str] | None = None,
 ) -> Ran:
-    """Run `golden` on a terminal; each pair in `typed` is what to wait for on the screen and what to type then."""
+    """Run `golden` on a terminal; each pair in `typed` is what to wait for on the screen and what to type or do then."""
     ours, theirs = pty.openpty()
     device = os.fstat(theirs).st_rdev
     process = subprocess.Popen(
@@ -45,7 +45,10 @@ def run_watched(
         for mark, answer in typed:
             part = _read_until(ours, mark)
             shown += part
-            os.write(ours, answer.encode())
+            if isinstance(answer, str):
+                os.write(ours, answer.encode())
+            else:
+                answer()
         shown += _read_until(ours, None)
         return Ran(process.wait(_PATIENCE_SECONDS), shown, "", device)
     finally:

@@ -50,7 +50,7 @@ def test_second_gate_says_who_runs_and_waits(tmp_path: Path) -> None:
 
         with hold_gate_lock(tmp_path, say):
             pass
-        holder.communicate(timeout=30)
+        holder.communicate(timeout=60)
         assert said == [f"another gate (pid {holder.pid}) is running in this workspace: waiting"]
 
 

@@ -218,7 +218,7 @@ def test_plugged_in_gateway_that_gives_no_outcome_is_named() -> None:
 
 def test_another_attempt_does_not_hide_that_the_project_was_changed(workspace: Workspace) -> None:
     script = COUNTED + 'while [ ! -e "$OUTSIDE/go" ]; do sleep 0.01; done'
-    project = workspace.declare("one", script, retries=3, timeout=20)
+    project = workspace.declare("one", script, retries=3, timeout=120)
 
     def change_underneath() -> None:
         wait_until((workspace.outside / "runs").exists)

@@ -272,7 +272,7 @@ def processes_with(mark: str) -> list[int]:
     return pids
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Look again and again until something holds; False when it did not in time."""
     limit = time.monotonic() + seconds
     while not holds():

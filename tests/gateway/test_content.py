@@ -30,7 +30,7 @@ def test_file_is_described_by_its_bytes(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 40)), max_size=6), st.integers(0, 350))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_holes_count_as_the_zeros_that_they_read_as(parts: list[tuple[int, int]], pages: int) -> None:
     with NamedTemporaryFile(dir="/var/tmp") as file:
         file.truncate(pages << 12)

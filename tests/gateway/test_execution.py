@@ -52,13 +52,13 @@ def test_failing_after_does_not_hide_the_pipelines_own_end(view: str, run_in_vie
 
 
 def test_before_that_takes_too_long_is_said(run_in_view: RunInView) -> None:
-    done = run_in_view("unsealed", "true", before=["sleep 30"], timeout=0.2)
-    assert done.executed.message == "`before:` command `sleep 30` failed (timeout)"
+    done = run_in_view("unsealed", "true", before=["sleep 300"], timeout=0.2)
+    assert done.executed.message == "`before:` command `sleep 300` failed (timeout)"
     assert done.executed.exit.ending is Ending.TIMEOUT
 
 
 def test_after_is_left_out_when_the_pipeline_was_stopped(run_in_view: RunInView) -> None:
-    done = run_in_view("unsealed", "sleep 30", after=["touch after"], timeout=0.2)
+    done = run_in_view("unsealed", "sleep 300", after=["touch after"], timeout=0.2)
     assert (done.executed.exit.ending, done.executed.problem) == (Ending.TIMEOUT, None)
     assert done.write_set.created == ()
 

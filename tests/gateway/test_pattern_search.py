@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from pytest_golden.errors import GatewayError
 from pytest_golden.gateway import pattern_search
 from pytest_golden.gateway.model import PatternVerdict
 from pytest_golden.gateway.pattern_search import search_files, search_texts, write_texts
+from tests.patience import without_hanging
 
 MIB = 1 << 20
 
@@ -35,9 +35,8 @@ def test_match_that_spans_lines_and_is_not_text_is_found(tmp_path: Path) -> None
 
 
 def test_catastrophic_pattern_is_stopped_in_time() -> None:
-    started = time.monotonic()
-    assert search_texts("(a+)+$", ["a" * 60 + "b"], timeout_seconds=0.5) is PatternVerdict.TIMED_OUT
-    assert time.monotonic() - started < 5
+    with without_hanging():
+        assert search_texts("(a+)+$", ["a" * 60 + "b"], timeout_seconds=0.5) is PatternVerdict.TIMED_OUT
 
 
 def test_search_that_breaks_down_is_an_error_and_not_a_verdict(tmp_path: Path) -> None:

@@ -73,10 +73,10 @@ def test_pipeline_dies_with_the_gate_that_is_killed(workspace: Path, make_projec
     )
     for view in ("auto", "copy"):
         gate = subprocess.Popen([sys.executable, "-c", code, workspace, view])
-        assert wait_until(lambda: len(processes_with(mark)) >= 2, 20)
+        assert wait_until(lambda: len(processes_with(mark)) >= 2)
         gate.kill()
         gate.wait()
-        assert wait_until(lambda: not processes_with(mark), 15)
+        assert wait_until(lambda: not processes_with(mark))
 
 
 def test_supervisor_ends_when_its_socket_closes_and_kills_what_runs(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_supervisor_ends_when_its_socket_closes_and_kills_what_runs(tmp_path: Pa
         child.send_signal(number)
     assert child.poll() is None
     ours.close()
-    assert child.wait(15) == 0
+    assert child.wait(60) == 0
     assert processes_with(mark) == []
 
 
@@ -106,7 +106,7 @@ def test_interrupt_without_a_run_changes_nothing(tmp_path: Path) -> None:
         ours.sendall(b'{"op": "interrupt"}\n' + _request("exit 7", tmp_path))
         answer = json.loads(ours.recv(65536))
     assert (answer["ending"], answer["exit_code"]) == ("exited", 7)
-    assert child.wait(15) == 0
+    assert child.wait(60) == 0
 
 
 def _request(script: str, folder: Path) -> bytes:
@@ -140,7 +140,7 @@ def test_sandbox_that_is_killed_is_a_death_by_signal(
     thread = threading.Thread(target=kill_the_sandbox)
     thread.start()
     command = ["sh", "-c", f"while :; do sleep 0.1; done # {mark}"]
-    outcome = run_guarded(open_gateway(), make_project("true", command=command, timeout=20))
+    outcome = run_guarded(open_gateway(), make_project("true", command=command, timeout=120))
     thread.join()
     assert (outcome.ending, outcome.exit_code) == (Ending.SIGNALLED, -9)
     assert wait_until(lambda: not processes_with(mark))

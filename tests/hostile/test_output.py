@@ -90,6 +90,6 @@ def test_closed_output_is_no_problem(view: str, run: Run) -> None:
 
 
 def test_output_after_the_end_of_the_pipeline_is_not_waited_for(run: Run) -> None:
-    outcome = run("(sleep 60; echo late) & echo now", timeout=20)
+    outcome = run("(sleep 600; echo late) & echo now", timeout=300)
     assert (outcome.exit_code, outcome.stdout) == (0, "now\n")
-    assert outcome.duration_seconds < 15
+    assert outcome.duration_seconds < 60

@@ -119,7 +119,7 @@ def test_pipes_sockets_and_devices_hold_nobody_up(view: str, run: Run) -> None:
         os.mkfifo(os.environ["GOLDEN_STEPS"])
         """,
         view=view,
-        timeout=20,
+        timeout=60,
     )
     assert (outcome.exit_code, outcome.problem) == (0, None)
     assert (outcome.write_set.created, outcome.write_set.removed) == ((), ("a.sql",))

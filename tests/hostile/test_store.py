@@ -139,7 +139,7 @@ def test_second_gate_in_a_workspace_waits_for_the_first_and_closes_nothing_of_it
     wait = "touch ../marks/begun; until test -e ../marks/go; do sleep 0.05; done"
     gates.declare({"slow": wait, "quick": "true"}, mounts=[{"path": "marks", "mode": "write"}])
     first = gates.start()
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + 60
     while not (gates.root / "marks" / "begun").exists() and time.monotonic() < limit:
         time.sleep(0.02)
     second = gates.start()

@@ -194,16 +194,14 @@ class JournalMachine(RuleBasedStateMachine):
 def test_no_sequence_of_calls_leaves_an_entry_in_a_state_outside_the_table() -> None:
     run_state_machine_as_test(
         JournalMachine,
-        settings=settings(
-            max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=25, stateful_step_count=25, suppress_health_check=list(HealthCheck)),
     )
 
 
 NEWS = st.lists(st.tuples(st.integers(0, 4), TYPES), min_size=1, max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(WISHES, min_size=5, max_size=5), NEWS, st.data())
 def test_signals_that_each_fit_one_expectation_give_one_assessment_in_any_order(
     wishes: list[dict[str, Any]], news: list[tuple[int, str]], data: st.DataObject

@@ -73,7 +73,7 @@ def test_what_was_confirmed_outlives_its_writer(location: str | Path) -> None:
         writer.kill()
         confirmed += [line.strip() for line in writer.stdout if line.endswith("\n")]
         writer.stdout.close()
-        writer.wait(30)
+        writer.wait(60)
         with Journal.open(location) as journal:
             assert all(journal.get(one).assessment == "success" for one in confirmed)
             # Whoever comes after one that was killed need not wait.

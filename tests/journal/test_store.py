@@ -318,7 +318,7 @@ STEPS = st.lists(
 WISHES = st.lists(st.tuples(st.sampled_from(Polarity), st.booleans()), min_size=4, max_size=4)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(WISHES, STEPS)
 def test_kept_counts_are_those_of_the_expectations_and_signals(
     store: Store, wishes: list[tuple[Polarity, bool]], steps: list[tuple[SignalType, int | None, bool]]

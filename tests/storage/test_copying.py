@@ -139,7 +139,7 @@ def test_what_is_written_meanwhile_is_not_in_the_copy(store: Store, location: Pl
         if not written:
             thread = threading.Thread(target=lambda: written.append(insert_entry(store)))
             thread.start()
-            thread.join(30)
+            thread.join(60)
 
     copy = copy_store(location, target, report=write)
     assert len(written) == 1

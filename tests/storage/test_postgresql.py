@@ -270,10 +270,10 @@ def test_reader_that_waits_too_long_for_a_table_is_told(
 
 
 def test_limit_for_statements_ends_no_write(postgres: PostgresServer, postgres_url: str) -> None:
-    postgres.execute(f"ALTER DATABASE {name_database(postgres_url)} SET statement_timeout = 500")
+    postgres.execute(f"ALTER DATABASE {name_database(postgres_url)} SET statement_timeout = 1500")
     with Store.open(postgres_url, busy_seconds=1) as store, Store.open(postgres_url) as other:
         with store.write() as connection:
-            connection.exec_driver_sql("SELECT pg_sleep(0.7)")
+            connection.exec_driver_sql("SELECT pg_sleep(2)")
             keep_document(connection, 1)
         with other.write(), pytest.raises(StorageError) as caught:
             keep(store, 2)

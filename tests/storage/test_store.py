@@ -107,11 +107,11 @@ def test_thread_that_waits_too_long_for_another_is_told(path: Path) -> None:
         def hold() -> None:
             with store.write():
                 is_held.set()
-                is_done.wait(30)
+                is_done.wait(60)
 
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(hold)
-            is_held.wait(30)
+            is_held.wait(60)
             with pytest.raises(StorageError, match="another thread") as caught, store.write():
                 pass
             is_done.set()

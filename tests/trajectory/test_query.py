@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from pytest_golden.trajectory import (
 )
 from pytest_golden.trajectory.query import MAX_DEPTH
 from pytest_golden.trajectory.query_text import MAX_TEXT
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -255,11 +255,10 @@ def test_queries_nested_too_deep_are_refused() -> None:
 
 def test_text_that_would_be_a_costly_pattern_is_found_at_once() -> None:
     step = Trajectory.new().add_step("action", "a" * 100_000).steps[0]
-    started = time.process_time()
-    assert not parse_query('content~"(a+)+$" or error~"(a|a)*b"').matches(step)
-    with pytest.raises(ValueError, match="column 9"):
-        parse_query('content~"' + "\\\\" * 4900 + "\\")
-    assert time.process_time() - started < 0.5
+    with without_hanging():
+        assert not parse_query('content~"(a+)+$" or error~"(a|a)*b"').matches(step)
+        with pytest.raises(ValueError, match="column 9"):
+            parse_query('content~"' + "\\\\" * 4900 + "\\")
 
 
 def test_cycles_in_content_have_texts_too() -> None:

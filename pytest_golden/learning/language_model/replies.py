@@ -61,19 +61,27 @@ def find_candidates(reply: object) -> Iterator[Any]:
     said = reply[:_MOST_READ].removeprefix("\ufeff").strip()
     whole = _load(said)
     if whole is _NOTHING and _THOUGHT_ENDS in said:
-        said = said.rpartition(_THOUGHT_ENDS)[2].strip()
+        said = _drop_thought(said)
         whole = _load(said)
     if whole is not _NOTHING:
         yield from _with_inner(whole)
     else:
-        for fenced in islice(_FENCE.finditer(said), _MOST_FENCES):
-            value = _load(fenced[1].strip())
-            if value is not _NOTHING:
-                yield from _with_inner(value)
-        for value in _find_embedded(said):
+        for value, _, _ in _find_values(said):
             yield from _with_inner(value)
     if said:
         yield said
+
+
+def _drop_thought(said: str) -> str:
+    """Give what stands after the thought; the tag that ends one is but text where it stands inside of a value."""
+    places = [(start, end) for _, start, end in _find_values(said)]
+    mark = said.rfind(_THOUGHT_ENDS)
+    while mark >= 0:
+        around = [start for start, end in places if start < mark < end]
+        if not around:
+            return said[mark + len(_THOUGHT_ENDS) :].strip()
+        mark = said.rfind(_THOUGHT_ENDS, 0, min(around))
+    return said
 
 
 def _with_inner(value: Any, depth: int = 3) -> Iterator[Any]:
@@ -93,19 +101,24 @@ def _with_inner(value: Any, depth: int = 3) -> Iterator[Any]:
         yield from _with_inner(one, depth - 1)
 
 
-def _find_embedded(text: str) -> Iterator[Any]:
-    """Give each object or list that stands in prose, outermost ones only."""
+def _find_values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Give each value in a fence, then each object or list in prose, outermost ones only; with its start and end."""
+    for fenced in islice(_FENCE.finditer(text), _MOST_FENCES):
+        value = _load(fenced[1].strip())
+        if value is not _NOTHING:
+            yield value, *fenced.span(1)
     position = 0
     for _place in range(_MOST_PLACES):
         opening = _OPENING.search(text, position)
         if opening is None:
             return
-        position = opening.start() + 1
+        start = opening.start()
+        position = start + 1
         try:
-            value, position = _DECODER.raw_decode(text, opening.start())
+            value, position = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        yield value
+        yield value, start, position
 
 
 def _load(text: str) -> Any:

@@ -1,7 +1,7 @@
 """The thread behind a receiver: accepts connections, keeps what is posted to /v1/traces, and answers.
 
 It never waits for a client, holds a bounded number of connections and bytes, and gives up those that were silent
-longest when more come. What is in the posts is not looked at.
+longest when more come: for bytes only such as hold their share of them. What is in the posts is not looked at.
 """
 
 from __future__ import annotations
@@ -149,6 +149,11 @@ class SpanServer:
             self._end(silent)
         return silent is not None
 
+    def _find_silent_holder(self) -> _Connection:
+        """Give who was silent longest of those that hold no less than the average: ending others would free little."""
+        count = len(self._connections)
+        return next(one for one in self._connections if one.held_bytes * count >= self._held_bytes)
+
     def _receive(self, connection: _Connection) -> None:
         self._connections.move_to_end(connection)
         try:
@@ -166,8 +171,8 @@ class SpanServer:
             return
         self._held_bytes += connection.reader.held_bytes - connection.held_bytes
         connection.held_bytes = connection.reader.held_bytes
-        while self._held_bytes > _MAX_HELD_BYTES and self._give_up_one():
-            pass
+        while self._held_bytes > _MAX_HELD_BYTES:
+            self._end(self._find_silent_holder())
 
     def _take(self, connection: _Connection) -> bool:
         """Read once and answer what is complete; tells whether the connection has come to its end."""

@@ -77,7 +77,7 @@ def talk() -> Iterator[Callable[[Callable[[socket.socket], object]], str]]:
                 except OSError:
                     return
                 with line:
-                    line.settimeout(10)
+                    line.settimeout(60)
                     with suppress(OSError):
                         line.recv(65536)
                         speak(line)
@@ -89,7 +89,7 @@ def talk() -> Iterator[Callable[[Callable[[socket.socket], object]], str]]:
         yield begin
         server.close()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
 
 
 def expect(journal: Journal, *checks: dict[str, Any], agent_id: str = "builder", **more: Any) -> JournalEntry:

@@ -118,10 +118,10 @@ def test_a_view_that_there_is_not_is_told_and_leaves_the_check_due(journal: Jour
 
 def test_pages_are_asked_some_at_once(journal: Journal, clock: Clock, site: Site) -> None:
     together = threading.Barrier(4)
-    site.before = lambda: together.wait(20)
+    site.before = lambda: together.wait(60)
     expect(journal, *[{"url": site.url}] * 8)
     clock.move(minutes=1)
-    report = Heartbeat(journal, timeout_seconds=30).beat()
+    report = Heartbeat(journal, timeout_seconds=60).beat()
     assert [one.signal_type for one in report.checks] == ["positive"] * 8
 
 
@@ -247,10 +247,10 @@ def test_a_ctrl_c_leaves_everything_due_at_once(journal: Journal, clock: Clock, 
 
     def speak(_: socket.socket) -> None:
         is_asked.set()
-        done.wait(20)
+        done.wait(60)
 
     def press() -> PipelineOutcome:
-        assert is_asked.wait(20)
+        assert is_asked.wait(60)
         raise KeyboardInterrupt
 
     entry = expect(journal, {"url": talk(speak)}, COMMAND, COMMAND)
@@ -294,16 +294,16 @@ def test_a_check_of_a_killed_heartbeat_is_run_again_and_counts_once(location: st
 
     def hold() -> None:
         is_asked.set()
-        done.wait(30)
+        done.wait(60)
 
     site.before = hold
     with Store.open(location) as store:
         journal = Journal(store)
         entry = expect(journal, {"after": "1ms", "url": site.url})
         process = start(location)
-        assert is_asked.wait(30)
+        assert is_asked.wait(60)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(60)
         done.set()
         assert Heartbeat(journal).beat().checks == ()
         later = Journal(store, clock=lambda: utc_now() + timedelta(minutes=5))

@@ -118,7 +118,7 @@ def test_where_nothing_is_expected_to_happen_only_bad_news_counts(
 
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from([GOOD, BAD, unable("x")]), st.booleans(), st.integers(0, 90)), max_size=12))
 def test_a_check_answers_once_whoever_comes_late_or_twice(store: Store, plan: list[tuple[Answer, bool, int]]) -> None:
     clock = Clock()

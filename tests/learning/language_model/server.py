@@ -100,7 +100,7 @@ def answers(status: int, body: bytes = b"{}", **headers: str) -> Callable[[Excha
 
 def hangs(exchange: Exchange) -> None:
     """Say nothing at all."""
-    exchange.server.release.wait(30)
+    exchange.server.release.wait(600)
     exchange.close_connection = True
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pytest_golden.learning.language_model import BudgetedModel, ask, ask_within, reflect
 from pytest_golden.trajectory.analysis import analyze_trajectory
 from pytest_golden.trajectory.model import Trajectory
+from tests.patience import without_hanging
 
 
 class Lesson(BaseModel):
@@ -76,9 +77,8 @@ def test_none_is_none_without_another_warning(caplog: pytest.LogCaptureFixture) 
 
 
 def test_client_that_is_late_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    started = time.monotonic()
-    assert asyncio.run(ask(Scripted({"lesson": "a"}, 60), "Word it.", Lesson, seconds=0.1)) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert asyncio.run(ask(Scripted({"lesson": "a"}, 600), "Word it.", Lesson, seconds=0.1)) is None
     assert "no answer within 0.1 s" in caplog.text
 
 
@@ -106,11 +106,10 @@ def test_budget_is_shared_by_all_calls() -> None:
 
 
 def test_budget_ends_a_call_in_its_middle() -> None:
-    budgeted = BudgetedModel(Scripted({"lesson": "a"}, 60), 0.1)
-    started = time.monotonic()
-    assert asyncio.run(budgeted.complete("1", Lesson)) is None
-    assert budgeted.was_cut_short
-    assert time.monotonic() - started < 15
+    budgeted = BudgetedModel(Scripted({"lesson": "a"}, 600), 0.1)
+    with without_hanging():
+        assert asyncio.run(budgeted.complete("1", Lesson)) is None
+        assert budgeted.was_cut_short
 
 
 def test_asking_within_a_time_gives_the_result() -> None:
@@ -118,13 +117,12 @@ def test_asking_within_a_time_gives_the_result() -> None:
         await asyncio.sleep(0)
         return 42
 
-    assert ask_within(5, answer) == 42
+    assert ask_within(60, answer) == 42
 
 
 def test_asking_within_a_time_ends_with_it() -> None:
-    started = time.monotonic()
-    assert ask_within(0.1, lambda: asyncio.sleep(60)) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert ask_within(0.1, lambda: asyncio.sleep(600)) is None
 
 
 def test_what_was_asked_may_raise() -> None:
@@ -132,7 +130,7 @@ def test_what_was_asked_may_raise() -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        ask_within(5, fail)
+        ask_within(60, fail)
 
 
 def test_time_that_ran_out_in_what_was_asked_is_its_own_error() -> None:
@@ -140,7 +138,7 @@ def test_time_that_ran_out_in_what_was_asked_is_its_own_error() -> None:
         raise TimeoutError("inside")
 
     with pytest.raises(TimeoutError, match="inside"):
-        ask_within(5, fail)
+        ask_within(60, fail)
 
 
 @pytest.mark.parametrize("head_start", [0.0, 0.001, 0.01])
@@ -150,25 +148,27 @@ def test_end_that_meets_the_time_is_no_error(head_start: float) -> None:
 
 
 def test_nobody_waits_for_a_look_up_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = threading.Event()
+
     def look_up() -> str:
-        time.sleep(3)
+        done.wait(600)
         return "late"
 
     async def wait_for_look_up() -> str:
         return await asyncio.get_running_loop().run_in_executor(None, look_up)
 
-    started = time.monotonic()
-    assert ask_within(0.2, wait_for_look_up) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert ask_within(0.2, wait_for_look_up) is None
+    done.set()
 
 
 def test_call_in_a_thread_gives_its_result_and_its_error() -> None:
     async def call(function: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
-    assert ask_within(5, lambda: call(int, "7")) == 7
+    assert ask_within(60, lambda: call(int, "7")) == 7
     with pytest.raises(ValueError, match="invalid literal"):
-        ask_within(5, lambda: call(int, "x"))
+        ask_within(60, lambda: call(int, "x"))
 
 
 def _failed_run() -> Trajectory:

@@ -24,6 +24,7 @@ from tests.learning.language_model.server import (
     hangs,
     says,
 )
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ class Wording(BaseModel):
     confidence: float
 
 
-def at(server: ModelServer, *, provider: str = "openai", timeout_seconds: float = 5.0) -> LanguageModel:
+def at(server: ModelServer, *, provider: str = "openai", timeout_seconds: float = 60.0) -> LanguageModel:
     path = "/v1" if provider == "openai" else ""
     return LanguageModel(f"{provider}:test-1", server.address + path, KEY, timeout_seconds=timeout_seconds)
 
@@ -247,9 +248,8 @@ def test_server_gets_a_second_to_say_what_is_wrong(server: ModelServer, caplog: 
         hangs(exchange)
 
     server.behave(drips_error)
-    started = time.monotonic()
-    assert complete(at(server)) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert complete(at(server)) is None
     assert "status 400: wrong shape" in caplog.text
 
 
@@ -264,16 +264,15 @@ def test_retry_after_within_the_deadline_is_waited_for(server: ModelServer) -> N
     server.behave(answers(429, retry_after="1"), says(GOOD))
     started = time.monotonic()
     assert complete(at(server)) is not None
-    assert 1 <= time.monotonic() - started < 15
+    assert time.monotonic() - started >= 1
 
 
-@pytest.mark.parametrize("said", ["3600", "5", "5.5", "9" * 400, "a date"])
+@pytest.mark.parametrize("said", ["3600", "60", "60.5", "9" * 400, "a date"])
 def test_retry_after_beyond_the_deadline_is_not_waited_for(server: ModelServer, said: str) -> None:
     date = format_datetime(utc_now() + timedelta(hours=1), usegmt=True)
     server.behave(answers(429, retry_after=date if said == "a date" else said), says(GOOD))
-    started = time.monotonic()
-    assert complete(at(server)) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert complete(at(server)) is None
     assert len(server.requests) == 1
 
 
@@ -289,9 +288,8 @@ _NO_DATES = [
 )
 def test_retry_after_that_says_nothing_is_a_short_pause(server: ModelServer, said: str) -> None:
     server.behave(answers(503, retry_after=said), says(GOOD))
-    started = time.monotonic()
-    assert complete(at(server)) is not None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert complete(at(server)) is not None
 
 
 @pytest.mark.parametrize("behaviour", [hangs, drips, drips_headers])
@@ -299,17 +297,15 @@ def test_deadline_covers_headers_and_body(
     server: ModelServer, provider: str, behaviour: Callable[[Any], object], caplog: pytest.LogCaptureFixture
 ) -> None:
     server.behave(behaviour)
-    started = time.monotonic()
-    assert complete(at(server, provider=provider, timeout_seconds=0.4)) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert complete(at(server, provider=provider, timeout_seconds=0.4)) is None
     assert "no answer within 0.4 s" in caplog.text
 
 
 def test_deadline_covers_both_tries(server: ModelServer) -> None:
     server.behave(answers(500), hangs)
-    started = time.monotonic()
-    assert complete(at(server, timeout_seconds=2)) is None
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert complete(at(server, timeout_seconds=5)) is None
     assert len(server.requests) == 2
 
 
@@ -321,10 +317,9 @@ def test_deadline_covers_connecting() -> None:
         for one in waiting:
             one.setblocking(False)
             one.connect_ex(address)
-        started = time.monotonic()
-        model = LanguageModel("openai:x", f"http://127.0.0.1:{address[1]}/v1", timeout_seconds=0.4)
-        assert complete(model) is None
-        assert time.monotonic() - started < 15
+        with without_hanging():
+            model = LanguageModel("openai:x", f"http://127.0.0.1:{address[1]}/v1", timeout_seconds=0.4)
+            assert complete(model) is None
         for one in waiting:
             one.close()
 
@@ -332,10 +327,9 @@ def test_deadline_covers_connecting() -> None:
 def test_deadline_covers_the_handshake_of_tls() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        started = time.monotonic()
-        model = LanguageModel("openai:x", f"https://127.0.0.1:{port}/v1", timeout_seconds=0.6)
-        assert complete(model) is None
-        assert time.monotonic() - started < 15
+        with without_hanging():
+            model = LanguageModel("openai:x", f"https://127.0.0.1:{port}/v1", timeout_seconds=0.6)
+            assert complete(model) is None
         # What the library left open would be told of here.
         gc.collect()
 
@@ -395,7 +389,7 @@ def test_cancelled_handshake_leaves_no_connection() -> None:
                 asking.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await asking
-                accepted.settimeout(5)
+                accepted.settimeout(60)
                 while received := await asyncio.to_thread(accepted.recv, 65_536):
                     pass
                 return received

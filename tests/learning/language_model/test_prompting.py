@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.learning.language_model.prompting import find_mark, settle_data, write_data, write_prompt
 from pytest_golden.redaction import redact
+from tests.patience import without_hanging
 
 _LINES = st.one_of(st.text(max_size=200), st.text(alphabet="BEGIN DATA\n0123456789abcdef", max_size=200))
 
@@ -58,9 +58,8 @@ def test_long_text_keeps_head_and_tail_and_says_what_is_left_out() -> None:
 
 
 def test_text_of_any_length_costs_little() -> None:
-    started = time.monotonic()
-    settle_data("password=hunter22x " * 600_000)
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        settle_data("password=hunter22x " * 600_000)
 
 
 @pytest.mark.parametrize("place", range(0, 9_000, 600))

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, field_validator
 
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model.protocols import find_message, list_replies
 from pytest_golden.learning.language_model.replies import find_candidates, read_value
+from tests.patience import without_hanging
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 _JSON = st.recursive(
@@ -37,6 +37,8 @@ def read(*replies: object, schema: Any = Lesson) -> Any:
 
 
 @given(st.dictionaries(_TEXT, _JSON, min_size=1), _PROSE, _PROSE)
+@example({"": "</think>"}, "", "")
+@example({"a": "</think>{}", "b": ["</think>"]}, "Here: ", " Good?")
 def test_object_is_found_whatever_stands_around_it(value: dict[str, Any], before: str, after: str) -> None:
     plain = json.dumps(value)
     for reply in (
@@ -105,8 +107,25 @@ def test_first_value_that_fits_is_taken() -> None:
     assert read("nothing here", PLAIN) == VALUE
 
 
-def test_closing_thought_inside_of_json_is_text() -> None:
-    assert read('{"lesson": "mind </think> tags"}') == Lesson(lesson="mind </think> tags")
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "<think>maybe {{'lesson': 'no'}}</think>{}",
+        'hm, {{"lesson": "no </think>"}}?</think> So: {}.',
+        "```json\n{}\n```\nAnd no </ think>",
+        "<think>\n```json\n{{}}\n```\n</think>\n```\n{}\n```",
+    ],
+)
+@pytest.mark.parametrize("told", ['{"lesson": "mind </think> tags"}', '{"lesson": "mind </think> tags", "why": ""}'])
+def test_closing_thought_inside_of_json_is_text(around: str, told: str) -> None:
+    assert read(around.format(told)) == Lesson(lesson="mind </think> tags")
+
+
+def test_what_was_only_thought_is_no_value() -> None:
+    with pytest.raises(LanguageModelError):
+        read('<think>It could be {"lesson": "no"}.</think> I do not know.')
+    assert read('<think>It could be {"lesson": "no"}.</think> Cast the key.', schema=str) == "Cast the key."
 
 
 @pytest.mark.parametrize(
@@ -161,13 +180,29 @@ def test_validator_that_raises_anything_is_the_one_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["{", "[", '{"a": ', "```\n", "{'a': ", "</think>", '"', "[{", " ", "\n", "{'\\'", '[\\"', "{,", "`", "~"]
+    "unit",
+    [
+        "{",
+        "[",
+        '{"a": ',
+        "```\n",
+        "{'a': ",
+        "</think>",
+        "{}</think>",
+        '"',
+        "[{",
+        " ",
+        "\n",
+        "{'\\'",
+        '[\\"',
+        "{,",
+        "`",
+        "~",
+    ],
 )
 def test_reply_of_any_length_takes_bounded_time(unit: str) -> None:
-    started = time.monotonic()
-    with pytest.raises(LanguageModelError):
+    with without_hanging(), pytest.raises(LanguageModelError):
         read(unit * (1_000_000 // len(unit)))
-    assert time.monotonic() - started < 15
 
 
 CALL = {"function": {"name": "answer", "arguments": PLAIN}}

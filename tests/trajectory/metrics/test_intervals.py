@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -34,7 +34,6 @@ def test_t_interval_is_that_of_scipy(values: tuple[float, ...], level: float) ->
     assert (interval.confidence, interval.sample_size) == (level, len(values))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 500), st.data(), st.floats(0.01, 0.9999))
 def test_wilson_interval_is_that_of_scipy(trials: int, data: st.DataObject, level: float) -> None:
     successes = data.draw(st.integers(0, trials))

@@ -136,7 +136,7 @@ def test_a_span_that_garbage_collection_ends_meanwhile_holds_nothing_up(
     try:
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        thread.join(30)
+        thread.join(60)
     finally:
         gc.enable()
     assert not thread.is_alive()
