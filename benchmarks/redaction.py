@@ -38,6 +38,14 @@ TEXTS = {
     "JSON": ROWS,
     "JSON, a secret in 200 rows": ROWS[:-1] + ', {"password": "hun' + 'ter-7-Gold"}]',
 }
+# Nearly every word is a secret: more of them than any log has.
+DENSE = (
+    "DB_PASSWORD=hun" + "ter-7-Gold\n",
+    "password=hun" + "ter-7-Gold ",
+    '{"password": "hun' + 'ter-7-Gold"}\n',
+    "postgres://etl:hun" + "ter-7-Gold@db/sales\n",
+    "Authorization: Bearer abcdefgh" + "1234\n",
+)
 HOSTILE = (
     "a",
     "password=",
@@ -79,11 +87,11 @@ def main() -> None:
         floor = milliseconds_per_kb(lambda text: "nowhere" in text.lower(), whole)
         figures = (milliseconds_per_kb(redact, whole), milliseconds_per_kb(known.text, whole))
         print(f"{name:32} {figures[0]:8.3f} {figures[1]:9.3f} {floor:8.4f}")
-    print(f"\n{'made to be slow, 1 MiB':32} {'redact':>8} {'over 1/8':>9}")
-    for piece in HOSTILE:
+    print(f"\n{'a secret in every line, or made to be slow, 1 MiB':50} {'redact':>8} {'over 1/8':>9}")
+    for piece in (*DENSE, *HOSTILE):
         whole, part = (piece * (size // len(piece)) for size in (MEBIBYTE, MEBIBYTE // 8))
         figures = (milliseconds_per_kb(redact, whole, rounds=1), milliseconds_per_kb(redact, part, rounds=1))
-        print(f"{piece!r:32} {figures[0]:8.3f} {figures[0] / figures[1]:9.2f}")
+        print(f"{piece!r:50} {figures[0]:8.3f} {figures[0] / figures[1]:9.2f}")
 
 
 if __name__ == "__main__":

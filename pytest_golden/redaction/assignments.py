@@ -7,9 +7,11 @@ text is consumed at most once, so the time is linear whatever the text.
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.names import (
     is_access_token_name,
     is_authorization_name,
@@ -20,11 +22,11 @@ from pytest_golden.redaction.names import (
 from pytest_golden.redaction.references import (
     MARK,
     NUMBER,
-    REFERENCE,
     is_nothing,
     is_number,
     is_reference,
     looks_random,
+    starts_reference,
 )
 
 # What may follow or precede some stems tells at once that no secret is named: `tokens: 3`, `tokenizer`, `primary_key`.
@@ -41,15 +43,20 @@ _STEMS = {
 }
 #: What a text in lower case holds at least one of, when there is anything for these rules in it.
 ASSIGNMENT_KEYWORDS = frozenset(_STEMS)
-_FOLLOWED = r"""(?=[\w.\-]{0,48}+(?:\\{0,7}["'`]\]?|\])?[ \t]{0,16}+[:=>%"'])"""
+# A value that is a mark already is not looked at again.
+_FOLLOWED = (
+    r"""(?=[\w.\-]{0,48}+(?:\\{0,7}["'`]\]?|\])?+[ \t]{0,16}+[:=>%"']"""
+    r"""(?!(?<=[:=])[ \t]{0,16}+(?:"\[redacted\]"|'\[redacted\]'|\[redacted\](?=[\s,;<)\]}]|$))))"""
+)
 _NAME_REACH = 64
+_NAME_SIGNS = compile_late(r"[\w.\-]*+")
 # The value of REDISCLI_AUTH, not that of a constant or an expression in code.
-_LOGIN = re.compile(r"(?!0x)(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s()\[\]]{6,}+")
-_ACCESS_TOKEN = re.compile(r"(?=\D*\d)[\w.\-]{20,}+")
+_LOGIN = compile_late(r"(?!0x)(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s()\[\]]{6,}+")
+_ACCESS_TOKEN = compile_late(r"(?=\D*\d)[\w.\-]{20,}+")
 # ODBC's password. It is the shell's folder too, whose value is a path.
 _ODBC_PASSWORD = "PWD"
 
-_HEAD = re.compile(
+_HEAD = compile_late(
     r"""
     [\w.\-]{0,48}+                                   # the rest of the name
     (?:\\{0,7}["'`]\]?|\])?                          # the end of a quoted key
@@ -63,43 +70,52 @@ _HEAD = re.compile(
     """,
     re.VERBOSE,
 )
-_OPTION = re.compile(r"(?P<name>-(?<![\w\-]-)-?[A-Za-z][\w\-]{0,64}+)(?P<gap>[ \t]{1,8}+)(?=[^\s\-])")
+_OPTION = compile_late(r"(?P<name>-(?<![\w\-]-)-?[A-Za-z][\w\-]{0,64}+)(?P<gap>[ \t]{1,8}+)(?=[^\s\-])")
 # In a list each argument has its own quotation marks; what a colon follows is the next key of a mapping.
-_LISTED_OPTION = re.compile(
+_LISTED_OPTION = compile_late(
     r"""(?P<quote>\\{0,7}["'])(?P<name>--?[A-Za-z][\w\-]{0,64}+)(?P=quote)(?P<gap>,\s{0,32}+(?=(?P=quote)[^\-]))"""
 )
-_KEY_END = re.compile(r"""\\{0,7}["']\s{0,8}:""")
-_QUOTED = re.compile(r"""[bBrRuUfF]{0,2}(?:"(?P<double>(?:[^"\\\n]|\\[^\n])*+)|'(?P<single>(?:[^'\\\n]|\\[^\n])*+))""")
-_ESCAPED_QUOTED = re.compile(
+_KEY_END = compile_late(r"""\\{0,7}["']\s{0,8}:""")
+_QUOTED = compile_late(
+    r"""[bBrRuUfF]{0,2}(?:"(?P<double>(?:[^"\\\n]|\\[^\n])*+)|'(?P<single>(?:[^'\\\n]|\\[^\n])*+))"""
+)
+_ESCAPED_QUOTED = compile_late(
     r"""(?P<open>\\{1,7}["'])(?P<body>(?:[^\\"'\n]|\\{8,}+|(?!(?P=open))\\++["']?|["'])*+)""",
 )
-_LIST = re.compile(
+_LIST = compile_late(
     r"""\[\s{0,16}+"(?P<body>(?:[^"\\\n]|\\[^\n])*+(?:"\s{0,16}+,\s{0,16}+"(?:[^"\\\n]|\\[^\n])*+)*+)"\s{0,16}+\]"""
 )
-_SINGLE_LIST = re.compile(
+_SINGLE_LIST = compile_late(
     r"""\[\s{0,16}+'(?P<body>(?:[^'\\\n]|\\[^\n])*+(?:'\s{0,16}+,\s{0,16}+'(?:[^'\\\n]|\\[^\n])*+)*+)'\s{0,16}+\]"""
 )
-_ESCAPED_BLOCK = re.compile(
+_ESCAPED_BLOCK = compile_late(
     r"""[|>][0-9+\-]{0,2}[ \t]*+(?P<break>\\{1,7}n)(?P<indent>[ \t]++)(?P<body>(?:(?!(?P=break))[^\n"])++"""
     r"""(?:(?P=break)(?P=indent)(?:(?!(?P=break))[^\n"])++)*+)"""
 )
-_BLOCK = re.compile(r"[|>][0-9+\-]{0,2}[ \t]*+\r?\n(?P<indent>[ \t]++)(?P<body>\S[^\n]*+(?:\n(?P=indent)[^\n]*+)*+)")
-_ELEMENT = re.compile(r"(?P<body>[^<\s][^<]*+)(?=</)")
-_CHUNK = re.compile(r"""(?:[^\s"'`,;&\\]|\\\\|\\u[0-9a-fA-F]{4}|\\(?![nrtbfu"'\\]))++""")
-_BLANK = re.compile(r"\s|\x1b\[0?m(?=\s|$)")
-_LINE_END = re.compile(r"\n|\x1b\[0?m(?=\n|$)")
-_COLOURS_END = re.compile(r"(?:\x1b\[[\d;]{0,16}m)$")
-_ESCAPED_BREAK = re.compile(r"\\{2,7}[nrt]")
-_SCHEME = re.compile(r"(?:[A-Z][\w\-]{1,30}|token|bearer|basic)[ ]{1,4}(?=\S)")
-_PARAMETERS = re.compile(
+_BLOCK = compile_late(r"[|>][0-9+\-]{0,2}[ \t]*+\r?\n(?P<indent>[ \t]++)(?P<body>\S[^\n]*+(?:\n(?P=indent)[^\n]*+)*+)")
+# Which of them can begin with a sign.
+_FORMS = {
+    **dict.fromkeys("\"'bBrRuUfF", (_QUOTED,)),
+    "\\": (_ESCAPED_QUOTED,),
+    "[": (_LIST, _SINGLE_LIST),
+    **dict.fromkeys("|>", (_BLOCK, _ESCAPED_BLOCK)),
+}
+_ELEMENT = compile_late(r"(?P<body>[^<\s][^<]*+)(?=</)")
+_CHUNK = compile_late(r"""(?:[^\s"'`,;&\\]|\\\\|\\u[0-9a-fA-F]{4}|\\(?![nrtbfu"'\\]))++""")
+_BLANK = compile_late(r"\s|\x1b\[0?m(?=\s|$)")
+_LINE_END = compile_late(r"\n|\x1b\[0?m(?=\n|$)")
+_COLOURS_END = compile_late(r"(?:\x1b\[[\d;]{0,16}m)$")
+_ESCAPED_BREAK = compile_late(r"\\{2,7}[nrt]")
+_SCHEME = compile_late(r"(?:[A-Z][\w\-]{1,30}|token|bearer|basic)[ ]{1,4}(?=\S)")
+_PARAMETERS = compile_late(
     r"""[\w\-]{1,32}+=(?:\\{0,7}"[^"\\\n]*+\\{0,7}"|[^\s"',\\]++)(?:,[ ]?[\w\-]{1,32}+=(?:\\{0,7}"[^"\\\n]*+\\{0,7}"|[^\s"',\\]++))*+"""
 )
-_ENCODED_END = re.compile(r"%(?:3[Bb]|26)")
-_BRACED = re.compile(r"\{(?P<body>(?![A-Za-z_.]*(?:[!:][^{}]*)?\})[^{}\n\"']{1,256}+)\}(?=;|$|[\"'\s\\])")
-_REST = re.compile(r"[ \t]#[^\n]*+$|;(?=[A-Za-z][\w ]{0,40}=)[^\n]*+$")
-_LINE_START = re.compile(r"[ \t]*+(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+)?")
-_PROSE_NEXT = re.compile(r"[ ][A-Za-z]")
-_PARSER_SPEAK = re.compile(r"(?i)(?:unexpected|expected|missing|unknown|each|per|next|first|last|current)[ ]$")
+_ENCODED_END = compile_late(r"%(?:3[Bb]|26)")
+_BRACED = compile_late(r"\{(?P<body>(?![A-Za-z_.]*(?:[!:][^{}]*)?\})[^{}\n\"']{1,256}+)\}(?=;|$|[\"'\s\\])")
+_REST = compile_late(r"[ \t]#[^\n]*+$|;(?=[A-Za-z][\w ]{0,40}=)[^\n]*+$")
+_LINE_START = compile_late(r"[ \t]*+(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+)?")
+_PROSE_NEXT = compile_late(r"[ ][A-Za-z]")
+_PARSER_SPEAK = compile_late(r"(?i)(?:unexpected|expected|missing|unknown|each|per|next|first|last|current)[ ]$")
 _CLOSERS = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 if TYPE_CHECKING:
@@ -130,19 +146,46 @@ def find_secret_part(name: str, value: str) -> Span | None:
 
     The scheme of an authorization header stays.
     """
-    if is_nothing(value) or is_reference(value) or (is_weak_name(name) and not looks_random(value)):
+    if is_nothing(value) or is_reference(value):
         return None
-    if name.endswith("_AUTH") and _LOGIN.fullmatch(value) is None:
+    kinds = _read_name(name)
+    if not kinds:
+        return 0, len(value)
+    if (
+        (_Kind.WEAK in kinds and not looks_random(value))
+        or (_Kind.LOGIN in kinds and _LOGIN.fullmatch(value) is None)
+        or (_Kind.ACCESS_TOKEN in kinds and _ACCESS_TOKEN.fullmatch(value) is None)
+        or (_Kind.FILE_TOO in kinds and _is_path(value))
+    ):
         return None
-    if is_access_token_name(name) and _ACCESS_TOKEN.fullmatch(value) is None:
-        return None
-    scheme = _SCHEME.match(value) if is_authorization_name(name) else None
+    scheme = _SCHEME.match(value) if _Kind.AUTHORIZATION in kinds else None
     start = scheme.end() if scheme else 0
-    if is_reference(value[start:]) or (name.lower().endswith(("credential", "credentials", "pwd")) and _is_path(value)):
-        return None
-    return start, len(value)
+    return None if is_reference(value[start:]) else (start, len(value))
 
 
+class _Kind(Enum):
+    """What a name says about the values that it may have."""
+
+    WEAK = auto()
+    LOGIN = auto()
+    ACCESS_TOKEN = auto()
+    AUTHORIZATION = auto()
+    FILE_TOO = auto()
+
+
+@lru_cache(maxsize=4_096)
+def _read_name(name: str) -> frozenset[_Kind]:
+    kinds = {
+        _Kind.WEAK: is_weak_name(name),
+        _Kind.LOGIN: name.endswith("_AUTH"),
+        _Kind.ACCESS_TOKEN: is_access_token_name(name),
+        _Kind.AUTHORIZATION: is_authorization_name(name),
+        _Kind.FILE_TOO: name.lower().endswith(("credential", "credentials", "pwd")),
+    }
+    return frozenset(kind for kind, is_so in kinds.items() if is_so)
+
+
+@lru_cache(maxsize=4_096)
 def holds_secret(name: str) -> bool:
     """Tell whether values under this name are looked at."""
     return is_secret_name(name) or is_weak_name(name) or name == _ODBC_PASSWORD
@@ -199,10 +242,8 @@ def _is_only_a_word(text: str, name: str, name_start: int, head: re.Match[str]) 
 
 
 def _name_start(text: str, position: int) -> int:
-    start = position
-    lowest = max(0, position - _NAME_REACH)
-    while start > lowest and ((sign := text[start - 1]).isalnum() or sign in "_-."):
-        start -= 1
+    before = text[max(0, position - _NAME_REACH) : position]
+    start = position - len(_NAME_SIGNS.match(before[::-1])[0])  # type: ignore[index]  # it matches nothing, too
     # The n of a JSON text's \n is no part of the name.
     if start and text[start - 1] == "\\" and text[start] in "nrt":
         start += 1
@@ -210,10 +251,7 @@ def _name_start(text: str, position: int) -> int:
 
 
 def _name_end(text: str, position: int) -> int:
-    highest = min(len(text), position + _NAME_REACH)
-    while position < highest and (text[position].isalnum() or text[position] in "_-."):
-        position += 1
-    return position
+    return _NAME_SIGNS.match(text, position, position + _NAME_REACH).end()  # type: ignore[union-attr]
 
 
 def _is_spaced_key(text: str, name_start: int, name: str) -> bool:
@@ -231,14 +269,19 @@ def _element_span(text: str, name_start: int, value_start: int) -> Span | None:
 
 def _value_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Span | None:
     start = head.end()
-    if (braced := _BRACED.match(text, start)) and ";" in {
-        text[name_start - 1 : name_start],
-        text[braced.end() : braced.end() + 1],
-    }:
+    if (
+        text.startswith("{", start)
+        and (braced := _BRACED.match(text, start))
+        and ";"
+        in {
+            text[name_start - 1 : name_start],
+            text[braced.end() : braced.end() + 1],
+        }
+    ):
         return braced.span("body")
-    if REFERENCE.match(text, start):
+    if starts_reference(text, start):
         return None
-    for pattern in (_QUOTED, _ESCAPED_QUOTED, _LIST, _SINGLE_LIST, _BLOCK, _ESCAPED_BLOCK):
+    for pattern in _FORMS.get(text[start : start + 1], ()):
         if found := pattern.match(text, start):
             group = "double" if pattern is _QUOTED and found["double"] is not None else "single"
             span = found.span(group if pattern is _QUOTED else "body")
@@ -252,7 +295,7 @@ def _bare_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Sp
     start = head.end()
     if is_authorization_name(name) and (scheme := _SCHEME.match(text, start)):
         start = scheme.end()
-        if REFERENCE.match(text, start):
+        if starts_reference(text, start):
             return None
         if parameters := _PARAMETERS.match(text, start):
             return parameters.span()

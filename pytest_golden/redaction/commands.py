@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.names import is_secret_name
 from pytest_golden.redaction.references import MARK, is_nothing, is_reference
 from pytest_golden.redaction.rule import BREAK, QUOTE, TO_QUOTE, WORD
@@ -45,11 +46,12 @@ _COMMA = rf"{QUOTE},(?:\s|{BREAK}){{0,32}}+"
 _MAYBE_QUOTE = rf"(?:{QUOTE})?"
 _OPEN = rf"(?P<open>{QUOTE})?"
 _BARE = rf"{QUOTE}(?P<inner>{TO_QUOTE})|(?P<bare>[^\s\"'\\|;&<>]++)"
+_GROUPS = ("quoted", "inner", "bare")
 _SEPARATOR = "\x1f"
 # What no command line with a password is without.
 _SIGNS = (" -", '"-', "'-", "\t-", "config", "sqlplus", "sqlldr", "expdp", "impdp")
 # In JSON that is indented, each argument has a line of its own.
-_END = re.compile(r"(?<!,)\n|\\{1,7}n(?=[^\w]|[a-z])|[ ](?:\|\|?|&&)[ ]|;[ \n]")
+_END = compile_late(r"(?<!,)\n|\\{1,7}n(?=[^\w]|[a-z])|[ ](?:\|\|?|&&)[ ]|;[ \n]")
 
 
 class _Patterns(NamedTuple):
@@ -73,7 +75,7 @@ def _compile(before: str) -> _Patterns:
 
 # Patterns are compiled when one of their programs is met.
 _PROGRAMS = {name: before for names, before in _BEFORE.items() for name in names.split()}
-_PROGRAM = re.compile(
+_PROGRAM = compile_late(
     rf"{WORD}(?P<program>{'|'.join(sorted(_PROGRAMS, key=len, reverse=True))})(?:\.exe)?(?={_BLANKS}|{_COMMA}{QUOTE})"
 )
 #: What a text in lower case holds at least one of, when there is anything for these rules in it.
@@ -118,9 +120,13 @@ def _segments(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _mark(match: re.Match[str]) -> str:
-    group = next(group for group in ("quoted", "inner", "bare") if match.groupdict().get(group) is not None)
+    groups = match.re.groupindex
+    group = next(group for group in _GROUPS if group in groups and match[group] is not None)
     value = match[group]
-    if is_reference(value) or is_nothing(value) or not is_secret_name(match.groupdict().get("name") or "password"):
+    if value == MARK or is_reference(value) or is_nothing(value):
         return match[0]
-    start, end = (position - match.start() for position in match.span(group))
-    return match[0][:start] + MARK + match[0][end:]
+    if "name" in groups and not is_secret_name(match["name"]):
+        return match[0]
+    start, end = match.span(group)
+    whole, begin = match[0], match.start()
+    return whole[: start - begin] + MARK + whole[end - begin :]

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.references import MARK, is_reference
 
-_HEADER = re.compile(
+_HEADER = compile_late(
     r"""(?i:(?:(?<![A-Za-z])|(?<=\\[nrt])|(?<=[\d\[]m))cookies?)(?:\\{0,7}["'])?[ ]?[:=,][ ]?(?:(?P<mapping>\{)\s{0,32}+(?:\\{0,7}["'])?|(?:\\{0,7}["'])?)(?=[^\s])"""
 )
 # A header ends with its line or with the text that it is in, a mapping with its brace.
-_HEADER_REST = re.compile(r"""[^\n}"'\\]{1,8192}+""")
-_MAPPING_REST = re.compile(r"[^}]{1,8192}+")
-_PAIR = re.compile(
+_HEADER_REST = compile_late(r"""[^\n}"'\\]{1,8192}+""")
+_MAPPING_REST = compile_late(r"[^}]{1,8192}+")
+_PAIR = compile_late(
     r"""(?P<name>[\w.\-]{1,64}+)(?:\\{0,7}["'])?(?:=|:[ ]?)(?:\\{0,7}["'])?(?P<value>[^\s;,"'\\{}]{1,4096}+)"""
 )
-_TELLING = re.compile(r"sess|sid$|token|auth|jwt|csrf|xsrf|login|identity|credential")
+_TELLING = compile_late(r"sess|sid$|token|auth|jwt|csrf|xsrf|login|identity|credential")
 _ATTRIBUTES = frozenset({"path", "domain", "expires", "max-age", "samesite"})
 _SHORTEST = 8
 _SHORTEST_UNNAMED = 24

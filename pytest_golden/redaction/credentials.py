@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from pytest_golden.redaction.late import compile_late
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LARGEST_TREE = 1 << 20
 _MOST_NODES = 20_000
-_LINE = re.compile(
+_LINE = compile_late(
     r"^[ \t]*(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+)?[\"']?(?P<name>[\w.\-]{1,128})[\"']?[ \t]*[=:][ \t]*(?P<value>[^\n]*)$",
     re.MULTILINE,
 )
-_NETRC = re.compile(r"\bpassword[ \t]+(?P<value>\S+)")
-_PGPASS = re.compile(
+_NETRC = compile_late(r"\bpassword[ \t]+(?P<value>\S+)")
+_PGPASS = compile_late(
     r"^(?:[^:\n\\]|\\.){1,256}:(?:\d+|\*):(?:[^:\n\\]|\\.){1,256}:(?:[^:\n\\]|\\.){1,256}:(?P<value>[^\n]+)$",
     re.MULTILINE,
 )
-_COMMENT = re.compile(r"[ \t][#;][^\n]*$")
+_COMMENT = compile_late(r"[ \t][#;][^\n]*$")
 
 
 def list_pairs(text: str) -> Iterator[tuple[str, str]]:

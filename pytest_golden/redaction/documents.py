@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.names import is_authorization_name, is_secret_name
 from pytest_golden.redaction.references import MARK, is_nothing, is_reference, looks_random
 from pytest_golden.redaction.rule import BREAK, QUOTE, TO_QUOTE, WORD, Rule, apply_rules, list_keywords, mark_value
@@ -16,24 +17,24 @@ from pytest_golden.redaction.rule import BREAK, QUOTE, TO_QUOTE, WORD, Rule, app
 _SPACE = rf"(?:[ \t]|{BREAK}){{1,32}}+"
 _MAYBE_SPACE = rf"(?:[ \t]|{BREAK}){{0,32}}+"
 _NAME = r"(?P<name>[\w.\-]{1,128}+)"
-_GROUP = re.compile(
+_GROUP = compile_late(
     rf"(?P<keep>{QUOTE}:[ ]?(?P<quote>{QUOTE}))(?P<value>(?:(?!(?P=quote))[^\n]){{1,4096}})(?=(?P=quote))"
 )
-_BLOCK_VALUE = re.compile(rf"(?P<keep>[\w.\-/]{{1,253}}+{QUOTE}?:[ ]{{1,8}}+)(?P<value>[^\s\"'\\|>{{][^\s\"'\\]*+)")
-_QUOTED_VALUE = re.compile(rf"(?P<keep>[\w.\-/]{{1,253}}+{QUOTE}?:[ ]{{0,8}}+{QUOTE})(?P<value>{TO_QUOTE})")
-_KUBERNETES_DATA = re.compile(
+_BLOCK_VALUE = compile_late(rf"(?P<keep>[\w.\-/]{{1,253}}+{QUOTE}?:[ ]{{1,8}}+)(?P<value>[^\s\"'\\|>{{][^\s\"'\\]*+)")
+_QUOTED_VALUE = compile_late(rf"(?P<keep>[\w.\-/]{{1,253}}+{QUOTE}?:[ ]{{0,8}}+{QUOTE})(?P<value>{TO_QUOTE})")
+_KUBERNETES_DATA = compile_late(
     rf"(?:(?:^|(?<=\n)|(?<=\\n))(?P<indent>[ ]*+)(?:stringData|data):[ ]*+"
     rf"(?P<lines>(?:{BREAK}(?P=indent)[ ]++[^\n\\]*+(?:\\(?!\\{{0,6}}n)[^\n\\]*+)*+)++)"
     rf"|{QUOTE}(?:stringData|data){QUOTE}:[ ]?\{{(?P<flat>[^{{}}]*+)\}})"
 )
-_KUBERNETES_KIND = re.compile(rf"{WORD}kind(?:{QUOTE})?:[ ]?(?:{QUOTE})?Secret(?!\w)")
-_SETTER = re.compile(r"(?:[gs]et\w{0,16}|config|conf|define|env|option|header|pop|putenv)$", re.IGNORECASE)
+_KUBERNETES_KIND = compile_late(rf"{WORD}kind(?:{QUOTE})?:[ ]?(?:{QUOTE})?Secret(?!\w)")
+_SETTER = compile_late(r"(?:[gs]et\w{0,16}|config|conf|define|env|option|header|pop|putenv)$", re.IGNORECASE)
 _SHORTEST_IN_PAIR = 8
 
 
-def redact_documents(text: str, lowered: str) -> str:
-    """Replace what the form of a document gives away by the mark; `lowered` is the same text in lower case."""
-    text = apply_rules(_RULES, text, lowered)
+def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
+    """Replace what the form of a document gives away by the mark; `lowered` and `absent` are those of `apply_rules`."""
+    text = apply_rules(_RULES, text, lowered, absent)
     if "Secret" in text and _KUBERNETES_KIND.search(text):
         text = "---".join(
             _KUBERNETES_DATA.sub(_mark_data, part) if _KUBERNETES_KIND.search(part) else part

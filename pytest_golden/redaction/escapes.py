@@ -5,10 +5,10 @@ Source: ECMA-48, sections 5.4 (control sequences) and 8.3.89 (operating system c
 
 from __future__ import annotations
 
-import re
+from pytest_golden.redaction.late import compile_late
 
 # Bounded, so that one that never ends takes nothing with it.
-_ESCAPES = re.compile(
+_ESCAPES = compile_late(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
 )
 

@@ -19,23 +19,34 @@ PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "k"})
 """The private members of a JSON web key (RFC 7518, section 6)."""
 _GROUPS = frozenset({"passwords", "secrets", "apikeys"})
 _SECRET_DATA = frozenset({"data", "stringData"})
+_WHOLE_AUTH = "_auth"
+_AUTH = frozenset({"auth", _WHOLE_AUTH})
 _SHORTEST_MEMBER = 16
+
+
+def is_telling_name(name: str) -> bool:
+    """Tell whether `is_secret_field` or `find_inner_test` asks for more than this name, cookies aside."""
+    return name in PRIVATE_MEMBERS or name in _AUTH or name in _SECRET_DATA or _is_group(name)
 
 
 def is_secret_field(mapping: Mapping[Any, Any], name: str, value: str) -> bool:
     """Tell whether a text in a mapping is secret, whatever its name says by itself."""
     if name in PRIVATE_MEMBERS:
         return "kty" in mapping and len(value) >= _SHORTEST_MEMBER
-    return name == "_auth" or (name == "auth" and is_basic_credential(value))
+    return name == _WHOLE_AUTH or (name in _AUTH and is_basic_credential(value))
 
 
 def find_inner_test(mapping: Mapping[Any, Any], name: str) -> Callable[[str, str], bool] | None:
     """Give what tells whether a text in the mapping of this name is secret, or None when nothing is to be asked."""
     if is_cookie_name(name):
         return is_signing_in
-    if name.lower().replace("_", "") in _GROUPS or (name in _SECRET_DATA and mapping.get("kind") == "Secret"):
+    if _is_group(name) or (name in _SECRET_DATA and mapping.get("kind") == "Secret"):
         return _is_something
     return None
+
+
+def _is_group(name: str) -> bool:
+    return name.lower().replace("_", "") in _GROUPS
 
 
 def _is_something(_: str, value: str) -> bool:

@@ -5,11 +5,12 @@ Only names are read here; what a value says is decided in `references.py`.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_NOT_ALNUM = re.compile(r"[^a-z0-9]+")
+from pytest_golden.redaction.late import compile_late
+
+_WORD = compile_late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NOT_ALNUM = compile_late(r"[^a-z0-9]+")
 
 _ENDINGS = (
     "password",

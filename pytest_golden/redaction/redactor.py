@@ -6,13 +6,15 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.redaction.assignments import ASSIGNMENT_KEYWORDS, find_secret_part, holds_secret, redact_assignments
 from pytest_golden.redaction.commands import COMMAND_KEYWORDS, redact_arguments, redact_commands
 from pytest_golden.redaction.cookies import COOKIE_KEYWORDS, is_cookie_name, redact_cookie_pairs, redact_cookies
 from pytest_golden.redaction.documents import DOCUMENT_KEYWORDS, is_pair_of_secret, redact_documents
-from pytest_golden.redaction.fields import find_inner_test, is_secret_field
+from pytest_golden.redaction.fields import find_inner_test, is_secret_field, is_telling_name
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.literals import redact_spellings, spellings
 from pytest_golden.redaction.references import MARK
 from pytest_golden.redaction.rule import lower_each
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 _MOST_ROUNDS = 6
 _DEEPEST = 200
+_WITHOUT_TEXT = frozenset({NoneType, bool, int, float})
 # One look for all keywords pays while the text is short enough.
 _SHORT, _VERY_SHORT = 400, 60
 _KEYWORDS = TOKEN_KEYWORDS | ASSIGNMENT_KEYWORDS | URL_KEYWORDS | COMMAND_KEYWORDS | COOKIE_KEYWORDS | DOCUMENT_KEYWORDS
@@ -40,7 +43,13 @@ def _drop_longer(keywords: Iterable[str]) -> list[str]:
 
 
 _LEAST_KEYWORDS = _drop_longer(_KEYWORDS)
-_ANY_KEYWORD = re.compile("|".join(map(re.escape, _LEAST_KEYWORDS)))
+_RULES: tuple[Callable[[str, str, set[int]], str], ...] = (
+    redact_documents,
+    lambda text, lowered, _: redact_cookies(text, lowered),
+    lambda text, lowered, _: redact_assignments(text, lowered),
+    redact_tokens,
+)
+_ANY_KEYWORD = compile_late("|".join(map(re.escape, _LEAST_KEYWORDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Give the text without its secrets; JSON text stays valid JSON."""
+        if not self.extra and _is_known_clean(text) and redact_spellings(text, self._spellings) == text:
+            return text
         redacted = text
         for rule in self.extra:
             redacted = rule(redacted)
@@ -78,27 +89,21 @@ class Redactor:
 
     def _redact_until_settled(self, text: str) -> str:
         """Run the rules until nothing changes: what one rule leaves can complete what another looks for."""
+        absent: set[int] = set()
         for _ in range(_MOST_ROUNDS):
             before = text
-            text = self._redact_once(before)
+            text = self._redact_once(before, absent)
             if text == before:
                 break
         return text
 
-    def _redact_once(self, text: str) -> str:
+    def _redact_once(self, text: str, absent: set[int]) -> str:
         redacted = redact_spellings(text, self._spellings)
-        if len(redacted) < _SHORT and not _holds_any_keyword(redacted):
-            return redacted
-        redacted = redact_commands(redact_urls(redacted))
-        lowered = lower_each(redacted)
-        for rules in (redact_documents, redact_cookies, redact_assignments, redact_tokens):
-            before = redacted
-            redacted = rules(before, lowered)
-            if redacted != before:
-                lowered = lower_each(redacted)
-        return redacted
+        return redacted if _is_known_clean(redacted) else _apply_all(redacted, absent)
 
     def _redact_value(self, value: Any, depth: int) -> Any:
+        if type(value) in _WITHOUT_TEXT:
+            return value
         if isinstance(value, str):
             return value if type(value) is not str and hasattr(value, "value") else self.text(value)
         if isinstance(value, bytes | bytearray):
@@ -129,6 +134,8 @@ class Redactor:
 
     def _redact_field(self, mapping: Mapping[Any, Any], name: Any, value: Any, depth: int) -> Any:
         """Redact what stands in a mapping under a name; what else stands in it can make it secret."""
+        if type(name) is str and _is_ordinary_name(name):
+            return self._redact_value(value, depth)
         if isinstance(name, str) and isinstance(value, str):
             if is_secret_field(mapping, name, value):
                 return MARK
@@ -187,17 +194,38 @@ def redact(value: _Value) -> _Value:
     return _DEFAULT.value(value)
 
 
-def _holds_any_keyword(text: str) -> bool:
+def _apply_all(text: str, absent: set[int]) -> str:
+    """Apply every built-in rule once; `absent` is what `apply_rules` found out about this text before."""
+    redacted = redact_commands(redact_urls(text))
+    lowered = lower_each(redacted)
+    for rules in _RULES:
+        before = redacted
+        redacted = rules(before, lowered, absent)
+        if redacted != before:
+            lowered = lower_each(redacted)
+    return redacted
+
+
+def _is_known_clean(text: str) -> bool:
+    """Tell whether it shows at once that no built-in rule changes a text; only of a short one it is asked."""
     if len(text) < _VERY_SHORT:
-        return _is_any_keyword_in_short(text)
+        return _is_clean(text)
+    if len(text) >= _SHORT:
+        return False
     lowered = lower_each(text)
-    return any(keyword in lowered for keyword in _LEAST_KEYWORDS)
+    return not any(keyword in lowered for keyword in _LEAST_KEYWORDS)
 
 
-# The names of fields and steps come again and again.
+# The names of fields and steps come again and again, and some hold a keyword: `execution_path`.
 @lru_cache(maxsize=4_096)
-def _is_any_keyword_in_short(text: str) -> bool:
-    return _ANY_KEYWORD.search(lower_each(text)) is not None
+def _is_clean(text: str) -> bool:
+    return _ANY_KEYWORD.search(lower_each(text)) is None or _apply_all(text, set()) == text
+
+
+@lru_cache(maxsize=4_096)
+def _is_ordinary_name(name: str) -> bool:
+    """Tell whether a name in a mapping makes no value a secret, whatever else stands in it."""
+    return not (is_telling_name(name) or is_cookie_name(name) or holds_secret(name))
 
 
 def _same_mapping(value: dict[Any, Any], redacted: dict[Any, Any]) -> Any:

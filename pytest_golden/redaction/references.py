@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import re
+from pytest_golden.redaction.late import compile_late
 
 MARK = "[REDACTED]"
 """What a secret is replaced by. Plain enough for JSON text, XML and URLs."""
@@ -39,10 +39,12 @@ _FORMS = (
     r"\.{3,}",
     r"\[?REDACTED\]?",
 )
-REFERENCE = re.compile("(?:" + "|".join(_FORMS) + r")(?![\w\-+$!#%^*~(\[{])")
+REFERENCE = compile_late("(?:" + "|".join(_FORMS) + r")(?![\w\-+$!#%^*~(\[{])")
 """A reference or placeholder, with nothing secret stuck to its end. Every repetition is bounded."""
 
-NUMBER = re.compile(r"[+-]?\d[\d,._]*+(?:[eE][+-]?\d{1,4})?%?")
+# What one of the forms begins with: most values are told from all of them by their first sign.
+_FIRST_SIGNS = frozenset("$%{<!*.[RxXEoegpscakrvldmi")
+NUMBER = compile_late(r"[+-]?\d[\d,._]*+(?:[eE][+-]?\d{1,4})?%?")
 _NOTHING = frozenset(
     [
         "null",
@@ -72,17 +74,26 @@ _NOTHING = frozenset(
         "secretstr",
     ]
 )
-_LOOKS_RANDOM = re.compile(r"[0-9]|[^A-Za-z0-9\s]|[a-z][A-Z]")
+_LONGEST_NOTHING = max(map(len, _NOTHING))
+_LOOKS_RANDOM = compile_late(r"[0-9]|[^A-Za-z0-9\s]|[a-z][A-Z]")
 
 
 def is_reference(value: str) -> bool:
     """Tell whether a whole value is a reference, a placeholder or already a mark."""
-    return REFERENCE.fullmatch(value.strip()) is not None
+    stripped = value.strip()
+    return stripped[:1] in _FIRST_SIGNS and REFERENCE.fullmatch(stripped) is not None
+
+
+def starts_reference(text: str, position: int) -> bool:
+    """Tell whether a reference, a placeholder or a mark stands at this place of a text, with nothing stuck to its end."""
+    return text[position : position + 1] in _FIRST_SIGNS and REFERENCE.match(text, position) is not None
 
 
 def is_nothing(value: str) -> bool:
     """Tell whether a value says that there is nothing (null, true, a type's name) or is a few marks of punctuation."""
     stripped = value.strip()
+    if len(stripped) > _LONGEST_NOTHING:
+        return False
     return stripped.lower() in _NOTHING or (len(stripped) < 4 and not any(sign.isalnum() for sign in stripped))
 
 

@@ -50,12 +50,24 @@ class Rule(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
-def apply_rules(rules: Iterable[Rule], text: str, lowered: str) -> str:
-    """Give the text with what the rules find replaced; `lowered` is the same text in lower case."""
+def apply_rules(rules: Iterable[Rule], text: str, lowered: str, absent: set[int]) -> str:
+    """Give the text with what the rules find replaced.
+
+    Args:
+        rules: one after another.
+        text: what to redact.
+        lowered: the same text in lower case.
+        absent: the rules without any of whose keywords it is; those found to be so are added. A mark makes no keyword, so
+            that they need no further look when the text comes again with more marks in it.
+    """
     for rule in rules:
+        if id(rule) in absent:
+            continue
         haystack = lowered if rule.ignores_case else text
         present = [keyword for keyword in rule.keywords if keyword in haystack]
         if not present or (rule.needs and not any(word in haystack for word in rule.needs)):
+            if "[" not in rule.keywords:
+                absent.add(id(rule))
             continue
         before = text
         if rule.offset is None:

@@ -6,13 +6,14 @@ import base64
 import binascii
 import re
 
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.references import MARK, is_reference, looks_random
 from pytest_golden.redaction.rule import Rule, apply_rules, list_keywords
 
 
-def redact_tokens(text: str, lowered: str) -> str:
-    """Replace secrets of a known form by the mark; `lowered` is the same text in lower case."""
-    text = apply_rules(_RULES, text, lowered)
+def redact_tokens(text: str, lowered: str, absent: set[int]) -> str:
+    """Replace secrets of a known form by the mark; `lowered` and `absent` are those of `apply_rules`."""
+    text = apply_rules(_RULES, text, lowered, absent)
     return _redact_private_keys(text) if "PRIVATE KEY" in text else text
 
 
@@ -201,15 +202,15 @@ _RULES = (
 
 #: What a text in lower case holds at least one of, when there is anything for these rules in it.
 TOKEN_KEYWORDS = list_keywords(_RULES) | {"private key"}
-_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
+_BEGIN = compile_late(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_END = compile_late(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
 _COLOUR = r"(?:\x1b\[[\d;]{0,16}m)"
 # The lines that may follow in a block whose end was cut off: one unbroken word each, or a header of the block.
-_LINE_END = re.compile(r"\r?\n")
-_KEY_LINE = re.compile(
+_LINE_END = compile_late(r"\r?\n")
+_KEY_LINE = compile_late(
     rf"[^\w\n]{{0,16}}+(?:(?:[A-Z][\w\-]{{1,20}}:[^\n]*+)|[A-Za-z0-9+/=\\:]*+[^\w\n\x1b]{{0,8}}+{_COLOUR}?)(?:\n|$)"
 )
-_KEY_TAIL = re.compile(
+_KEY_TAIL = compile_late(
     r"""(?:[A-Za-z0-9+/=,:\-]++|\\{1,7}[nr](?=\\)|\\{1,7}[nr][ \t]*+[A-Z][\w\-]{1,20}:[ ][\w\-,]{1,80}+"""
     r"""|\\{1,7}[nr][ \t]*+(?=[A-Za-z0-9+/=]{16}|[A-Za-z0-9+/]{1,15}={0,2}(?:[\\"']|$))|\\{1,7}(?=[A-Za-z0-9+/]{16}))++"""
 )

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING
 
+from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.references import MARK, is_reference
 
-_RUN = re.compile(r""":(?://|\\/\\/)(?P<run>(?:[^\s"'`\\]|\\\\|\\(?![nrtbfu"'\\]))++)""")
-_AUTHORITY_END = re.compile(r"[/?#]")
+if TYPE_CHECKING:
+    import re
+
+_RUN = compile_late(r""":(?://|\\/\\/)(?P<run>(?:[^\s"'`\\]|\\\\|\\(?![nrtbfu"'\\]))++)""")
+_AUTHORITY_END = compile_late(r"[/?#]")
 # Of these schemes a path may hold an @; of the others, such as a database's, a password is likelier to.
-_OF_FILES = re.compile(r"(?:http|https|ftp|ftps|sftp|scp|ssh|git|svn|s3|gs|file|imap|smb|webdav|dav)$", re.IGNORECASE)
+_OF_FILES = (
+    "http",
+    "https",
+    "ftp",
+    "ftps",
+    "sftp",
+    "scp",
+    "ssh",
+    "git",
+    "svn",
+    "s3",
+    "gs",
+    "file",
+    "imap",
+    "smb",
+    "dav",
+)
 _LONGEST_SCHEME = 24
 
 #: What a text holds at least one of, when there is anything for these rules in it.
@@ -26,8 +46,7 @@ def redact_urls(text: str) -> str:
 def find_url_password(url: str) -> str | None:
     """Give the password of a URL as it is written there, or None when it has none worth hiding."""
     scheme, separator, rest = url.partition("://")
-    holds_files = _OF_FILES.search(scheme[-_LONGEST_SCHEME:]) is not None
-    span = _password_span(rest, holds_files=holds_files) if separator else None
+    span = _password_span(rest, scheme) if separator else None
     return None if span is None else rest[span[0] : span[1]]
 
 
@@ -44,18 +63,18 @@ def _redact_run(match: re.Match[str]) -> str:
 
 
 def _redact_part(part: str, scheme: str) -> str:
-    span = _password_span(part, holds_files=_OF_FILES.search(scheme) is not None)
+    span = _password_span(part, scheme) if "@" in part else None
     return part if span is None else part[: span[0]] + MARK + part[span[1] :]
 
 
-def _password_span(part: str, *, holds_files: bool) -> tuple[int, int] | None:
+def _password_span(part: str, scheme: str) -> tuple[int, int] | None:
     """Give where the password lies in what follows `://`; it may hold `@`, and `/` when no port stands there."""
     authority_end = found.start() if (found := _AUTHORITY_END.search(part)) else len(part)
     at = part.rfind("@", 0, authority_end)
     colon = part.find(":", 0, at if at >= 0 else authority_end)
     if colon < 0 or part.startswith("["):
         return None
-    if at >= 0 and not holds_files:
+    if at >= 0 and not scheme[-_LONGEST_SCHEME:].lower().endswith(_OF_FILES):
         at = part.rfind("@", 0, question if (question := part.find("?", at)) >= 0 else len(part))
     if at < 0:
         rest = part[colon + 1 : authority_end]
@@ -63,4 +82,4 @@ def _password_span(part: str, *, holds_files: bool) -> tuple[int, int] | None:
         if at < 0 or (rest.isdigit() and len(rest) <= 5) or not rest:
             return None
     password = part[colon + 1 : at]
-    return None if not password or is_reference(password) else (colon + 1, at)
+    return None if not password or password == MARK or is_reference(password) else (colon + 1, at)

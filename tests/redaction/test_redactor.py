@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections import OrderedDict, defaultdict
 from enum import StrEnum
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_golden.frozen import FrozenDict, FrozenList
 from pytest_golden.redaction import Redactor, redact
 from pytest_golden.redaction.literals import is_worth_hiding
+from tests.patience import count_calls, without_hanging
 
 MARK = "[REDACTED]"
 PIECES = st.sampled_from(
@@ -73,28 +73,28 @@ LITERALS = st.text(min_size=6, max_size=30).filter(is_worth_hiding)
 
 
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
 @given(JSON_VALUES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_json_text_stays_json(value: Any) -> None:
     for text in (json.dumps(value), json.dumps(value, indent=1, ensure_ascii=False)):
         assert type(json.loads(redact(text))) is type(value)
 
 
 @given(JSON_VALUES, LITERALS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_json_text_with_a_known_value_stays_json(value: Any, literal: str) -> None:
     redacted = Redactor(literals=(literal,)).text(json.dumps([value, {literal: literal}]))
     assert literal not in json.dumps(json.loads(redacted), ensure_ascii=False)
 
 
 @given(JSON_VALUES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_values_keep_their_type_and_are_settled_after_one_pass(value: Any) -> None:
     once = redact(value)
     assert type(once) is type(value)
@@ -102,7 +102,7 @@ def test_values_keep_their_type_and_are_settled_after_one_pass(value: Any) -> No
 
 
 @given(TEXTS, TEXTS, LITERALS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_known_value_survives(before: str, after: str, literal: str) -> None:
     redactor = Redactor(literals=(literal,))
     spelled = (literal, json.dumps(literal)[1:-1], quote(literal, safe="") if literal.isprintable() else literal)
@@ -288,14 +288,12 @@ MEBIBYTE = 1 << 20
 )
 def test_no_text_makes_redaction_slow(piece: str) -> None:
     text = piece * (MEBIBYTE // len(piece))
-    started = time.process_time()
-    redact(text)
-    assert time.process_time() - started < 8
+    with without_hanging():
+        redact(text)
 
 
-def test_big_texts_without_secrets_are_fast() -> None:
+def test_lines_without_secrets_are_not_looked_at_one_by_one() -> None:
     line = "2026-01-01 12:00:00 INFO loaded 1204 rows from sales into bronze in 3.2 s, tokens: 5\n"
-    text = line * (8 * MEBIBYTE // len(line))
-    started = time.process_time()
-    assert redact(text) == text
-    assert len(text) / (time.process_time() - started) > 5e6
+    count = MEBIBYTE // len(line)
+    assert redact(line * count) == line * count
+    assert count_calls(lambda: redact(line * count)) < count / 10
