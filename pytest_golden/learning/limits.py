@@ -7,6 +7,7 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from types import NoneType
 from typing import Any
 
 from pytest_golden.trajectory.freezing import freeze
@@ -16,6 +17,9 @@ MOST_TASK_CHARACTERS = 10_000
 MOST_STEPS = 1_000
 MOST_BYTES = 1024 * 1024
 _SHORT = reprlib.Repr()
+_ATOMS = frozenset({str, bool, int, float, NoneType})
+# Made once: `json.dumps` with arguments makes one for each call.
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def write_json(field: str, value: Any) -> str:
@@ -25,7 +29,7 @@ def write_json(field: str, value: Any) -> str:
         ValueError: it is no JSON content (NaN is none), or more than 1 MiB of it; the message names the field.
     """
     try:
-        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{field} cannot be written as JSON: {error}") from None
     if len(text) > MOST_BYTES:
@@ -48,6 +52,8 @@ def freeze_json_mapping(field: str, value: Any) -> Mapping[str, Any]:
 
 def thaw(value: Any) -> Any:
     """Give frozen JSON content as plain dicts and lists, which the caller may write."""
+    if type(value) in _ATOMS:
+        return value
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in value.items()}
     return [thaw(item) for item in value] if isinstance(value, (list, tuple)) else value

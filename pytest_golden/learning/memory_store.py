@@ -135,8 +135,7 @@ class MemoryStore:
             except (TypeError, ValueError) as error:
                 raise ValueError(f"memory {number}: {error}") from None
         with self._store.write() as connection:
-            moment = to_ms(self._clock())
-            return tuple(rows.put_memory(connection, draft, moment) for draft in drafts)
+            return rows.put_memories(connection, drafts, to_ms(self._clock()))
 
     def get(self, namespace: Iterable[str], key: str, *, version: int | None = None) -> Memory | None:
         """Get the newest version of a memory, or the one that is asked for; None when there is none."""

@@ -60,6 +60,24 @@ def put_memory(connection: Connection, draft: MemoryDraft, moment: int) -> Memor
     return _memory_of_draft(draft, version, row.created_at, moment)
 
 
+def put_memories(connection: Connection, drafts: Iterable[MemoryDraft], moment: int) -> tuple[Memory, ...]:
+    """Store many as `put_memory` does; those with new keys, which most have, are indexed together."""
+    kept: list[Memory] = []
+    unindexed: list[tuple[int, str]] = []
+    for draft in drafts:
+        row = _INSERT_IF_NEW.first(connection, _row_of(draft, moment))
+        if row is not None:
+            unindexed.append((row.number, draft.words))
+            kept.append(_memory_of_draft(draft, 1, moment, moment))
+            continue
+        # It may be the next version of one of these.
+        index_memories(connection, unindexed)
+        unindexed.clear()
+        kept.append(put_memory(connection, draft, moment))
+    index_memories(connection, unindexed)
+    return tuple(kept)
+
+
 def insert_if_new(connection: Connection, draft: MemoryDraft, moment: int) -> int | None:
     """Store a memory as version 1 and give its number; None, and nothing stored, when its key is there."""
     row = _INSERT_IF_NEW.first(connection, _row_of(draft, moment))

@@ -25,10 +25,15 @@ def keep_document(connection: Connection, body: Any) -> str:
     Raises:
         ValueError, TypeError: the value is not JSON (a NaN, an object).
     """
-    text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]
+    digest = digest_document(body)
     _KEEP.run(connection, {"digest": digest, "body": body})
     return digest
+
+
+def digest_document(body: Any) -> str:
+    """Give the digest under which a JSON value is kept, or would be. Raises as `keep_document`."""
+    text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]
 
 
 def read_document(connection: Connection, digest: str) -> Any:

@@ -52,9 +52,9 @@ def clear(connection: Connection) -> None:
     connection.exec_driver_sql("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
 
 
-def count(connection: Connection, word: str, most: int) -> int:
-    """Count the memories in which a word stands, up to `most`."""
-    return connection.exec_driver_sql(_COUNT, (_write_match([word]), most)).scalar() or 0
+def count(connection: Connection, words: Sequence[str], most: int) -> dict[str, int]:
+    """Count the memories in which each of these words stands, up to `most`."""
+    return {word: connection.exec_driver_sql(_COUNT, (_write_match([word]), most)).scalar() or 0 for word in words}
 
 
 def count_all(connection: Connection) -> int:

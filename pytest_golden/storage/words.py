@@ -18,7 +18,7 @@ _RUN = re.compile(
 _WORD = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _MOST_WORDS = 40
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     {
         *("a", "an", "and", "are", "as", "at", "be", "but", "by", "did", "do", "for", "from", "had", "has", "have"),
         *("how", "i", "if", "in", "into", "is", "it", "its", "no", "not", "of", "on", "or", "s", "such", "t", "that"),
@@ -43,7 +43,7 @@ def find_words(text: str, *, keep_all: bool = False) -> list[str]:
     if keep_all:
         return words
     each = list(dict.fromkeys(map(str.lower, words)))
-    return [word for word in each if word not in _STOP_WORDS][:_MOST_WORDS] or each[:_MOST_WORDS]
+    return [word for word in each if word not in STOP_WORDS][:_MOST_WORDS] or each[:_MOST_WORDS]
 
 
 def write_term(word: str) -> str:

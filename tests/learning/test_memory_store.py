@@ -125,6 +125,16 @@ def test_limit_of_a_search_is_one_or_more(memories: MemoryStore, limit: Any) -> 
         memories.search_memories((), "x", limit)
 
 
+def test_versions_of_one_key_that_are_saved_together_follow_each_other(memories: MemoryStore) -> None:
+    values = [{"text": text} for text in ("first", "second", "second", "third")]
+    one = [{"namespace": ("a",), "key": "k", "value": value} for value in values]
+    other = {"namespace": ("a",), "key": "other", "value": {"text": "second"}}
+    kept = memories.save_memories([one[0], other, *one[1:]])
+    assert [memory.version for memory in kept] == [1, 1, 2, 2, 3]
+    assert [hit.memory.key for hit in memories.search_memories((), "first second")] == ["other"]
+    assert [hit.memory.key for hit in memories.search_memories((), "third")] == ["k"]
+
+
 def test_many_are_saved_together_or_not_at_all(memories: MemoryStore) -> None:
     saved = memories.save_memories({"namespace": PLANS, "key": f"k{n}", "value": {"n": n}} for n in range(3))
     assert [memory.key for memory in saved] == ["k0", "k1", "k2"]
@@ -187,7 +197,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     value=st.dictionaries(st.text(), JSON, max_size=3), elements=st.lists(st.text(min_size=1), min_size=1, max_size=3)
 )

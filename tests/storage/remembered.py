@@ -8,13 +8,13 @@ from sqlalchemy import insert, text
 
 from pytest_golden.storage.namespaces import write_namespace
 from pytest_golden.storage.schema import memories
-from pytest_golden.storage.search import SearchBounds, find_memories, index_memories
+from pytest_golden.storage.search import find_memories, index_memories
 
 if TYPE_CHECKING:
+    from pytest_golden.storage.search import SearchBounds
     from pytest_golden.storage.store import Store
 
 OUTCOMES = ("outcomes", "etl")
-_BOUNDS = SearchBounds()
 
 
 def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -> list[int]:
@@ -43,7 +43,7 @@ def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -
 
 
 def find(
-    store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10, bounds: SearchBounds = _BOUNDS
+    store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10, bounds: SearchBounds | None = None
 ) -> list[int]:
     """Give the numbers of what is found, best first."""
     with store.read() as connection:

@@ -20,7 +20,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(body=JSON)
 def test_document_comes_back(store: Store, body: object) -> None:
     with store.write() as connection:

@@ -47,7 +47,7 @@ JSON = (
 INSERT_ENTRY = Prepared(insert(entries), *ENTRY)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=JSON, is_late=st.booleans())
 def test_row_is_the_same_as_by_sqlalchemy(store: Store, data: object, is_late: bool) -> None:
     values = {**SIGNAL, "data": data, "is_late": is_late}

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, text
 
 from pytest_golden.storage.schema import memories
-from pytest_golden.storage.search import rebuild_index
+from pytest_golden.storage.search import SearchBounds, rebuild_index
 from pytest_golden.storage.store import Store
+from pytest_golden.storage.tsvector_index import count
 from tests.storage.remembered import find, remember
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def forget(store: Store) -> None:
         rebuild_index(connection)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=60)
 @given(texts=st.lists(_TEXTS, min_size=1, max_size=6), query=_TEXTS)
 def test_both_databases_find_the_same(file_store: Store, on_server: Store, texts: list[str], query: str) -> None:
     for one in (file_store, on_server):
@@ -74,6 +75,54 @@ def test_deep_namespace_is_found_by_each_of_its_beginnings(on_server: Store) -> 
     (number,) = remember(on_server, "load", namespace=namespace)
     assert all(find(on_server, "load", namespace[:depth]) == [number] for depth in (0, 1, 50, 100))
     assert find(on_server, "load", (*namespace, "deeper")) == []
+
+
+def run_noted(store: Store, statement: str = "SELECT") -> None:
+    """Run a statement, and have the server note at once what was changed by now."""
+    with store.write() as connection:
+        connection.execute(text(statement))
+        connection.execute(text("SELECT pg_stat_force_next_flush()"))
+
+
+def analyze(store: Store) -> None:
+    run_noted(store)
+    run_noted(store, "ANALYZE memory_words")
+
+
+def count_words(store: Store, most: int) -> dict[str, int]:
+    with store.read() as connection:
+        return count(connection, ["load", "Crédit", "数", "x7", "unheard"], most)
+
+
+def test_words_are_counted_alike_with_and_without_statistics(on_server: Store) -> None:
+    remember(on_server, *(f"load credit 数据 x{number}" for number in range(3_000)))
+    assert count_words(on_server, 1_000) == {"load": 1_000, "Crédit": 1_000, "数": 1_000, "x7": 1, "unheard": 0}
+    analyze(on_server)
+    assert count_words(on_server, 1_000) == {"load": 1_000, "Crédit": 1_000, "数": 1_000, "x7": 1, "unheard": 0}
+    assert count_words(on_server, 5_000) == {"load": 3_000, "Crédit": 3_000, "数": 3_000, "x7": 1, "unheard": 0}
+
+
+def test_common_word_is_not_counted_when_statistics_know_it(on_server: Store) -> None:
+    remember(on_server, *["load"] * 1_000)
+    analyze(on_server)
+    run_noted(on_server, "DELETE FROM memory_words WHERE number > 900")
+    assert count_words(on_server, 950)["load"] == 950
+
+
+def test_statistics_that_are_out_of_date_are_not_believed(on_server: Store) -> None:
+    remember(on_server, *["load"] * 1_000)
+    analyze(on_server)
+    run_noted(on_server, "DELETE FROM memory_words WHERE number > 500")
+    assert count_words(on_server, 950)["load"] == 500
+
+
+def test_common_words_that_stand_in_old_memories_alone_are_found(on_server: Store) -> None:
+    old = remember(on_server, *["load"] * 30, namespace=("old",))
+    remember(on_server, *["load"] * 70, namespace=("new",))
+    few = SearchBounds(common=20, ranked=30, newest=3, small=10)
+    assert set(find(on_server, "load", ("old",), 2, few)) <= set(old[-3:])
+    assert len(find(on_server, "load", ("old",), 2, few)) == 2
+    assert len(find(on_server, "load", (), 2, few)) == 2
 
 
 def test_words_are_found_by_the_index(on_server: Store) -> None:

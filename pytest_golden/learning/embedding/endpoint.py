@@ -35,6 +35,8 @@ class EmbeddingEndpoint:
         base_url: texts go to `BASE/embeddings`, so it ends in /v1; None is OpenAI's own service.
         api_key: sent as a bearer token; None sends none.
         timeout_seconds: for one call in all: connecting, both tries and the body.
+        redactor: knows further secrets, which are taken out of the texts.
+        most_bytes: what an answer may have; more is an error.
 
     Raises:
         SettingsError: name, address or key cannot be used, or the extra `embeddings` is not installed.
@@ -49,7 +51,9 @@ class EmbeddingEndpoint:
         timeout_seconds: float = 5.0,
         *,
         redactor: Redactor | None = None,
+        most_bytes: int = _MOST_BYTES,
     ) -> None:
+        self._most_bytes = most_bytes
         self._timeout_seconds = check_timeout(timeout_seconds)
         self._endpoint = _make_endpoint(name, base_url, api_key)
         if self._endpoint.is_default and self._endpoint.api_key is None:
@@ -87,7 +91,7 @@ class EmbeddingEndpoint:
     async def _post(self, texts: Sequence[str]) -> Any:
         deadline = asyncio.get_running_loop().time() + self._timeout_seconds
         async with asyncio.timeout_at(deadline):
-            return await exchange(self._write(texts), deadline=deadline, clock=utc_now, most_bytes=_MOST_BYTES)
+            return await exchange(self._write(texts), deadline=deadline, clock=utc_now, most_bytes=self._most_bytes)
 
     def _write(self, texts: Sequence[str]) -> Request:
         # Half characters are taken by no server.

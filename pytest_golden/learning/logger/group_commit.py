@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.redaction import redact
 from pytest_golden.trajectory.span import error_text
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # So many share a flush; a transaction of more would keep other writers of the store waiting.
 _MOST_AT_ONCE = 500
-# What nobody waits for goes in smaller parts, so that what somebody waits for is soon written; beside that goes as much of
-# it, so that it does not pile up.
+# What nobody waits for goes in smaller parts, so that what somebody waits for is soon written. It lets so many batches of
+# that go first, and then goes beside them, as much of it, so that it does not pile up.
 _MOST_FOLLOWING_AT_ONCE = 25
+_MOST_BATCHES_FIRST = 8
+# Agents that end together hand over together: it is waited as long as more of them come, which costs less than a flush.
+_PAUSE_SECONDS, _MOST_SECONDS = 0.0005, 0.01
 
 
 class Parcel:
@@ -44,13 +49,16 @@ class Parcel:
         # Whoever waits for it may be cancelled; what was handed over is saved all the same.
         self.kept.set_running_or_notify_cancel()
 
-    def end(self, *, is_kept: bool) -> None:
-        """Tell that it is kept, or that it could not be."""
+
+def end(parcels: Sequence[Parcel], *, is_kept: bool) -> None:
+    """Tell that they are kept, or that they could not be. All are settled first: who is woken takes the processor."""
+    for parcel in parcels:
         try:
-            self.settle(is_kept)
+            parcel.settle(is_kept)
         except Exception:  # whatever it is, it must not end the thread
             _log.exception("what was kept cannot be counted")
-        self.kept.set_result(is_kept)
+    for parcel in parcels:
+        parcel.kept.set_result(is_kept)
 
 
 class GroupCommit:
@@ -70,6 +78,7 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._waiting: deque[Parcel] = deque()
         self._following: deque[Parcel] = deque()
+        self._batches_first = 0
         self._thread: threading.Thread | None = None
 
     def put(self, parcel: Parcel) -> None:
@@ -128,19 +137,31 @@ class GroupCommit:
     def _give_up(self) -> None:
         _log.warning("what an agent did cannot be kept: no thread can be started")
         while batch := self._take():
-            for parcel in batch:
-                parcel.end(is_kept=False)
+            end(batch, is_kept=False)
 
     def _write_all(self) -> None:
+        self._gather()
         while batch := self._take():
             self._write(batch)
+            self._gather()
+
+    def _gather(self) -> None:
+        """Wait until no more come, or long enough; the threads that hand over, or were woken, need the processor."""
+        if not (self._waiting or self._following):
+            return
+        deadline, known = monotonic_seconds() + _MOST_SECONDS, -1
+        while known < len(self._waiting) < _MOST_AT_ONCE and monotonic_seconds() < deadline:
+            known = len(self._waiting)
+            time.sleep(_PAUSE_SECONDS)
 
     def _take(self) -> list[Parcel]:
         """Take what is written next; when there is nothing, the thread that asks is the last one."""
         with self._lock:
             batch = [self._waiting.popleft() for _ in range(min(_MOST_AT_ONCE, len(self._waiting)))]
+            self._batches_first = self._batches_first + 1 if batch else 0
             most = len(batch) or _MOST_FOLLOWING_AT_ONCE
-            batch += [self._following.popleft() for _ in range(min(most, len(self._following)))]
+            if not 0 < self._batches_first <= _MOST_BATCHES_FIRST:
+                batch += [self._following.popleft() for _ in range(min(most, len(self._following)))]
             if not batch:
                 self._thread = None
         return batch
@@ -174,8 +195,7 @@ class GroupCommit:
         if error is not None:
             told = str(error) if isinstance(error, (StorageError, ValueError)) else error_text(error)
             _log.warning("what agents did cannot be kept: %s", redact(told), extra={"lost": len(parcels)})
-        for parcel in parcels:
-            parcel.end(is_kept=error is None)
+        end(parcels, is_kept=error is None)
 
 
 _COMMITS: WeakSet[GroupCommit] = WeakSet()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.learning.logger.outcome_making import make_outcome
@@ -44,5 +46,39 @@ class HandedOver:
 
 async def wait_for(future: Future[Any] | None) -> None:
     """Wait for what another thread does; being cancelled cancels nothing there."""
-    if future is not None and not future.done():
-        await asyncio.wrap_future(future)
+    if future is None or future.done():
+        return
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+    sleepers = _SLEEPERS.setdefault(loop, _Sleepers(loop))
+    future.add_done_callback(lambda _: sleepers.wake(waiter))
+    await waiter
+
+
+class _Sleepers:
+    """Those of one event loop who are to be woken. A thread that ends a hundred waits calls the loop once or twice."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = weakref.ref(loop)
+        self._lock = threading.Lock()
+        self._due: list[asyncio.Future[None]] = []
+
+    def wake(self, waiter: asyncio.Future[None]) -> None:
+        """Wake one, from any thread."""
+        with self._lock:
+            self._due.append(waiter)
+            is_called = len(self._due) > 1
+        loop = self._loop()
+        if not is_called and loop is not None:
+            with suppress(RuntimeError):  # closed: nobody waits there
+                loop.call_soon_threadsafe(self._wake_all)
+
+    def _wake_all(self) -> None:
+        with self._lock:
+            due, self._due = self._due, []
+        for waiter in due:
+            if not waiter.done():  # cancelled
+                waiter.set_result(None)
+
+
+_SLEEPERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Sleepers] = weakref.WeakKeyDictionary()

@@ -21,7 +21,7 @@ from pytest_golden.storage.namespaces import namespace_range
 from pytest_golden.storage.search import find_memories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -58,13 +58,22 @@ class _Asked(NamedTuple):
 
 
 class HybridSearch:
-    """One embedder over one store. Threads take turns."""
+    """One embedder over one store. Threads take turns. `clock` gives seconds, of which only differences mean anything."""
 
-    def __init__(self, store: Store, embedder: Embedder, seconds: float, *, most: int = MOST_VECTORS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        seconds: float,
+        *,
+        most: int = MOST_VECTORS,
+        clock: Callable[[], float] = monotonic_seconds,
+    ) -> None:
         self._store = store
         self._asker = PatientAsker(embedder)
         self._keeper = VectorKeeper(store, self._asker, most)
         self._seconds = seconds
+        self._clock = clock
         self._turn = Lock()
 
     def find(self, prefix: tuple[str, ...], query: str, limit: int) -> HybridAnswer:
@@ -73,7 +82,7 @@ class HybridSearch:
         Raises:
             VectorsError: there are no vectors to search by.
         """
-        deadline = monotonic_seconds() + self._seconds
+        deadline = self._clock() + self._seconds
         span = namespace_range(prefix)
         with self._in_turn(self._seconds):
             unit = self._embed_query(query, deadline)
@@ -115,7 +124,7 @@ class HybridSearch:
     def _embed_query(self, query: str, deadline: float) -> Units:
         if not query.strip():
             raise VectorsError("the query is blank")
-        unit: Units = self._asker.ask([shorten(redact(query))], _seconds_to(deadline))[0]
+        unit: Units = self._asker.ask([shorten(redact(query))], self._seconds_to(deadline))[0]
         if not unit.any():
             raise self._asker.blame("gave a vector of zeros for the query")
         return unit
@@ -123,10 +132,10 @@ class HybridSearch:
     def _make_missing(self, numbers: Sequence[int], deadline: float) -> _Missing:
         left = len(numbers)
         for words in self._keeper.cut_batches(numbers):
-            if monotonic_seconds() >= deadline:
+            if self._clock() >= deadline:
                 return _Missing(left)
             try:
-                self._keeper.make(words, _seconds_to(deadline))
+                self._keeper.make(words, self._seconds_to(deadline))
             except VectorsError as error:
                 return _Missing(left, error)
             left -= len(words)
@@ -148,10 +157,9 @@ class HybridSearch:
         told = [missing.explain(), f"{_memories(empty)} there got a vector of zeros" if empty else None]
         return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, told)) or None)
 
+    def _seconds_to(self, deadline: float) -> float:
+        return max(_LEAST_SECONDS, deadline - self._clock())
+
 
 def _memories(amount: int) -> str:
     return "1 memory" if amount == 1 else f"{amount:,} memories"
-
-
-def _seconds_to(deadline: float) -> float:
-    return max(_LEAST_SECONDS, deadline - monotonic_seconds())

@@ -3,16 +3,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.errors import LanguageModelError, SettingsError
 from pytest_golden.learning import MemoryStore
-from pytest_golden.learning.embedding import EmbeddingEndpoint, endpoint
+from pytest_golden.learning.embedding import EmbeddingEndpoint
 from pytest_golden.redaction import Redactor
 from tests.learning.language_model.server import answers, breaks_off, drips, drips_headers, drops, hangs
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def replies(value: object) -> Callable[[Exchange], object]:
 
 
 def make(server: ModelServer, **more: Any) -> EmbeddingEndpoint:
-    return EmbeddingEndpoint("text-embedding-3-small", f"{server.address}/v1", KEY, **{"timeout_seconds": 3.0, **more})
+    return EmbeddingEndpoint("text-embedding-3-small", f"{server.address}/v1", KEY, **{"timeout_seconds": 60.0, **more})
 
 
 def test_texts_are_posted_and_vectors_come_back_in_their_order(server: ModelServer) -> None:
@@ -105,18 +105,16 @@ def test_answer_that_is_of_no_use_is_an_error_without_the_key(
 @pytest.mark.parametrize("behave", [hangs, drips, drips_headers])
 def test_deadline_holds_whatever_the_server_does(server: ModelServer, behave: Callable[[Exchange], object]) -> None:
     server.behave(behave)
-    started = time.monotonic()
-    with pytest.raises(LanguageModelError, match=r"no answer within 0\.4 s"):
+    with without_hanging(), pytest.raises(LanguageModelError, match=r"no answer within 0\.4 s"):
         make(server, timeout_seconds=0.4)(["x"])
-    assert time.monotonic() - started < 15
 
 
-def test_answer_has_a_cap(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "_MOST_BYTES", 2_000_000)
+def test_answer_has_a_cap(server: ModelServer) -> None:
+    embedder = make(server, most_bytes=2_000_000)
     server.behave(answers(200, b" " * 2_000_001), answers(200, b" " * 1_900_000 + b'{"data": [{"embedding": [1]}]}'))
     with pytest.raises(LanguageModelError, match="more than 2,000,000 bytes"):
-        make(server)(["x"])
-    assert make(server)(["x"]) == [[1]]
+        embedder(["x"])
+    assert embedder(["x"]) == [[1]]
 
 
 def test_server_that_is_not_there_is_an_error() -> None:

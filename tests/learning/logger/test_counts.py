@@ -50,10 +50,10 @@ def test_fork_waits_for_who_holds_the_lock(lock: threading.Lock) -> None:
 
     holder = threading.Thread(target=hold)
     holder.start()
-    is_held.wait(30)
+    is_held.wait(60)
     child = os.fork()
     if child == 0:  # pragma: no cover - the child ends here
-        os._exit(0 if lock.acquire(timeout=10) else 1)
+        os._exit(0 if lock.acquire(timeout=60) else 1)
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
     assert not lock.locked()

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning.logger.cutting import cut_json, cut_middle, cut_steps, cut_text, measure
@@ -158,7 +158,6 @@ def test_what_is_nested_deeply_is_cut() -> None:
     assert measure(kept) <= 50_000
 
 
-@settings(deadline=None)
 @given(value=JSON, room=st.integers(0, 400))
 def test_cut_content_is_json_and_fits(value: Any, room: int) -> None:
     kept, is_cut = cut_json(value, room)
@@ -170,7 +169,6 @@ def test_cut_content_is_json_and_fits(value: Any, room: int) -> None:
         assert measure(kept) <= max(room, 96) + 64
 
 
-@settings(deadline=None)
 @given(steps=st.lists(st.text(), max_size=40), most=st.integers(4, 20), room=st.integers(400, 900))
 def test_cut_paths_are_texts_and_few(steps: list[str], most: int, room: int) -> None:
     kept, is_cut = cut_steps(tuple(steps), most, room)

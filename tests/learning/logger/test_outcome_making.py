@@ -91,7 +91,7 @@ def test_names_that_can_be_looked_up_are_given_back() -> None:
         check_agent_name("ü" * 400)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(task=st.text(), path=st.lists(st.text(), max_size=20), result=st.dictionaries(st.text(), st.text()))
 def test_what_fits_is_kept_as_it_is(task: str, path: list[str], result: dict[str, str]) -> None:
     outcome = make_outcome(report(task=task, execution_path=path, result=result))

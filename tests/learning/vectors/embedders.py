@@ -53,5 +53,5 @@ class Hanging:
 
     def __call__(self, texts: Sequence[str]) -> Any:
         self.calls += 1
-        self.released.wait(30)
+        self.released.wait(600)
         return embed(texts)

@@ -5,21 +5,20 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from sqlalchemy import select
 
-from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.errors import GoldenError
 from pytest_golden.learning import HybridAnswer, MemoryStore
-from pytest_golden.learning.vectors import hybrid
 from pytest_golden.learning.vectors.hybrid import HybridSearch
-from pytest_golden.learning.vectors.model import SearchMethod
+from pytest_golden.learning.vectors.model import SearchMethod, VectorsError
 from pytest_golden.storage.schema import memory_vectors
 from pytest_golden.storage.store import Store
 from tests.learning.vectors.embedders import Hanging, Told, embed
+from tests.patience import wait_until, without_hanging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -246,28 +245,24 @@ def test_embedder_that_hangs_is_waited_for_once(store: Store) -> None:
     fill(store)
     hanging = Hanging()
     memories = MemoryStore(store, hanging, embedder_seconds=0.3)
-    started = time.monotonic()
-    first = memories.hybrid_search((), "orders")
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        first = memories.hybrid_search((), "orders")
     second = memories.hybrid_search((), "orders")
     assert (first.method, keys(first), second.method, hanging.calls) == ("words", ["full"], "words", 1)
     assert "did not answer within 0.3 s" in (first.notice or "")
     assert "has not answered an earlier question yet" in (second.notice or "")
     hanging.released.set()
-    deadline = time.monotonic() + 10
-    while memories.hybrid_search((), "ram").method != "hybrid":
-        assert time.monotonic() < deadline
+    wait_until(lambda: memories.hybrid_search((), "ram").method == "hybrid")
 
 
 def test_another_thread_waits_its_turn_no_longer_than_for_the_embedder(store: Store) -> None:
     fill(store)
     hanging = Hanging()
-    search = HybridSearch(store, hanging, 30)
+    search = HybridSearch(store, hanging, 600)
     first: list[HybridAnswer] = []
     thread = threading.Thread(target=lambda: first.append(search.find((), "ram", 10)))
     thread.start()
-    while not hanging.calls:
-        time.sleep(0.01)
+    wait_until(lambda: hanging.calls)
     search._seconds = 0.1
     with pytest.raises(GoldenError, match="is busy for another thread"):
         search.find((), "ram", 10)
@@ -343,19 +338,20 @@ def test_another_dimension_under_the_same_name_is_said(store: Store) -> None:
 
 def test_search_that_has_no_time_left_goes_on_in_the_next_one(store: Store) -> None:
     fill(store, {f"k{number}": "column" for number in range(100)})
+    now = 0.0
 
     def slow(texts: Sequence[str]) -> Any:
-        time.sleep(0.3 * (len(texts) > 1))
+        nonlocal now
+        now += 50 * (len(texts) > 1)
         return embed(texts)
 
-    memories = MemoryStore(store, slow, embedder_seconds=0.8)
-    answer = memories.hybrid_search((), "field", 200)
+    search = HybridSearch(store, slow, 80, clock=lambda: now)
+    answer = search.find((), "field", 200)
     assert answer.method == "hybrid"
     assert 0 < len(answer.hits) < 100
     assert "no vector yet" in (answer.notice or "")
-    deadline = time.monotonic() + 20
-    while memories.hybrid_search((), "field", 200).notice:
-        assert time.monotonic() < deadline
+    while search.find((), "field", 200).notice:
+        pass
     assert len(kept(store)) == 100
 
 
@@ -412,22 +408,18 @@ def test_memory_that_was_changed_while_it_was_embedded_is_embedded_again(store: 
     assert keys(memories.hybrid_search((), "slow")) == ["k"]
 
 
-def test_store_that_may_only_be_read_is_searched_as_far_as_it_has_vectors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Store.open(tmp_path / "golden.db") as store:
+def test_store_that_cannot_be_written_is_searched_as_far_as_it_has_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "golden.db"
+    with Store.open(path) as store, Store.open(path, busy_seconds=0.05) as other:
         fill(store)
         MemoryStore(store, embed).hybrid_search((), "field")
         MemoryStore(store).save_memory(ETL, "new", {"text": "attribute"})
-        with Store.open(tmp_path / "golden.db") as other:
-
-            def refuse() -> Any:
-                raise StorageError("the store may only be read")
-
-            monkeypatch.setattr(other, "write", refuse)
+        with store.write():
             answer = MemoryStore(other, embed).hybrid_search((), "field")
     assert (answer.method, keys(answer)) == ("hybrid", ["renamed"])
-    assert answer.notice == "1 memory there has no vector yet: the vectors were not kept: the store may only be read"
+    told = "1 memory there has no vector yet: the vectors were not kept: the store"
+    assert (answer.notice or "").startswith(told)
+    assert "locked" in (answer.notice or "")
 
 
 def test_missing_extra_is_named() -> None:
@@ -476,23 +468,26 @@ def test_vectors_are_kept_under_the_name_of_the_model_or_of_the_embedder(store: 
         assert [model for model, _ in kept(store)] == [name]
 
 
-def test_machine_that_can_start_no_thread_leaves_the_words(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: object) -> None:
-        raise RuntimeError("can't start new thread")
+@pytest.fixture
+def no_threads() -> Iterator[None]:
+    """Let each thread want more memory than there are addresses, so that none can be started."""
+    size = threading.stack_size(1 << 47)
+    yield
+    threading.stack_size(size)
 
+
+@pytest.mark.usefixtures("no_threads")
+def test_machine_that_can_start_no_thread_leaves_the_words(store: Store) -> None:
     fill(store)
-    memories = MemoryStore(store, embed)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    answer = memories.hybrid_search((), "orders")
+    answer = MemoryStore(store, embed).hybrid_search((), "orders")
     assert (answer.method, keys(answer)) == ("words", ["full"])
     assert "cannot be asked (RuntimeError: can't start new thread)" in (answer.notice or "")
 
 
-def test_search_without_time_for_any_memory_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_without_time_for_any_memory_says_so(store: Store) -> None:
     fill(store)
     # The query is asked for in time, and then it is over.
     moments = itertools.chain([0.0, 0.0], itertools.repeat(100.0))
-    monkeypatch.setattr(hybrid, "monotonic_seconds", lambda: next(moments))
-    answer = MemoryStore(store, embed).hybrid_search((), "orders late")
-    assert (answer.method, keys(answer)) == ("words", ["full"])
-    assert "3 memories there have no vector yet: there was no time" in (answer.notice or "")
+    search = HybridSearch(store, embed, 5, clock=lambda: next(moments))
+    with pytest.raises(VectorsError, match="3 memories there have no vector yet: there was no time"):
+        search.find((), "orders late", 10)

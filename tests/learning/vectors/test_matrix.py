@@ -50,7 +50,7 @@ def test_few_rows_of_many_are_looked_at_alone() -> None:
     assert matrix.count_empty(None) == (302, 1)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     steps=st.lists(
         st.tuples(st.integers(1, 6), ROWS, st.integers(1, 3), st.sampled_from(NAMESPACES), st.booleans()), max_size=12
