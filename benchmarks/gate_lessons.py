@@ -19,7 +19,7 @@ from pytest_golden.clock import new_id
 from pytest_golden.gate.checkout import read_checkout
 from pytest_golden.gate.events import ResultJudged, RunBegun
 from pytest_golden.gate.lessons.before import foresee
-from pytest_golden.gate.lessons.learning import GateLearner
+from pytest_golden.gate.lessons.learning import GateLearner, find_budget
 from pytest_golden.gate.lessons.recalling import find_known_lessons
 from pytest_golden.gate.recording import record_event
 from pytest_golden.gate.surroundings import describe_surroundings
@@ -80,9 +80,9 @@ def commit(folder: Path, names: list[str], subject: str) -> None:
     git(folder, "commit", "-q", "-m", subject)
 
 
-def learn(store: Store, folder: Path) -> tuple[float, str]:
+def learn(store: Store, folder: Path, budget_seconds: float = 2.0) -> tuple[float, str]:
     started = time.perf_counter()
-    done = GateLearner(store, folder, folder / "golden_projects.yaml").learn(2.0)
+    done = GateLearner(store, folder, folder / "golden_projects.yaml").learn(budget_seconds)
     took = time.perf_counter() - started
     return took, f"{done.results.learned} results, {len(done.verdicts)} lessons, {done.breaks} breaks, {done.left} left"
 
@@ -104,8 +104,10 @@ def main(count: int) -> None:
             ):
                 commit(folder, names, subject)
                 told = run_gate(store, folder, names, status, moment + number * 60_000)
-                took, what = learn(store, folder)
-                print(f"{count} projects, {status}: {took * 1000:7.0f} ms  ({what})")
+                # As long as projects of a second each would take.
+                budget = find_budget(count)
+                took, what = learn(store, folder, budget)
+                print(f"{count} projects, {status}: {took * 1000:7.0f} ms of {budget * 1000:.0f}  ({what})")
                 while " 0 left" not in what:
                     took, what = learn(store, folder)
                     print(f"  the next session: {took * 1000:7.0f} ms  ({what})")

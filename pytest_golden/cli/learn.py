@@ -17,15 +17,17 @@ from pytest_golden.cli.manifest_option import (
 from pytest_golden.cli.progress import show_line
 from pytest_golden.cli.screen import open_console, print_json, styled
 from pytest_golden.cli.store_option import add_store_option, open_store
-from pytest_golden.clock import monotonic_seconds
+from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.hiding import SecretHider
 from pytest_golden.gate.lessons.learning import GateLearner, GateLearning
 from pytest_golden.gate.lessons.rewording import MODEL_SECONDS, reword_lessons
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
+from pytest_golden.learning.results.old_turns import note_old_turns
 from pytest_golden.manifest import load_manifest
 from pytest_golden.manifest.units import parse_duration
+from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
     import argparse
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
 # So often the progress is shown.
 _SLICE_SECONDS = 0.5
 _EPILOG = """\
-Every gate learns at its end, for two seconds at most; what is left is learned here, or by the next gate. It is the same
-whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it says waits for approval.
+Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
+gate. It is the same whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it
+says waits for approval.
 
 exit code: 0 learned, also when something is left; 2 bad input."""
 
@@ -76,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     # What could not be read is counted; a traceback of each says nothing more.
     logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
     with open_store(arguments) as store:
+        note_old_turns(store, to_ms(utc_now()))
         done = _learn(GateLearner(store, root, manifest, hide=hider.hide_for_all), ends_at)
         worded = None if model is None else _reword(store, model, ends_at)
     if arguments.json:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.manifest_option import locate_manifest, read_command_settings
-from pytest_golden.cli.screen import open_console, print_json, styled
+from pytest_golden.cli.screen import open_console, print_indented, print_json, styled
 from pytest_golden.cli.store_option import open_store
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.lessons.before import foresee
@@ -69,4 +69,5 @@ def _show(told: Foresight) -> None:
         first, *more = one.lines
         console.print(styled(first, "bold"))
         for line in more:
-            console.print(styled(line))
+            text = line.lstrip()
+            print_indented(console, text, len(line) - len(text))

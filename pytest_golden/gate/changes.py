@@ -1,14 +1,15 @@
-"""What changed between a project's last pass and its present failure: git, manifest, versions, and where the run parted."""
+"""What changed between a project's last pass and its present failure: git, manifest, versions, inputs, where the run parted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.gate.checkout import Checkout
 from pytest_golden.gate.checkout_changes import CheckoutChanges, changes_between, count_commits
 from pytest_golden.gate.declarations import compare_declarations
+from pytest_golden.gate.input_changes import RunInputs, compare_inputs
 from pytest_golden.gate.surroundings import compare_surroundings
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.gate.past import PastPass
 
+_NO_CHECKOUT = "no checkout here, so the project's files are told as inputs"
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedSincePass:
@@ -25,6 +28,7 @@ class ChangedSincePass:
 
     `dirty` tells that it passed on edits that were not committed. Where it failed at an earlier commit already,
     `checkout` goes up to the first such one alone, and `later_commit_count` counts the commits since; else that is None.
+    `inputs` are those that git does not hold; none, too, where nobody has looked at them.
     """
 
     passed_at: datetime
@@ -36,6 +40,8 @@ class ChangedSincePass:
     parted: str | None = None
     dirty: bool = False
     later_commit_count: int | None = None
+    inputs: tuple[str, ...] = ()
+    is_input_known: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Give JSON-safe values."""
@@ -48,6 +54,7 @@ class ChangedSincePass:
             "later_commit_count": self.later_commit_count,
             "declaration": list(self.declaration),
             "surroundings": list(self.surroundings),
+            "inputs": list(self.inputs),
             "parted": self.parted,
         }
 
@@ -56,7 +63,7 @@ class ChangedSincePass:
 class Present:
     """What the present run of a project runs in: to be compared with its last pass.
 
-    `folder` lies in the checkout, `within` is the project's own folder, absolute. `declaration` is redacted.
+    `folder` lies in the checkout, `within` is the project's own folder, absolute. `declaration` and `inputs` are redacted.
     """
 
     folder: Path
@@ -64,12 +71,16 @@ class Present:
     declaration: Mapping[str, Any]
     surroundings: Mapping[str, Any]
     within: Path | None = None
+    inputs: RunInputs = field(default_factory=RunInputs)
 
 
 def find_changes(past: PastPass, present: Present, parted: str | None = None) -> ChangedSincePass:
     """Compare the present with the last pass; `parted` is what `describe_parting` says of the two trajectories."""
     result = past.result
     checkout, later_commit_count = _compare_checkouts(past, present)
+    is_input_known = past.inputs.is_known and present.inputs.is_known
+    if is_input_known and present.checkout.root is None:
+        checkout = replace(checkout, note=_NO_CHECKOUT)
     return ChangedSincePass(
         passed_at=result.created_at,
         run_id=result.run_id,
@@ -82,6 +93,8 @@ def find_changes(past: PastPass, present: Present, parted: str | None = None) ->
         parted=parted,
         dirty=result.dirty is True,
         later_commit_count=later_commit_count,
+        inputs=tuple(map(str, compare_inputs(past.inputs, present.inputs, checkout.files))),
+        is_input_known=is_input_known,
     )
 
 

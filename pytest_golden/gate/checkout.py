@@ -31,7 +31,8 @@ class Checkout:
     """What a gate ran on: each field is None when it is not known, as outside git.
 
     `branch` is None also when none is checked out. `dirty_files` names the content of each path, relative to `root`,
-    that differs from the commit or is not in it (None: it is gone); at most 500 of them. Paths are redacted.
+    that differs from the commit or is not in it (None: it is gone); at most 500 of them. Paths are redacted, but for those
+    that are `ignored`, folders with a slash at the end, which are kept nowhere.
     """
 
     commit: str | None = None
@@ -39,9 +40,10 @@ class Checkout:
     dirty: bool | None = None
     dirty_files: Mapping[str, str | None] | None = None
     root: Path | None = None
+    ignored: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values, without the root."""
+        """Give JSON-safe values, without the root and what is ignored."""
         files = self.dirty_files
         return {
             "commit": self.commit,
@@ -64,18 +66,28 @@ def read_checkout(folder: Path) -> Checkout:
     records = _read_records(os.fsdecode(status.stdout))
     headers = dict(record.split(" ", 1) for kind, record in records if kind == "#")
     commit, branch = headers.get("branch.oid", ""), headers.get("branch.head", "")
-    entries = _without_environments([_read_entry(kind, record) for kind, record in records if kind != "#"])
+    entries = _without_environments([_read_entry(kind, record) for kind, record in records if kind not in "#!"])
     return Checkout(
         commit=commit if is_commit(commit) else None,
         branch=None if branch in {"", "(detached)"} else redact(branch),
         dirty=bool(entries),
         dirty_files=_name_contents(entries, root, "sha256" if len(commit) == 64 else "sha1"),
         root=root,
+        ignored=tuple(path for kind, path in records if kind == "!"),
     )
 
 
 # With -z all paths are relative to the root; without renames, one is a file that went and one that came.
-_STATUS = ("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--no-renames")
+_STATUS = (
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--branch",
+    "--no-ahead-behind",
+    "--untracked-files=all",
+    "--no-renames",
+    "--ignored=matching",
+)
 
 
 class _Entry(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_golden.gate.input_changes import RunInputs
 from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class PastPass:
     """The last pass of a project, with what it ran in: to be compared with the present failure.
 
     `dirty_files` gives the content hash of each file that differed from the commit. `declaration` holds the project's
-    manifest keys, `surroundings` the versions of what was installed. `first_failure` is the first one after it.
+    manifest keys, `surroundings` the versions of what was installed, `inputs` what git does not hold. `first_failure` is
+    the first one after it.
     """
 
     result: PastResult
@@ -68,6 +70,7 @@ class PastPass:
     declaration: Mapping[str, Any]
     surroundings: Mapping[str, Any]
     first_failure: FirstFailure | None = None
+    inputs: RunInputs = field(default_factory=RunInputs)
 
 
 @dataclass(frozen=True, slots=True)

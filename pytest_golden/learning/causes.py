@@ -82,10 +82,15 @@ def find_origin(text: str) -> str | None:
     return raised[-1].origin if raised else None
 
 
+def cut_failure(text: str) -> str:
+    """Give of a long text the head and the tail: what is looked at."""
+    if len(text) <= _MOST_OF_HEAD + _MOST_OF_TAIL:
+        return text
+    return f"{text[:_MOST_OF_HEAD]}\n{text[-_MOST_OF_TAIL:]}"
+
+
 def _read_lines(text: str) -> list[str]:
-    if len(text) > _MOST_OF_HEAD + _MOST_OF_TAIL:
-        text = f"{text[:_MOST_OF_HEAD]}\n{text[-_MOST_OF_TAIL:]}"
-    lines = [line[:_MOST_OF_LINE].rstrip() for line in strip_escapes(text).strip().splitlines()]
+    lines = [line[:_MOST_OF_LINE].rstrip() for line in strip_escapes(cut_failure(text)).strip().splitlines()]
     if any("Exception Group Traceback" in line for line in lines):
         lines = [_GROUP_MARGIN.sub("", line) for line in lines]
     return lines

@@ -19,9 +19,8 @@ from pytest_golden.learning.seen_before import describe_tally, find_seen_before
 from pytest_golden.learning.signature import cause_of, normalise_cause
 from pytest_golden.learning.store import list_namespaces, search
 from pytest_golden.learning.tally import TALLIES, Tally
-from pytest_golden.learning.words import measure_coverage, words_of
+from pytest_golden.learning.words import is_typed, list_telling, measure_coverage, words_of
 from pytest_golden.redaction import redact
-from pytest_golden.storage.words import find_words
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _MOST_WORDS, _MOST_LESSONS = 32, 3
-# So many words a person types; more is a failure's text.
-_MOST_TYPED = 6
 # How much of what was typed, and of a failure's words, stands in what is told; and how much alike two failures read.
 _LEAST_TYPED, _LEAST_COVERED, _LEAST_LIKENESS = 0.5, 0.6, 0.5
 # A training example says the same as its outcome, and a tally is told in its own way.
@@ -98,9 +95,9 @@ class _Asked:
     @classmethod
     def read(cls, text: str) -> _Asked:
         causes = [redact(cause) for cause in find_causes(cause_of(text))]
-        words = [word for word in find_words(" ".join(causes[:1])) if not word.isdecimal()][:_MOST_WORDS]
-        is_typed = len(words) <= _MOST_TYPED
-        return cls(tuple(words), () if is_typed else tuple(read_features(normalise_cause(cause)) for cause in causes))
+        main = " ".join(causes[:1])
+        features = () if is_typed(main) else tuple(read_features(normalise_cause(cause)) for cause in causes)
+        return cls(tuple(list_telling(main)[:_MOST_WORDS]), features)
 
     @property
     def query(self) -> str:

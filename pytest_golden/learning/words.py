@@ -8,6 +8,7 @@ from typing import Any
 from pytest_golden.storage.words import find_words, fold
 
 _MOST_CHARACTERS = 100_000
+_MOST_TYPED_WORDS = 6
 
 
 def words_of(value: Any, key: str = "", tags: Iterable[str] = ()) -> str:
@@ -20,12 +21,13 @@ def words_of(value: Any, key: str = "", tags: Iterable[str] = ()) -> str:
         if isinstance(one, str):
             found.append(one[:room])
             room -= len(one)
-        elif isinstance(one, Mapping):
-            waiting.extend(reversed(list(one.values())))
+        elif isinstance(one, (int, float)):
+            if not isinstance(one, bool):
+                found.append(str(one))
         elif isinstance(one, (list, tuple)):
             waiting.extend(reversed(one))
-        elif isinstance(one, (int, float)) and not isinstance(one, bool):
-            found.append(str(one))
+        elif isinstance(one, Mapping):
+            waiting.extend(reversed(list(one.values())))
     return " ".join(filter(None, found))
 
 
@@ -35,6 +37,16 @@ def add_words(known: str, text: str, most_characters: int) -> str:
     new = [word for word in dict.fromkeys(text.split()) if word not in seen]
     added = " ".join([known, *new]) if new else known
     return known if len(added) > most_characters else added
+
+
+def list_telling(text: str) -> list[str]:
+    """List the words of a query that say something: neither stop words nor numbers."""
+    return [word for word in find_words(text) if not word.isdecimal()]
+
+
+def is_typed(text: str) -> bool:
+    """Tell whether a text is what a person types to ask: one line of six telling words or fewer; more is a failure's text."""
+    return "\n" not in text.strip() and len(list_telling(text)) <= _MOST_TYPED_WORDS
 
 
 def measure_coverage(asked: Collection[str], text: str) -> float:

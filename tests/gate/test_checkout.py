@@ -41,7 +41,9 @@ def blob(folder: Path, name: str) -> str:
 
 def test_clean_checkout_has_commit_and_branch(work: Path) -> None:
     found = read_checkout(work / "sales")
-    assert found == Checkout(git(work, "rev-parse", "HEAD"), "main", dirty=False, dirty_files={}, root=work.resolve())
+    assert found == Checkout(
+        git(work, "rev-parse", "HEAD"), "main", dirty=False, dirty_files={}, root=work.resolve(), ignored=()
+    )
     git(work, "checkout", "-q", "--detach")
     assert read_checkout(work).branch is None
 

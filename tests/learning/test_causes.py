@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning.causes import find_causes, find_main_cause, find_origin
+from tests.patience import without_hanging
 
 FRAME = '  File "/srv/etl/load.py", line 3, in load\n    frame["amount"]\n    ^^^^^\n'
 PANDAS = '  File "/x/site-packages/pandas/core/indexes/base.py", line 9, in get_loc\n    raise\n'
@@ -89,9 +88,8 @@ def test_origin_is_the_package_that_raised(text: str, origin: str | None) -> Non
 
 
 def test_failure_is_looked_for_at_the_end_of_a_long_text() -> None:
-    started = time.perf_counter()
-    assert find_main_cause("x y z\n" * 2_000_000 + f"{TRACEBACK}{FRAME}KeyError: 'amount'") == "KeyError: 'amount'"
-    assert time.perf_counter() - started < 15
+    with without_hanging():
+        assert find_main_cause("x y z\n" * 2_000_000 + f"{TRACEBACK}{FRAME}KeyError: 'amount'") == "KeyError: 'amount'"
 
 
 @given(

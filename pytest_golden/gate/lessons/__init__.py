@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from pytest_golden.lazy_names import resolve_lazily
 
 if TYPE_CHECKING:
-    from pytest_golden.gate.lessons.learning import GateLearner
+    from pytest_golden.gate.lessons.learning import GateLearner, find_budget
     from pytest_golden.gate.lessons.recalling import find_known_lessons
 
-__all__ = ["GateLearner", "find_known_lessons"]
+__all__ = ["GateLearner", "find_budget", "find_known_lessons"]
 
-__getattr__ = resolve_lazily(__name__, {"GateLearner": "learning", "find_known_lessons": "recalling"})
+__getattr__ = resolve_lazily(
+    __name__, {"GateLearner": "learning", "find_budget": "learning", "find_known_lessons": "recalling"}
+)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_golden.gate.input_changes import InputChange
+
 _VERSION = re.compile(r"(?P<name>\S+) (?P<old>\S+) -> (?P<new>\S+)(?: \(in .*\))?")
 _CAME = re.compile(r"(?P<name>\S+) (?P<version>\S+) (?P<how>added|removed)(?: \(in .*\))?")
 # The kernel and the like: they differ from machine to machine, and fix nothing.
@@ -28,15 +30,22 @@ _DEPENDENCIES = re.compile(
     r"(?:requirements|constraints)[\w.-]*\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|pipfile(?:\.lock)?|poetry\.lock"
     r"|uv\.lock|pdm\.lock|pixi\.(?:toml|lock)|(?:conda-)?environment\.ya?ml|packages\.yml|package-lock\.yml|dependencies\.yml"
 )
+INPUT_DATA, CONFIGURATION = "input data", "configuration"
 _KINDS = (
     ({".py"}, "Python code"),
     ({".sql"}, "SQL"),
     ({".ipynb"}, "a notebook"),
     ({".sh", ".bash"}, "a shell script"),
-    ({".yaml", ".yml", ".toml", ".ini", ".cfg", ".json", ".conf", ".env"}, "configuration"),
-    ({".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", ".avro", ".orc", ".feather"}, "input data"),
+    ({".yaml", ".yml", ".toml", ".ini", ".cfg", ".json", ".conf", ".env"}, CONFIGURATION),
+    (
+        {".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xls", ".xlsx", ".avro", ".orc", ".feather", ".arrow"},
+        INPUT_DATA,
+    ),
+    ({".duckdb", ".sqlite", ".sqlite3", ".db"}, INPUT_DATA),
     ({".txt", ".j2", ".jinja", ".tmpl"}, "a text file"),
 )
+_COMPRESSED = re.compile(r"(?<=\w)\.(?:gz|zst|bz2|xz|lz4|snappy)$")
+_HOW = {"changed": "was changed", "added": "was added", "removed": "was removed"}
 MOST_VERSIONS = 8
 _MOST_TOLD = 3
 
@@ -58,6 +67,11 @@ def tell_keys(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_tell_key(line) for line in lines))
 
 
+def tell_inputs(changes: Iterable[InputChange]) -> tuple[str, ...]:
+    """Tell which inputs changed that git does not hold, in sentences: those alone that a pipeline surely reads."""
+    return tuple(dict.fromkeys(filter(None, map(_tell_input, changes))))
+
+
 def is_judged_otherwise(lines: Iterable[str]) -> bool:
     """Tell whether the manifest says something else of what is right."""
     return any(_name_key(line) in _OF_JUDGEMENT for line in lines)
@@ -76,7 +90,7 @@ def name_kinds(files: Iterable[str]) -> tuple[str, ...]:
 
 def name_kind(file: str) -> str:
     """Name the kind of a file."""
-    path = PurePosixPath(file.lower())
+    path = PurePosixPath(_COMPRESSED.sub("", file.lower()))
     if _DEPENDENCIES.fullmatch(path.name):
         return "the declared dependencies"
     found = next((kind for endings, kind in _KINDS if path.suffix in endings), None)
@@ -101,6 +115,15 @@ def _tell_version(line: str) -> tuple[str, str]:
         return line.partition(" ")[0] if line.startswith("platform ") else "", ""
     verb = "installed" if came["how"] == "added" else "removed"
     return came["name"], f"{came['name']} {came['version']} was {verb}"
+
+
+def _tell_input(change: InputChange) -> str:
+    if change.kind == "variable":
+        return f"the variable {change.name} of `pass_env` was {'set' if change.how == 'added' else 'taken away'}"
+    if change.kind == "passed":
+        return f"a file of `pass_files` {_HOW[change.how]}"
+    kind = INPUT_DATA if change.name.endswith("/") else name_kind(change.name)
+    return f"{kind} that git does not hold {_HOW[change.how]}" if kind in {INPUT_DATA, CONFIGURATION} else ""
 
 
 def _order(version: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from pytest_golden.gate.lessons.wording import word_correction
 from pytest_golden.learning.draft import MemoryDraft
 from pytest_golden.learning.lessons.adding import add_lesson
 from pytest_golden.learning.lessons.store import find_lesson
-from pytest_golden.learning.results.turns import OWN_WORK
+from pytest_golden.learning.results.turns import PROGRESS
 from pytest_golden.learning.store import find_memory, rewrite_memory
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
-PROGRESS = (OWN_WORK, "progress")
 _KEY = "corrections"
 # More than the overlap may hold, so that something new is always among them.
 _AT_ONCE = 1_500

@@ -10,6 +10,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate.checkout_changes import list_changed_files
 from pytest_golden.gate.commits import list_commits
 from pytest_golden.gate.declarations import compare_declarations
+from pytest_golden.gate.input_changes import compare_inputs
 from pytest_golden.gate.lessons.model import Difference
 from pytest_golden.gate.surroundings import compare_surroundings
 
@@ -57,6 +58,7 @@ class Clone:
         files = list_changed_files(self.root, then, present, longest_seconds=self.longest_seconds)
         folder = self.find_folder(now.declaration)
         edits = present.dirty_files or {}
+        told = {*files, *(then.dirty_files or ()), *edits}
         difference = Difference(
             files=files,
             inside=tuple(file for file in files if file.startswith(folder)),
@@ -64,6 +66,7 @@ class Clone:
             blobs={file: edits[file] for file in files if file in edits},
             declaration=compare_declarations(before.declaration, now.declaration),
             surroundings=compare_surroundings(before.surroundings, now.surroundings, venv=now.declaration.get("venv")),
+            inputs=compare_inputs(before.inputs, now.inputs, told),
         )
         if then.commit is None or present.commit is None or then.commit == present.commit:
             return difference

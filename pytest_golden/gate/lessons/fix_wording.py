@@ -23,7 +23,7 @@ A data pipeline failed, something was changed, and at once it passed. Word the l
 whose pipeline fails in this way, as one or two plain sentences: what to look at or to do, and when. It must help with other
 pipelines too: no paths, ids, dates, times or addresses of this one case. Name only what stands in the data, in backticks.
 Say in "why" what the cause was, in one sentence. The data do not show what the change did in full: claim no more than they say."""
-_TOLD = ("error", "commits", "files", "edited", "declaration", "versions")
+_TOLD = ("error", "commits", "files", "edited", "declaration", "versions", "inputs")
 _NAMED = re.compile(r"`([^`\n]{1,200})`")
 
 

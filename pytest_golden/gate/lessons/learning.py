@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 GATE_SECONDS = 2.0
+# A gate of a second has its results learned from and one change looked at all the same.
+LEAST_SECONDS = 0.05
+_SHARE = 0.01
 # The rest of the budget is for finishing what was begun.
 _BEGUN = 0.95
 _LONGEST_GIT_SECONDS = 1.0
@@ -96,6 +99,11 @@ class GateLearning:
         return [verdict.skill for verdict in self.verdicts if verdict.kept]
 
 
+def find_budget(run_seconds: float) -> float:
+    """Give the seconds for which a gate that ran so long may learn at its end: a hundredth, but for the least and the most."""
+    return min(GATE_SECONDS, max(LEAST_SECONDS, run_seconds * _SHARE))
+
+
 class GateLearner:
     """Learns from a store that stays the caller's, in the checkout that a workspace lies in.
 
@@ -121,6 +129,7 @@ class GateLearner:
         self._monotonic = monotonic
         self._known_commits: dict[str, bool] = {}
         self._ends_at = 0.0
+        self._has_time = False
         # Asked once; the commits of these do not come while it learns.
         self._waiting: set[str] = set()
         self._looked_at: set[str] = set()
@@ -133,6 +142,7 @@ class GateLearner:
         """
         seconds = budget_seconds * _BEGUN
         self._ends_at = self._monotonic() + seconds
+        self._has_time = seconds > 0
         done = GateLearning()
         done.results = learn_from_results(
             self._store, budget_seconds=seconds, clock=self._clock, monotonic=self._monotonic
@@ -161,16 +171,18 @@ class GateLearner:
 
         return ask
 
-    def _is_time_up(self) -> bool:
-        return self._monotonic() >= self._ends_at
+    def _is_time_up(self, begun: int = 1) -> bool:
+        """Tell whether nothing more is begun; the first of its kind always is, so that a row of short gates gets on."""
+        return self._monotonic() >= self._ends_at and (begun > 0 or not self._has_time)
 
     def _learn_from_turns(self, done: GateLearning) -> None:
         with self._store.read() as connection:
             turns = list_turns(connection)
+        begun = 0
         for entry_id in turns:
             if entry_id in self._waiting:
                 continue
-            if self._is_time_up():
+            if self._is_time_up(begun):
                 break
             try:
                 self._learn_from_turn(entry_id, done)
@@ -179,6 +191,7 @@ class GateLearner:
                 _log.warning("a change cannot be learned from", extra={"entry": entry_id, "error": repr(error)})
                 with self._store.write() as connection:
                     take_turn(connection, entry_id)
+            begun += entry_id not in self._waiting
 
     def _learn_from_turn(self, entry_id: str, done: GateLearning) -> None:
         with self._store.read() as connection:
@@ -252,10 +265,8 @@ class GateLearner:
             self._looked_at.clear()
         with self._store.read() as connection:
             projects = list_unsettled_projects(connection)
-        for project in projects:
-            if project in self._looked_at:
-                continue
-            if self._is_time_up():
+        for place, project in enumerate(one for one in projects if one not in self._looked_at):
+            if self._is_time_up(place):
                 break
             self._looked_at.add(project)
             try:

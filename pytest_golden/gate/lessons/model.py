@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.gate.input_changes import RunInputs
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.gate.checkout import Checkout
     from pytest_golden.gate.commits import Commit
+    from pytest_golden.gate.input_changes import InputChange
 
 #: What comes of a row that somebody else has written.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -50,6 +52,7 @@ class Point:
     declaration_digest: str
     environment_digest: str
     created_at: int
+    inputs_digest: str | None = None
 
     @property
     def has_passed(self) -> bool:
@@ -66,17 +69,21 @@ class Point:
 
     def is_as(self, other: Point) -> bool:
         """Tell whether both ran on the same, as far as that is known without a look at edits."""
-        places = [(one.commit, one.dirty, one.declaration_digest, one.environment_digest) for one in (self, other)]
-        return places[0] == places[1] and self.dirty is False
+        return self._place == other._place and self.dirty is False
+
+    @property
+    def _place(self) -> tuple[str | bool | None, ...]:
+        return self.commit, self.dirty, self.declaration_digest, self.environment_digest, self.inputs_digest
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a result ran on: the checkout with its edits, the project's manifest keys, and what was installed."""
+    """What a result ran on: the checkout with its edits, the project's manifest keys, what was installed, and what else it read."""
 
     checkout: Checkout
     declaration: Mapping[str, Any]
     surroundings: Mapping[str, Any]
+    inputs: RunInputs = field(default_factory=RunInputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class Difference:
     `commits` came, newest first, those that touch the project's own folder alone where there are any; `commit_count`
     counts all of them, `lost_count` those that went. `files` are all changed ones, by commits or as `edited` without, whose contents `blobs` names;
     `inside` those below the project's folder. `declaration` and `surroundings` are lines for people.
+    `inputs` are what git does not hold.
     """
 
     commit_range: str | None = None
@@ -98,6 +106,7 @@ class Difference:
     blobs: Mapping[str, str | None] = field(default_factory=dict)
     declaration: tuple[str, ...] = ()
     surroundings: tuple[str, ...] = ()
+    inputs: tuple[InputChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 
 from pytest_golden.gate.checkout import Checkout
+from pytest_golden.gate.input_changes import RunInputs
 from pytest_golden.gate.lessons.model import Correction, Point, State
+from pytest_golden.gate.store import INPUTS_DIGEST, OF_INPUTS, read_inputs
 from pytest_golden.journal.model import SignalType
 from pytest_golden.learning.results.reading import find_reason
 from pytest_golden.regression.model import ResultStatus
@@ -47,10 +49,12 @@ def list_points_after(connection: Connection, point: Point, limit: int) -> tuple
 def read_state(connection: Connection, point: Point) -> State:
     """Give what a result ran on. The checkout's root is not kept."""
     files = connection.scalar(select(gate_runs.c.dirty_files).where(gate_runs.c.entry_id == point.run_id))
+    of_inputs = connection.execute(select(*OF_INPUTS).where(gate_results.c.entry_id == point.entry_id)).one_or_none()
     return State(
         Checkout(point.commit, point.branch, point.dirty, files if isinstance(files, dict) else None),
         read_document(connection, point.declaration_digest) or {},
         read_document(connection, point.environment_digest) or {},
+        RunInputs() if of_inputs is None else read_inputs(connection, of_inputs),
     )
 
 
@@ -83,7 +87,8 @@ def _points() -> Select[Any]:
     columns = [*(gate_results.c[name] for name in _OF_RESULT), *(gate_runs.c[name] for name in _OF_RUN)]
     reasons = json_member(gate_results.c.result, "reasons")
     message = json_member_text(gate_results.c.result, "error_message")
-    return select(*columns, gate_results.c.status, reasons, message, _LEARNING).join(
+    inputs = json_member_text(gate_results.c.result, INPUTS_DIGEST)
+    return select(*columns, gate_results.c.status, reasons, message, inputs, _LEARNING).join(
         gate_runs, gate_runs.c.entry_id == gate_results.c.run_id
     )
 
@@ -96,4 +101,5 @@ def _point(row: Row[Any]) -> Point:
         status=ResultStatus(row.status),
         message=find_reason(row.status, {"reasons": reasons, "error_message": row.error_message}),
         reason_kind=reasons[0].get("kind") if reasons else None,
+        inputs_digest=row.inputs_digest,
     )

@@ -44,12 +44,14 @@ def tell_fix(skill: SkillMemory, project: str | None = None, committed: Commit |
         commits = [{"commit": committed.id, "subject": committed.subject}]
     elif commits and edited:
         files = f", or by an edit{files}"
+    inputs = [str(one) for one in _list(evidence, "inputs")]
+    besides = f"; besides, {join(inputs)}" if inputs else ""
     if commits:
-        return f"fixed by {_tell_commits(commits, evidence)}{files}{where}"
+        return f"fixed by {_tell_commits(commits, evidence)}{files}{where}{besides}"
     at = str(evidence.get("passed_commit") or "")[:_SHORT]
     if edited:
-        return f"fixed by an edit on {at} that was not committed{files}{where}"
-    return f"fixed at {at}, by no commit{where}" if at else None
+        return f"fixed by an edit on {at} that was not committed{files}{where}{besides}"
+    return f"fixed at {at}, by no commit{_name_files(inputs)}{where}" if at else None
 
 
 def tell_broken(broke: BrokeBefore) -> str:

@@ -14,6 +14,7 @@ from pytest_golden.gate.lessons.changes_told import (
     is_judged_otherwise,
     join,
     name_kinds,
+    tell_inputs,
     tell_keys,
     tell_versions,
 )
@@ -66,9 +67,11 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     told = [*tell_versions(difference.surroundings, error), *tell_keys(difference.declaration)]
     kinds = [kind for kind in name_kinds(files) if not (told and kind == "the declared dependencies")]
     subject = _find_subject(difference)
-    if not (told or kinds) or (not told and _comes_and_goes(error, subject)):
+    if not told and _comes_and_goes(error, subject):
         return None
-    fix = _word(told, kinds, subject, error)
+    fix = _word(told, kinds, subject, error) if told or kinds else _word_inputs(difference, error)
+    if not fix:
+        return None
     skill = SkillMemory(
         id=f"lesson_{passed.entry_id.partition('_')[2]}",
         lesson=fix,
@@ -142,6 +145,12 @@ def _word(told: list[str], kinds: list[str], subject: str | None, error: str) ->
     return "; ".join(parts)
 
 
+def _word_inputs(difference: Difference, error: str) -> str:
+    """Word what came from outside git; data that changes each day explains nothing beside a change that somebody made."""
+    told = () if difference.commit_count or difference.edited else tell_inputs(difference.inputs)
+    return f"{join(told)}, after: {_shorten(error_signature(error))}" if told else ""
+
+
 def _find_subject(difference: Difference) -> str | None:
     """Give the subject of the one commit that came, without its prefixes; None where it says nothing."""
     if len(difference.commits) != 1 or difference.edited:
@@ -158,7 +167,8 @@ def _rate(difference: Difference, files: tuple[str, ...]) -> float:
     is_edit = bool(difference.edited) and not difference.commits
     if is_elsewhere or is_edit or len(difference.commits) > 5 or len(files) > 20:
         return _POSSIBLE
-    return _CLEAR if kinds == 1 and difference.commit_count <= 1 else _LIKELY
+    is_clear = kinds == 1 and difference.commit_count <= 1 and not difference.inputs
+    return _CLEAR if is_clear else _LIKELY
 
 
 def _list_evidence(failed: Point, passed: Point, difference: Difference, files: tuple[str, ...]) -> dict[str, Any]:
@@ -181,6 +191,7 @@ def _list_evidence(failed: Point, passed: Point, difference: Difference, files: 
         "blobs": {file: difference.blobs.get(file) for file in edited},
         "declaration": list(difference.declaration),
         "versions": list(difference.surroundings[:_MOST_NAMED]),
+        "inputs": [str(one) for one in difference.inputs[:_MOST_NAMED]],
     }
 
 

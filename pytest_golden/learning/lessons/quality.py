@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons.specifics import find_specifics
-from pytest_golden.storage.words import find_words
+from pytest_golden.storage.words import STOP_WORDS, find_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,17 +70,8 @@ def _find_reasons(skill: SkillMemory) -> Iterator[str]:
 def is_platitude(text: str) -> bool:
     """Tell whether advice has no word that says what to do, or with what; what stands in backticks does."""
     return _QUOTED.search(text) is None and all(
-        word in _VAGUE or (len(word) == 1 and word.isascii()) for word in _list_content(text)
+        word in _VAGUE or word in STOP_WORDS or (len(word) == 1 and word.isascii()) for word in find_words(text)
     )
-
-
-def _list_content(text: str) -> list[str]:
-    return [word for word in find_words(text) if not _is_stop_word(word)]
-
-
-def _is_stop_word(word: str) -> bool:
-    # A stop word is left out beside any other.
-    return find_words(f"{word} golden") == ["golden"]
 
 
 def _name_specifics(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_golden.learning.causes import find_causes, find_origin
+from pytest_golden.learning.causes import cut_failure, find_causes, find_origin
 from pytest_golden.learning.lessons.likeness import (
     choose_query,
     holds_all_words,
@@ -21,6 +21,7 @@ from pytest_golden.learning.lessons.sameness import list_errors, project_of
 from pytest_golden.learning.lessons.standing import may_be_shown
 from pytest_golden.learning.lessons.store import find_by_digest, find_by_words
 from pytest_golden.learning.signature import cause_of, digest_signature, normalise_cause
+from pytest_golden.learning.words import is_typed
 from pytest_golden.redaction import redact
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
 _VERDICT = re.compile(
     r"timed out after |used .{1,20} of (?:memory|CPU time)|ended by signal |wrote .* pattern of <value> names"
 )
-_MOST_HEAD, _MOST_TAIL = 5_000, 15_000
-_MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS, _MOST_TYPED_WORDS = 30, 8, 12, 12
+_MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 8, 12
 
 
 def recall_lessons(
@@ -56,7 +56,7 @@ def recall_lessons(
         agent: look among this agent's lessons alone.
         limit: how many at most.
     """
-    readable = cause_of(_cut(text))
+    readable = cause_of(cut_failure(text))
     signatures = _list_signatures(readable, redact)
     if not signatures:
         return ()
@@ -72,10 +72,6 @@ def recall_lessons(
     for one in sorted(found, key=lambda one: _rank(one, project)):
         best.setdefault(one[0].id, one)
     return tuple(best.values())[:limit]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_HEAD + _MOST_TAIL else f"{text[:_MOST_HEAD]}\n{text[-_MOST_TAIL:]}"
 
 
 def _list_signatures(text: str, clean: Callable[[str], str] = str) -> dict[str, ErrorFeatures]:
@@ -117,7 +113,7 @@ def _find_alike(
 
 def _compare(error: str, features: Sequence[ErrorFeatures]) -> float:
     """Compare what an error comes down to with each part of a text, and the other way round: either may say more."""
-    own = list(_list_signatures(cause_of(_cut(error))).values())
+    own = list(_list_signatures(cause_of(cut_failure(error))).values())
     pairs = [*((one, features[0]) for one in own), *((own[0], other) for other in features[1:] if own)]
     return max((measure_likeness(one, other) for one, other in pairs), default=0.0)
 
@@ -127,7 +123,7 @@ def _find_typed(
 ) -> Iterator[Found]:
     """Find what a person typed a few words of."""
     asked = next(iter(signatures.values()))
-    if "\n" in text or len(text.split()) > _MOST_TYPED_WORDS or asked.classes or asked.kept:
+    if not is_typed(text) or asked.classes or asked.kept:
         return
     for skill in _find_candidates(connection, redact(text), agent):
         told = " ".join(

@@ -13,7 +13,7 @@ from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection, Row
 
@@ -52,8 +52,9 @@ _FIRST_PASS = (
     .limit(1)
 )
 
+_AT_ONCE = 1_000
 # Enough to look past what was skipped, and past the runs of another branch in between.
-_MOST_EARLIER = 10
+MOST_EARLIER = 10
 _EARLIER = Prepared(
     select(gate_results.c.status, gate_runs.c.branch)
     .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
@@ -62,7 +63,7 @@ _EARLIER = Prepared(
         gate_results.c.number < bindparam("before_number", type_=BigInteger()),
     )
     .order_by(gate_results.c.number.desc())
-    .limit(_MOST_EARLIER)
+    .limit(MOST_EARLIER)
 )
 
 
@@ -131,6 +132,18 @@ def list_earlier(connection: Connection, project: str, number: int) -> tuple[Ear
     """Give a project's last ten results before that of a number, newest first."""
     rows = _EARLIER.run(connection, {"of_project": project, "before_number": number}).fetchall()
     return tuple(EarlierResult(status, branch) for status, branch in rows)
+
+
+def list_learned(connection: Connection) -> Iterator[tuple[str, str, str, str | None]]:
+    """Give entry, project, status and branch of each result that was learned from, oldest first."""
+    query = (
+        select(gate_results.c.entry_id, gate_results.c.project, gate_results.c.status, gate_runs.c.branch)
+        .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
+        .where(gate_results.c.learned_at.is_not(None))
+        .order_by(gate_results.c.number)
+    )
+    for row in connection.execute(query, execution_options={"yield_per": _AT_ONCE}):
+        yield row.entry_id, row.project, row.status, row.branch
 
 
 def _recorded(row: Row[Any]) -> RecordedResult:

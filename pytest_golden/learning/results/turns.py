@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 #: Namespaces that begin so hold what is left to be done with this store; no other store's is taken in.
 OWN_WORK = "learning"
 TURNS = (OWN_WORK, "turns")
+PROGRESS = (OWN_WORK, "progress")
 
 
 def note_turns(connection: Connection, recorded: Sequence[RecordedResult], moment: int) -> None:
@@ -31,7 +32,7 @@ def note_turns(connection: Connection, recorded: Sequence[RecordedResult], momen
     insert_all_new(connection, drafts, moment)
 
 
-def is_turn(result: RecordedResult, earlier: Sequence[EarlierResult]) -> bool:
+def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierResult]) -> bool:
     """Tell whether a result ends otherwise than the one before, newest first: that of its own branch, where there is one."""
     ran = [one for one in earlier if one.status != ResultStatus.SKIPPED]
     before = next((one for one in ran if one.branch == result.branch), ran[0] if ran else None)

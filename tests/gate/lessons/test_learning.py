@@ -13,14 +13,16 @@ from sqlalchemy import insert, select, update
 
 from pytest_golden.gate.checkout import read_checkout
 from pytest_golden.gate.lessons.before import foresee
-from pytest_golden.gate.lessons.learning import GateLearner, GateLearning
+from pytest_golden.gate.lessons.learning import GateLearner, GateLearning, find_budget
 from pytest_golden.gate.lessons.recalling import find_known_lessons
 from pytest_golden.gate.recording import record_event
 from pytest_golden.journal import Journal
 from pytest_golden.learning import MemoryStore
+from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import put_lesson
-from pytest_golden.learning.results.turns import list_turns
+from pytest_golden.learning.results.old_turns import note_old_turns
+from pytest_golden.learning.results.turns import list_turns, take_turn
 from pytest_golden.learning.store import list_keys
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.moments import from_ms
@@ -58,7 +60,9 @@ class Recorded:
         git(self.path, "commit", "-q", "-m", subject)
         return git(self.path, "rev-parse", "HEAD")
 
-    def run(self, status: str = "PASSED", message: str = BOOM, kind: str = "exit_code", **more: Any) -> str:
+    def run(
+        self, status: str = "PASSED", message: str = BOOM, kind: str = "exit_code", inputs: Any = None, **more: Any
+    ) -> str:
         self.minute += 1
         begun = begin(
             "sales",
@@ -67,7 +71,7 @@ class Recorded:
             checkout=more.pop("checkout", read_checkout(self.path).to_dict()),
             **more,
         )
-        judged = self._judge(judge(begun, "sales", ResultStatus(status)), message, kind)
+        judged = replace(self._judge(judge(begun, "sales", ResultStatus(status)), message, kind), inputs=inputs or {})
         with self.store.write() as connection:
             record_event(connection, begun)
             record_event(connection, judged)
@@ -221,7 +225,47 @@ def test_commits_that_only_another_clone_has_are_left_to_it_for_a_week(local: Re
     assert local.lessons() == ()
 
 
-def test_without_time_nothing_is_begun_and_nothing_is_lost(local: Recorded) -> None:
+def data(name: str) -> dict[str, Any]:
+    return {"holds": True, "folder": "etl/", "is_all": True, "files": {"etl/data/orders.csv": [12, name]}}
+
+
+def test_data_outside_git_that_was_mended_is_a_lesson(recorded: Recorded) -> None:
+    recorded.run(inputs=data("w1"))
+    recorded.run("FAILED", inputs=data("w2"))
+    recorded.run(inputs=data("w3"))
+    recorded.learn()
+    (skill,) = recorded.lessons()
+    assert skill.lesson.startswith("input data that git does not hold was changed, after: KeyError")
+    assert list(skill.evidence["inputs"]) == ["etl/data/orders.csv changed (12B, other content)"]
+
+
+def test_same_data_on_the_same_commit_is_chance(recorded: Recorded) -> None:
+    for status in ("PASSED", "FAILED", "PASSED"):
+        recorded.run(status, inputs=data("w1"))
+    recorded.learn()
+    assert recorded.lessons() == ()
+
+
+def test_what_was_learned_from_before_turns_were_noted_is_looked_at_once(recorded: Recorded) -> None:
+    recorded.run()
+    recorded.commit("prices now")
+    recorded.run("FAILED")
+    recorded.run("SKIPPED")
+    recorded.commit("read the total column")
+    recorded.run()
+    learn_from_results(recorded.store)
+    with recorded.store.write() as connection:
+        for entry_id in list_turns(connection):
+            take_turn(connection, entry_id)
+    assert recorded.learn().verdicts == []
+    assert note_old_turns(recorded.store, moment(recorded.minute)) == 2
+    done = recorded.learn()
+    assert ([verdict.kept for verdict in done.verdicts], done.breaks) == ([True], 1)
+    assert note_old_turns(recorded.store, moment(recorded.minute)) == 0
+    assert recorded.turns() == ()
+
+
+def test_without_time_one_change_is_looked_at_and_nothing_is_lost(local: Recorded) -> None:
     local.run()
     local.commit("prices now")
     local.run("FAILED")
@@ -230,8 +274,31 @@ def test_without_time_nothing_is_begun_and_nothing_is_lost(local: Recorded) -> N
     seconds = iter(range(1000))
     # The clock goes on by a second at each look: the results are learned from, and then the time is over.
     done = local.learner(monotonic=lambda: float(next(seconds))).learn(7)
-    assert (done.results.learned, done.left, done.is_cut_short) == (3, 2, True)
-    assert len(local.learn().verdicts) == 1
+    assert (done.results.learned, done.breaks, done.left, done.is_cut_short) == (3, 1, 1, True)
+    assert local.learner(monotonic=lambda: float(next(seconds))).learn(0).left == 1
+    done = local.learner(monotonic=lambda: float(next(seconds))).learn(1)
+    assert (len(done.verdicts), done.left) == (1, 0)
+
+
+def test_change_that_waits_for_another_clone_holds_up_no_other(local: Recorded) -> None:
+    local.run()
+    local.run("FAILED", checkout={"commit": "f" * 40, "branch": "main", "dirty": False, "dirty_files": {}})
+    local.learn()
+    local.commit("prices now")
+    local.run()
+    local.run("FAILED")
+    seconds = iter(range(1000))
+    done = local.learner(monotonic=lambda: float(next(seconds))).learn(8)
+    assert done.is_cut_short
+    assert (done.results.learned, done.left) == (2, 2)
+    assert len(local.turns()) == 2
+
+
+@pytest.mark.parametrize(
+    ("run_seconds", "budget"), [(0, 0.05), (1, 0.05), (5, 0.05), (10, 0.1), (100, 1), (200, 2), (86_400, 2)]
+)
+def test_gate_learns_for_a_hundredth_of_its_time(run_seconds: float, budget: float) -> None:
+    assert find_budget(run_seconds) == pytest.approx(budget)
 
 
 def test_first_pass_credits_the_lesson_that_was_shown_and_approves_a_models(recorded: Recorded) -> None:

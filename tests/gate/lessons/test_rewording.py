@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from pytest_golden.learning.lessons.model_wording import Wording
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.store import find_memory
 from pytest_golden.storage.store import Store
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,9 +159,8 @@ def test_the_newest_four_are_asked_for_at_once_and_the_others_next_time(store: S
     lessons = Lessons(store)
     kept = [lessons.add(fix(number), "golden").skill for number in range(1, 6)]
     model = Scripted(None, seconds=0.2)
-    started = time.monotonic()
-    assert reword_lessons(store, model).left == 5
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert reword_lessons(store, model).left == 5
     assert len(model.prompts) == 4
     assert mark_of(store, kept[0]) is None
     assert all(mark_of(store, skill) for skill in kept[1:])
@@ -169,9 +168,8 @@ def test_the_newest_four_are_asked_for_at_once_and_the_others_next_time(store: S
 
 def test_model_that_hangs_costs_no_more_than_the_budget(store: Store) -> None:
     Lessons(store).add(fix(), "golden")
-    started = time.monotonic()
-    assert reword_lessons(store, Scripted(SAID, seconds=60), budget_seconds=0.3).left == 1
-    assert time.monotonic() - started < 15
+    with without_hanging():
+        assert reword_lessons(store, Scripted(SAID, seconds=600), budget_seconds=0.3).left == 1
 
 
 def test_nothing_is_asked_without_a_lesson_or_without_time(store: Store) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pytest_golden.gate.input_changes import InputChange
 from pytest_golden.gate.lessons.breaks import BrokeBefore, make_break
 from pytest_golden.gate.lessons.telling import tell_broken, tell_lesson
 from pytest_golden.gate.lessons.wording import word_fix
@@ -54,6 +55,21 @@ def test_fix_without_a_commit_names_the_edit_or_the_commit_it_passed_at() -> Non
         "lesson: pandas 2 was pinned back to 1",
         "  fixed at bbbbbbb, by no commit",
     )
+
+
+def test_fix_from_outside_git_names_the_input_and_one_that_came_beside_a_commit_too() -> None:
+    data = InputChange("file", "data/orders.csv", "changed", "12KiB -> 14KiB")
+    assert tell(inputs=(data,)) == (
+        "lesson: input data that git does not hold was changed",
+        "  fixed at bbbbbbb, by no commit (data/orders.csv changed (12KiB -> 14KiB))",
+    )
+    both = tell("cast ids", files=("etl/load.py",), inputs=(data,))
+    assert both == (
+        "lesson: the fix changed Python code",
+        "  fixed by 0000000: 'cast ids' (etl/load.py); besides, data/orders.csv changed (12KiB -> 14KiB)",
+    )
+    edit = tell(files=("a.py",), edited=("a.py",), inputs=(data,))
+    assert edit[1].endswith("not committed (a.py); besides, data/orders.csv changed (12KiB -> 14KiB)")
 
 
 def test_other_lessons_are_one_line_and_say_when_they_wait() -> None:

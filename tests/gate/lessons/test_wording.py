@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.gate.input_changes import InputChange
 from pytest_golden.gate.lessons.wording import word_fix
 from pytest_golden.learning.lessons.quality import check_lesson
 from tests.gate.lessons.made import difference, point
@@ -186,3 +187,51 @@ def test_id_follows_from_the_pass_so_that_learning_twice_is_learning_once() -> N
     assert skill.id == f"lesson_{PASSED.entry_id.removeprefix('entry_')}"
     assert skill.evidence["failed_entry"] == FAILED.entry_id
     assert skill.what_failed == "KeyError: <value>"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (InputChange("file", "data/orders.csv.gz", "changed"), "input data that git does not hold was changed"),
+        (InputChange("file", "data/parts/", "removed"), "input data that git does not hold was removed"),
+        (InputChange("file", "warehouse.duckdb", "added"), "input data that git does not hold was added"),
+        (InputChange("file", "config.local.yaml", "changed"), "configuration that git does not hold was changed"),
+        (InputChange("passed", "~/.pgpass", "changed"), "a file of `pass_files` was changed"),
+        (InputChange("variable", "DB_URL", "added"), "the variable DB_URL of `pass_env` was set"),
+        (InputChange("variable", "DB_URL", "removed"), "the variable DB_URL of `pass_env` was taken away"),
+    ],
+)
+def test_input_that_git_does_not_hold_is_the_lesson_where_nothing_else_changed(change: InputChange, told: str) -> None:
+    skill = word_fix(point(1), point(2, passed=True), difference(inputs=(change,)), "golden_projects.yaml")
+    assert skill is not None
+    assert skill.lesson.startswith(f"{told}, after: KeyError")
+    assert (skill.confidence, skill.evidence["inputs"]) == (0.8, [str(change)])
+    assert check_lesson(skill) == ()
+
+
+def test_input_beside_a_commit_is_evidence_alone_and_leaves_a_doubt() -> None:
+    data = InputChange("file", "data/orders.csv", "changed", "1B -> 2B")
+    code = difference("cast ids", files=("etl/load.py",), inputs=(data,))
+    skill = word_fix(point(1), point(2, passed=True), code, "")
+    assert skill is not None
+    assert (skill.lesson, skill.confidence) == ('the fix changed Python code: "cast ids"', 0.8)
+    assert skill.evidence["inputs"] == ["data/orders.csv changed (1B -> 2B)"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"inputs": (InputChange("file", "etl/x.bin", "changed"),)},
+        {"inputs": (InputChange("file", "x.csv", "changed"),), "commit_count": 1, "files": ("README.md",)},
+    ],
+)
+def test_input_that_may_be_anything_teaches_nothing(fields: dict[str, Any]) -> None:
+    assert word_fix(point(1), point(2, passed=True), difference(**fields), "") is None
+
+
+def test_input_does_not_mend_a_network() -> None:
+    failed = point(
+        1, message="exit code 1, expected 0: ConnectionError: Failed to establish a new connection: timed out"
+    )
+    data = InputChange("file", "x.csv", "changed")
+    assert word_fix(failed, point(2, passed=True), difference(inputs=(data,)), "") is None

@@ -5,12 +5,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning.lessons.learning import learn_from_attempts
 from pytest_golden.learning.lessons.quality import check_lesson
 from tests.learning.lessons.test_patterns import ATTEMPTS, failed, worked
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from pytest_golden.learning.lessons.model import Attempt, SkillMemory
@@ -107,18 +108,12 @@ def test_secrets_reach_no_model_and_what_tools_said_is_data() -> None:
 def test_model_that_hangs_is_not_waited_for() -> None:
     class Hanging:
         async def complete(self, prompt: str, schema: Any) -> Any:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
     attempts = [one for n in range(3) for one in (failed(f"a{n}", f"KeyError: '{n}'"), worked(f"b{n}"))]
-    loop_seconds = asyncio.run(_timed(attempts, Hanging()))
-    assert loop_seconds < 12
-
-
-async def _timed(attempts: list[Attempt], client: Any) -> float:
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    assert len(await learn_from_attempts(attempts, task="x", llm_client=client)) == 3
-    return loop.time() - begun
+    with without_hanging():
+        lessons = asyncio.run(learn_from_attempts(attempts, task="x", llm_client=Hanging()))
+    assert len(lessons) == 3
 
 
 def test_no_more_than_eight_calls_are_made() -> None:
@@ -134,7 +129,6 @@ def test_task_must_be_text() -> None:
         learn(*ATTEMPTED, task=bad)
 
 
-@settings(deadline=None)
 @given(st.lists(ATTEMPTS, max_size=6), st.text(max_size=30))
 def test_every_lesson_passes_the_checks(attempts: list[Attempt], task: str) -> None:
     assert all(check_lesson(skill) == () for skill in learn(*attempts, task=task))

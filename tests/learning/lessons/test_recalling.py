@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +9,7 @@ from pytest_golden.learning.lessons.model import RecallReason, SkillMemory
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.lessons.store import put_lesson
 from tests.learning.conftest import START_MS
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from pytest_golden.learning.lessons.recalling import Found
@@ -173,12 +173,11 @@ def test_lesson_that_somebody_else_put_there_harms_nothing(keeper: Keeper) -> No
 def test_huge_and_binary_texts_are_answered_at_once(keeper: Keeper) -> None:
     skill = keeper.keep(MISSING)
     junk = os.urandom(1_000_000).decode("latin-1") * 10
-    started = time.perf_counter()
-    assert keeper.ids(junk) == []
-    assert keeper.ids("\x00\ud800'\"%_\\" * 100) == []
-    assert keeper.ids("x" * 10_000_000) == []
-    assert keeper.ids("all is well so far\n" * 500_000 + f"{TRACEBACK}{FRAME}{MISSING_AGAIN}\n") == [skill.id]
-    assert time.perf_counter() - started < 20
+    with without_hanging():
+        assert keeper.ids(junk) == []
+        assert keeper.ids("\x00\ud800'\"%_\\" * 100) == []
+        assert keeper.ids("x" * 10_000_000) == []
+        assert keeper.ids("all is well so far\n" * 500_000 + f"{TRACEBACK}{FRAME}{MISSING_AGAIN}\n") == [skill.id]
 
 
 def test_secrets_are_not_searched_for(keeper: Keeper) -> None:

@@ -567,7 +567,7 @@ POOL = (
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.permutations(POOL))
 def test_lessons_added_in_any_order_are_the_same(order: list[SkillMemory]) -> None:
     with Store.open("sqlite://") as store:
@@ -586,7 +586,7 @@ def test_lessons_added_in_any_order_are_the_same(order: list[SkillMemory]) -> No
         assert standing == {skill.lesson for skill in kept} - {"Pass decimal=',' to read_csv"}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12))
 def test_settling_counts_each_recall_once(words: list[tuple[int, bool]]) -> None:
     with Store.open("sqlite://") as store:

@@ -245,7 +245,7 @@ def act(lessons: Lessons, steps: Sequence[tuple[str, int]], clock: Clock) -> Non
             (lessons.approve if what == "approve" else lessons.reject)(skill.id, "ann")
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(STEPS, STEPS, STEPS)
 def test_stores_are_merged_in_any_order_and_however_often(
     common: list[tuple[str, int]], left: list[tuple[str, int]], right: list[tuple[str, int]]
@@ -272,7 +272,7 @@ def test_stores_are_merged_in_any_order_and_however_often(
         assert merged == [merged[0]] * 6
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(STEPS)
 def test_lesson_follows_from_its_versions(steps: list[tuple[str, int]]) -> None:
     with Store.open("sqlite://") as store:
