@@ -52,6 +52,10 @@ class GatewayError(GoldenError):
     """The execution gateway cannot be set up on this machine in the way that was demanded."""
 
 
+class BaselineError(GoldenError):
+    """Baselines cannot be read or written as a whole. One that is missing or differs is the project's news instead."""
+
+
 class StorageTrouble(StrEnum):
     """What is wrong with a store, so that a caller can tell what may help."""
 

@@ -153,8 +153,23 @@ SETTINGS: Sequence[Setting] = (
         default="on",
         choices=("on", "recall", "off"),
     ),
+    Setting(
+        "golden-update",
+        "switch",
+        "Accept the present outputs as baselines, of the projects that ran as expected. Not in addopts, and refused in CI.",
+        default=False,
+        has_ini=False,
+        has_environment=False,
+    ),
+    Setting(
+        "golden-changed",
+        "text",
+        "Run only the projects whose inputs changed since this git ref, and those of which that is in doubt.",
+        metavar="REF",
+    ),
     Setting("golden-junit", "path", "Write the results as JUnit XML.", metavar="PATH"),
     Setting("golden-json", "path", "Write the gate report as JSON.", metavar="PATH"),
+    Setting("golden-html", "path", "Write the gate report as one HTML file that needs no network.", metavar="PATH"),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -164,7 +179,9 @@ class GoldenSettings:
 
     __slots__ = (
         "base",
+        "changed",
         "floor",
+        "html",
         "json",
         "junit",
         "keep",
@@ -175,6 +192,7 @@ class GoldenSettings:
         "require",
         "sandbox",
         "store",
+        "update",
     )
 
     manifest: Path | None
@@ -189,6 +207,9 @@ class GoldenSettings:
     learning: str
     junit: Path | None
     json: Path | None
+    html: Path | None
+    update: bool
+    changed: str | None
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         for name in self.__slots__:
@@ -253,6 +274,30 @@ def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment
         message = (
             f"{setting.flag}=accept in addopts is not taken, since a change could accept its own weakened floor: "
             f"give it on the command line or as {setting.environment}=accept."
+        )
+        raise ValueError(message)
+
+
+def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Refuse to accept outputs where nobody looks at them: in CI, or because addopts says so at every run.
+
+    Raises:
+        ValueError: `CI` or `GITHUB_ACTIONS` is set to something true, or nobody typed the flag.
+    """
+    setting = _BY_NAME["golden-update"]
+    if not update:
+        return
+    for name in ("CI", "GITHUB_ACTIONS"):
+        if environment.get(name, "").strip().lower() not in _FALSE_WORDS:
+            message = (
+                f"{setting.flag} is refused in CI ({name} is set), since nobody would look at what it accepts: "
+                f"run it where a person sees the difference, and commit golden_baselines."
+            )
+            raise ValueError(message)
+    if not _is_typed(setting, arguments, environment):
+        message = (
+            f"{setting.flag} in addopts is not taken, since every run would accept its own outputs: "
+            "give it on the command line."
         )
         raise ValueError(message)
 

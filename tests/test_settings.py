@@ -13,6 +13,7 @@ from pytest_golden.settings import (
     prefer_given_base,
     read_settings,
     refuse_self_accepted_floor,
+    refuse_unasked_update,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def test_nothing_said_gives_the_defaults() -> None:
         "keep": "none",
         "floor": "check",
         "learning": "on",
+        "update": False,
     }
 
 
@@ -129,3 +131,30 @@ def test_environment_wins_over_a_base_that_nobody_typed() -> None:
 def test_floor_accepted_in_a_file_is_refused() -> None:
     with pytest.raises(ValueError, match="a change could accept its own weakened floor"):
         refuse_self_accepted_floor("accept", ["--golden"], {"PYTEST_ADDOPTS": "-q"})
+
+
+def test_update_is_said_on_the_command_line_alone() -> None:
+    assert said({"golden_update": True}).update is True
+    assert said(None, {"GOLDEN_UPDATE": "1"}, {"golden_update": "true"}).update is False
+
+
+@pytest.mark.parametrize("name", ["CI", "GITHUB_ACTIONS"])
+@pytest.mark.parametrize("value", ["true", "1", "True", " yes ", "woodpecker"])
+def test_update_is_refused_in_ci(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=rf"--golden-update is refused in CI \({name} is set\)"):
+        refuse_unasked_update(update=True, arguments=["--golden-update"], environment={name: value})
+
+
+@pytest.mark.parametrize("environment", [{}, {"CI": ""}, {"CI": "false", "GITHUB_ACTIONS": "0"}])
+def test_update_that_a_person_typed_is_taken(environment: dict[str, str]) -> None:
+    refuse_unasked_update(update=True, arguments=["--golden-update"], environment=environment)
+    refuse_unasked_update(update=True, arguments=[], environment={**environment, "PYTEST_ADDOPTS": "--golden-update"})
+
+
+def test_update_in_addopts_is_refused() -> None:
+    with pytest.raises(ValueError, match="--golden-update in addopts is not taken"):
+        refuse_unasked_update(update=True, arguments=["--golden"], environment={})
+
+
+def test_without_an_update_nothing_is_refused() -> None:
+    refuse_unasked_update(update=False, arguments=[], environment={"CI": "true"})

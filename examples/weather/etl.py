@@ -1,11 +1,13 @@
 """Loads the readings of weather stations into SQLite: one unit, no doubles, faults marked, short gaps filled.
 
-Reads data/*.csv beside this file and writes weather.db into the working folder. Ends with 1 when a check fails.
+Reads data/*.csv beside this file and writes weather.db, and stations.json with a summary of each station, into the
+working folder. Ends with 1 when a check fails.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import sqlite3
 import statistics
 import sys
@@ -24,6 +26,7 @@ except ImportError:
 
 DATA = Path(__file__).parent / "data"
 DATABASE = Path("weather.db")
+SUMMARY = Path("stations.json")
 # The coldest and the warmest March hour ever measured in the stations' country lie well inside.
 PLAUSIBLE_CELSIUS = (-35.0, 35.0)
 # An hour that differs from the median of its neighbours by more is a fault of the sensor.
@@ -79,6 +82,7 @@ def main() -> int:
         load(stations, readings)
     with step("check", checks=len(CHECKS)):
         failures = check()
+    summarise()
     for failure in failures:
         print(f"check failed: {failure}", file=sys.stderr)
     counts = {
@@ -152,6 +156,19 @@ def load(stations: list[dict[str, str]], readings: list[Reading]) -> None:
             rows = [(row["station"], row["name"], int(row["altitude_m"])) for row in stations]
             database.executemany("INSERT INTO station VALUES (?, ?, ?)", rows)
             database.executemany("INSERT INTO reading VALUES (?, ?, ?, ?, ?, ?)", readings)
+
+
+def summarise() -> None:
+    """Write what a person would ask of each station first."""
+    query = """
+        SELECT station, count(*) AS hours, sum(quality = 'interpolated') AS interpolated, sum(quality = 'missing') AS missing,
+               round(avg(celsius), 3) AS mean_celsius, min(celsius) AS min_celsius, max(celsius) AS max_celsius,
+               round(sum(rain_mm), 1) AS rain_mm
+        FROM reading GROUP BY station ORDER BY station"""
+    with closing(sqlite3.connect(DATABASE)) as database:
+        database.row_factory = sqlite3.Row
+        stations = [dict(row) for row in database.execute(query)]
+    SUMMARY.write_text(json.dumps({"stations": stations}, indent=2) + "\n", encoding="utf-8")
 
 
 def check() -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.commits import find_commit
-from pytest_golden.gate.git import last_line, run_git
+from pytest_golden.gate.git import find_commit, last_line, run_git
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,6 +4,7 @@ from pytest_golden.gateway.model import (
     AgentRole,
     Ending,
     GatewayAbilities,
+    OutputFinding,
     Permissions,
     PipelineOutcome,
     Problem,
@@ -12,16 +13,19 @@ from pytest_golden.gateway.model import (
     WrittenFile,
 )
 from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.gateway.written_files import WrittenFiles
 
 __all__ = [
     "AgentRole",
     "Ending",
     "ExecutionGateway",
     "GatewayAbilities",
+    "OutputFinding",
     "Permissions",
     "PipelineOutcome",
     "Problem",
     "RunnerCommand",
     "WriteSet",
     "WrittenFile",
+    "WrittenFiles",
 ]

@@ -131,6 +131,22 @@ class WriteSet:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputFinding:
+    """What speaks against a file that was written, or should have been: `kind` is a word of `ReasonKind`.
+
+    The first line of `message` is one sentence; a difference to be read may follow.
+    """
+
+    kind: str
+    message: str
+    path: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give `{kind, message, path}`."""
+        return {"kind": str(self.kind), "message": self.message, "path": self.path}
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineOutcome:
     """The facts of one execution.
 
@@ -138,6 +154,7 @@ class PipelineOutcome:
     `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
     all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
     reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
+    `output_findings` are what `examine` found, where the gateway was given one.
     """
 
     ending: Ending
@@ -161,6 +178,7 @@ class PipelineOutcome:
     command: tuple[str, ...] = ()
     log_path: str | None = None
     kept_view: str | None = None
+    output_findings: tuple[OutputFinding, ...] = ()
 
     def __post_init__(self) -> None:
         # A plugged-in gateway may give the plain words.
@@ -168,7 +186,7 @@ class PipelineOutcome:
         settle(self, "ending", Ending(self.ending))
         settle(self, "problem", None if self.problem is None else Problem(self.problem))
         settle(self, "pattern_verdict", None if self.pattern_verdict is None else PatternVerdict(self.pattern_verdict))
-        for name in ("changed_underneath", "warnings", "command"):
+        for name in ("changed_underneath", "warnings", "command", "output_findings"):
             settle(self, name, tuple(getattr(self, name)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,6 +200,7 @@ class PipelineOutcome:
             "started_at": iso_utc(self.started_at),
             "write_set": self.write_set.to_dict(),
             "trajectory": None if self.trajectory is None else self.trajectory.to_dict(),
+            "output_findings": [finding.to_dict() for finding in self.output_findings],
         }
 
 
@@ -231,7 +250,10 @@ class GatewayAbilities:
 
 
 class Gateway(Protocol):
-    """Whatever executes pipelines: ours, or one plugged in by `pytest_golden_gateway`."""
+    """Whatever executes pipelines: ours, or one plugged in by `pytest_golden_gateway`.
+
+    One that can also have outputs examined takes a further keyword, `examine`, as `ExecutionGateway.run_pipeline` does.
+    """
 
     def run_pipeline(
         self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions

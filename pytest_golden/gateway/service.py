@@ -30,6 +30,7 @@ from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.gateway.span_reader import OTEL, receive_spans
 from pytest_golden.gateway.terminal import run_in_terminal
+from pytest_golden.gateway.written_files import examined
 from pytest_golden.redaction import Redactor, literals_in_file, secret_arguments, secret_literals
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.trajectory import DEFAULT_READERS, GoldenStepsReader
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.gateway.machine import Place
     from pytest_golden.gateway.model import AgentRole, Permissions
+    from pytest_golden.gateway.written_files import Examine
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory import StepReader
 
@@ -59,6 +61,7 @@ class _Order:
     command: RunnerCommand
     redactor: Redactor
     stand_ins: Mapping[str, bytes] = field(default_factory=dict)
+    examine: Examine | None = None
 
 
 class ExecutionGateway:
@@ -74,6 +77,7 @@ class ExecutionGateway:
         redactors: callables text -> text, applied before the built-in redaction.
         log_folder: where logs are kept; nowhere by default.
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
+        unwatched: a folder that is no part of a project, and not copied with it: the gate itself writes there meanwhile.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class ExecutionGateway:
         redactors: Iterable[Callable[[str], str]] = (),
         log_folder: Path | None = None,
         keep_if: KeepIf | None = None,
+        unwatched: Path | None = None,
     ) -> None:
         self.workspace_root = Path(os.path.realpath(workspace_root))
         self._roots = (self.workspace_root, *roots)
@@ -99,6 +104,7 @@ class ExecutionGateway:
         self._redactors = tuple(redactors)
         self._log_folder = log_folder
         self._keep_if = keep_if
+        self._unwatched = None if unwatched is None else Path(os.path.realpath(unwatched))
         self._machine = Machine(view, self._roots)
         self._supervisor = Supervisor()
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
@@ -158,11 +164,13 @@ class ExecutionGateway:
         role: AgentRole,
         permissions: Permissions,
         stand_ins: Mapping[str, bytes] | None = None,
+        examine: Examine | None = None,
     ) -> PipelineOutcome:
         """Execute one golden project and give the facts; never raises for what the project does.
 
         `stand_ins` are contents that this one view has in the place of the project's own files, by path below
-        project_dir. They are no part of the write set.
+        project_dir. They are no part of the write set. `examine` looks at what was written while the view still stands;
+        it is asked after `after:`, whenever the pipeline was started, and what it gives is redacted.
 
         Raises:
             PermissionDeniedError: the permissions ask for more than the role may have.
@@ -170,7 +178,7 @@ class ExecutionGateway:
         require_execution(role, permissions)
         redactor = self._redactor({}, ())
         try:
-            order = replace(self._order(project), stand_ins=stand_ins or {})
+            order = replace(self._order(project), stand_ins=stand_ins or {}, examine=examine)
             redactor = order.redactor
             return self._run(order)
         except (ProjectUnusableError, RunnerError) as error:
@@ -279,7 +287,9 @@ class ExecutionGateway:
             readers = readers if span_reader is None else (span_reader, *readers)
             outcome = build_outcome(prepared, executed, argv, readers, keeping)
             outcome = replace(outcome, warnings=(*warnings, *filter(None, [warning]), *outcome.warnings))
-            return self._keep(prepared, self._prove_untouched(order, outcome, before))
+            outcome = self._prove_untouched(order, outcome, before)
+            outcome = examined(order.examine, prepared.view, outcome, order.redactor.text)
+            return self._keep(prepared, outcome)
 
     @contextmanager
     def _prepared(
@@ -311,11 +321,19 @@ class ExecutionGateway:
     def _look_before(self, project_dir: Path) -> Fingerprint:
         if self._frozen and self._last_look is not None and self._last_look[0] == project_dir:
             return self._last_look[1]
-        return take_fingerprint(str(project_dir))
+        return self._look_at(project_dir)
+
+    def _look_at(self, project_dir: Path) -> Fingerprint:
+        look = take_fingerprint(str(project_dir))
+        unwatched = self._unwatched
+        if unwatched is None or not unwatched.is_relative_to(project_dir):
+            return look
+        marks = {path: mark for path, mark in look.marks.items() if not (project_dir / path).is_relative_to(unwatched)}
+        return replace(look, marks=marks)
 
     def _prove_untouched(self, order: _Order, outcome: PipelineOutcome, before: Fingerprint) -> PipelineOutcome:
         project = order.project
-        after = take_fingerprint(str(project.project_dir))
+        after = self._look_at(project.project_dir)
         self._last_look = (project.project_dir, after)
         writable = [mount.path for mount in project.mounts if mount.mode == "write"]
         changed = tuple(

@@ -48,6 +48,10 @@ class View(Protocol):
         """Compare what the pipeline left with the original."""
         ...
 
+    def find_written(self) -> tuple[Path, tuple[str, ...]]:
+        """Give a host folder and the sorted paths below it of all that the pipeline wrote, with equal bytes too."""
+        ...
+
     def write_kept(self, folder: Path) -> None:
         """Copy what a person wants to look at later into a folder."""
         ...
@@ -100,6 +104,10 @@ class OverlayView:
         layer = UpperLayer(str(self.project_dir), str(self.upper))
         return take_write_set(str(self.project_dir), str(self.upper), layer.written, layer.removed, self._stand_ins)
 
+    def find_written(self) -> tuple[Path, tuple[str, ...]]:
+        """List the upper layer."""
+        return self.upper, tuple(sorted(UpperLayer(str(self.project_dir), str(self.upper)).written))
+
     def write_kept(self, folder: Path) -> None:
         """Keep the files that the pipeline wrote."""
         _copy_written(self.take_write_set(), self.upper, folder)
@@ -136,15 +144,24 @@ class CopyView:
 
     def take_write_set(self) -> WriteSet:
         """Compare the copy's files with what they were when it was made."""
-        after = take_fingerprint(str(self.copy), is_ours=True, known=self._before.marks.keys())
-        differing = tuple(find_differences(self._before, after))
-        written = [path for path in differing if path in after.marks]
-        removed = [path for path in differing if path not in after.marks]
+        written, removed = self._differences()
         return take_write_set(str(self.project_dir), str(self.copy), written, removed, self._stand_ins)
+
+    def find_written(self) -> tuple[Path, tuple[str, ...]]:
+        """List what is new in the copy, or has other times than when it was made."""
+        founds = ((path, lstat_or_none(os.path.join(self.copy, path))) for path in self._differences()[0])
+        files = (path for path, found in founds if found is not None and not stat.S_ISDIR(found.st_mode))
+        return self.copy, tuple(sorted(files))
 
     def write_kept(self, folder: Path) -> None:
         """Keep the files that the pipeline wrote."""
         _copy_written(self.take_write_set(), self.copy, folder)
+
+    def _differences(self) -> tuple[list[str], list[str]]:
+        after = take_fingerprint(str(self.copy), is_ours=True, known=self._before.marks.keys())
+        differing = tuple(find_differences(self._before, after))
+        written = [path for path in differing if path in after.marks]
+        return written, [path for path in differing if path not in after.marks]
 
 
 def copy_tree(source: Path, target: Path, fingerprint: Fingerprint) -> None:
@@ -168,13 +185,19 @@ def copy_tree(source: Path, target: Path, fingerprint: Fingerprint) -> None:
 
 def copy_file(origin: str, copy: str) -> None:
     """Copy one file with mode and times, sharing its blocks where the file system can."""
-    if not _clone(origin, copy):
-        found = os.lstat(origin)
-        if may_have_holes(found):
-            _copy_data(origin, copy, found.st_size)
-        else:
-            shutil.copyfile(origin, copy, follow_symlinks=False)
+    copy_content(origin, copy)
     shutil.copystat(origin, copy, follow_symlinks=False)
+
+
+def copy_content(origin: str, copy: str) -> None:
+    """Copy what is in one file, sharing its blocks where the file system can; holes stay holes."""
+    if _clone(origin, copy):
+        return
+    found = os.lstat(origin)
+    if may_have_holes(found):
+        _copy_data(origin, copy, found.st_size)
+    else:
+        shutil.copyfile(origin, copy, follow_symlinks=False)
 
 
 def _clone(origin: str, copy: str) -> bool:

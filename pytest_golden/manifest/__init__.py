@@ -8,6 +8,7 @@ from __future__ import annotations
 from pytest_golden.manifest.expected import ExpectedKind, ExpectedOutcome
 from pytest_golden.manifest.inline import parse_golden_projects_input, parse_inline_manifest
 from pytest_golden.manifest.model import (
+    DeclaredOutput,
     GoldenProjectConfig,
     Manifest,
     Mount,
@@ -17,10 +18,10 @@ from pytest_golden.manifest.model import (
 )
 from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
 from pytest_golden.manifest.schema import manifest_schema
-from pytest_golden.manifest.unused import describe_unused
 
 __all__ = [
     "MANIFEST_NAME",
+    "DeclaredOutput",
     "ExpectedKind",
     "ExpectedOutcome",
     "GoldenProjectConfig",
@@ -28,7 +29,6 @@ __all__ = [
     "Mount",
     "Quarantine",
     "RetiredProject",
-    "describe_unused",
     "is_absolute_path",
     "load_manifest",
     "manifest_schema",

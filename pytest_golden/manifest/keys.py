@@ -24,13 +24,12 @@ from pytest_golden.manifest.kinds import (
     list_of,
     one_of,
 )
+from pytest_golden.manifest.output_keys import OUTPUT_KEYS
+from pytest_golden.manifest.output_kinds import FACTOR
 from pytest_golden.manifest.records import Key, Table, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_NOT_YET = "the key {} is not available in this version; remove it until you upgrade pytest-golden-projects"
-_UNAVAILABLE = {name: _NOT_YET.format(name) for name in ("outputs", "max_slowdown")}
 
 MOUNT_KEYS = Table.of(
     (
@@ -152,8 +151,18 @@ PROJECT_KEYS = Table.of(
         Key(
             "writes", list_of(TEXT), "Patterns of the files that the pipeline is expected to write, below project_dir."
         ),
-    ),
-    refusals=_UNAVAILABLE,
+        Key(
+            "outputs",
+            list_of(record_of(OUTPUT_KEYS)),
+            "Files that it must write, each compared with its baseline below golden_baselines.",
+        ),
+        Key(
+            "max_slowdown",
+            FACTOR,
+            "How many times as long as the median of its own recent passes it may take. null: any.",
+            nullable=True,
+        ),
+    )
 )
 
 DEFAULT_KEYS = PROJECT_KEYS.without(
@@ -191,6 +200,5 @@ FILE_KEYS = Table.of(
         for name in PROJECT_KEYS.keys
         if name not in {"name", "path"}
     }
-    | {name: f"the key {name} belongs to a project below golden_projects; move it there" for name in ("name", "path")}
-    | _UNAVAILABLE,
+    | {name: f"the key {name} belongs to a project below golden_projects; move it there" for name in ("name", "path")},
 )

@@ -20,12 +20,14 @@ from pytest_golden.manifest.expected import ExpectedKind, ExpectedOutcome
 from pytest_golden.manifest.findings import WrongValueError
 from pytest_golden.manifest.keys import MOUNT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
 from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM
+from pytest_golden.manifest.output_keys import OUTPUT_KEYS, find_output_conflicts
 from pytest_golden.manifest.rules import find_conflicts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "DeclaredOutput",
     "ExpectedKind",
     "ExpectedOutcome",
     "GoldenProjectConfig",
@@ -82,6 +84,42 @@ class RetiredProject:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class DeclaredOutput:
+    """Files that a pipeline must write and how they are compared with their baselines: the keys of `output_keys.py`.
+
+    `path` is a glob below project_dir. `compare` None goes by the suffix of each file that is found.
+    """
+
+    path: str
+    compare: Literal["bytes", "text", "json", "table", "image_size", "exists"] | None = None
+    ignore_lines: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    ignore_paths: tuple[str, ...] = ()
+    unordered: bool = False
+    absolute_tolerance: float = 0.0
+    relative_tolerance: float = 0.0
+    key: tuple[str, ...] = ()
+    ignore_columns: tuple[str, ...] = ()
+    schema_only: bool = False
+    min_rows: int | None = None
+    max_rows: int | None = None
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        return OUTPUT_KEYS.keys[str(info.field_name)].check(value)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> DeclaredOutput:
+        findings = find_output_conflicts(vars(self))
+        if findings:
+            raise WrongValueError(findings)
+        return self
+
+
+@dataclass(frozen=True, config=_STRICT)
 class GoldenProjectConfig:
     """One golden project: the manifest's keys under their own names, described in `keys.py`.
 
@@ -121,6 +159,8 @@ class GoldenProjectConfig:
     cpu_limit: float | None = None
     unexpected_files: Literal["allow", "warn", "fail"] = "allow"
     writes: tuple[str, ...] = ()
+    outputs: tuple[DeclaredOutput, ...] = ()
+    max_slowdown: float | None = None
 
     @field_validator("*", mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -40,15 +40,25 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The keys of a record, and what to tell who uses one that it does not have (but might be expected to)."""
+    """The keys of a record, and what to tell who uses one that it does not have (but might be expected to).
+
+    `find_conflicts` tells what the good values of a record have against each other.
+    """
 
     keys: Mapping[str, Key]
     refusals: Mapping[str, str] = field(default_factory=dict)
+    find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None
 
     @classmethod
-    def of(cls, keys: Iterable[Key], refusals: Mapping[str, str] | None = None) -> Table:
+    def of(
+        cls,
+        keys: Iterable[Key],
+        refusals: Mapping[str, str] | None = None,
+        *,
+        find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None,
+    ) -> Table:
         """Make a table from its keys."""
-        return cls({key.name: key for key in keys}, refusals or {})
+        return cls({key.name: key for key in keys}, refusals or {}, find_conflicts)
 
     def without(self, refusals: Mapping[str, str]) -> Table:
         """Give this table without the keys that `refusals` names, and with no key required."""
@@ -74,6 +84,8 @@ def collect(record: Mapping[str, Any], table: Table) -> tuple[dict[str, Any], li
         for key in table.keys.values()
         if key.required and key.name not in record
     ]
+    if table.find_conflicts is not None:
+        findings += table.find_conflicts(clean)
     return clean, findings
 
 

@@ -5,11 +5,22 @@ Nothing is executed here, and no result depends on anything but the manifest and
 
 from pytest_golden.regression.judge import judge
 from pytest_golden.regression.model import (
+    AcceptedOutput,
     GoldenProjectResult,
+    OutputChange,
     Reason,
     ReasonKind,
     RegressionCheckResult,
     ResultStatus,
 )
 
-__all__ = ["GoldenProjectResult", "Reason", "ReasonKind", "RegressionCheckResult", "ResultStatus", "judge"]
+__all__ = [
+    "AcceptedOutput",
+    "GoldenProjectResult",
+    "OutputChange",
+    "Reason",
+    "ReasonKind",
+    "RegressionCheckResult",
+    "ResultStatus",
+    "judge",
+]

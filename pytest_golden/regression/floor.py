@@ -6,79 +6,45 @@ title, description, tags. Values of environment variables are never quoted, only
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_golden.redaction import redact
+from pytest_golden.regression.output_floor import find_changed_baselines, find_weaker_outputs
+from pytest_golden.regression.weakening import ChangedBaseline, Weakening, WeakeningKind
 from pytest_golden.regression.wording import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 
 
-class WeakeningKind(StrEnum):
-    """In what way the floor is weaker."""
-
-    PROJECT_GONE = "project_gone"
-    NOT_RUN = "not_run"
-    REQUIREMENT = "requirement"
-    EXPECTATION = "expectation"
-    LIMIT = "limit"
-    RETRIES = "retries"
-    SKIP_IF_MISSING = "skip_if_missing"
-    NETWORK = "network"
-    MOUNTS = "mounts"
-    QUARANTINE = "quarantine"
-    UNEXPECTED_FILES = "unexpected_files"
-    COMMAND = "command"
-    ARGS = "args"
-    RUNNER = "runner"
-    PATH = "path"
-    PROJECT_DIR = "project_dir"
-    ENVIRONMENT = "environment"
-
-
-@dataclass(frozen=True, slots=True)
-class Weakening:
-    """One way in which the floor is weaker; `project` is None where the whole manifest is. `base` and `head` are text."""
-
-    project: str | None
-    kind: WeakeningKind
-    message: str
-    base: str | None = None
-    head: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the same as JSON-safe text."""
-        return {
-            "project": self.project,
-            "kind": str(self.kind),
-            "message": self.message,
-            "base": self.base,
-            "head": self.head,
-        }
+__all__ = ["ChangedBaseline", "Weakening", "WeakeningKind", "find_weakenings"]
 
 
 _MOUNT_MODES = ("read", "copy", "write")
 _STRICTNESS = ("allow", "warn", "fail")
 
 
-def find_weakenings(base: Manifest, head: Manifest, *, not_run: Mapping[str, str]) -> tuple[Weakening, ...]:
+def find_weakenings(
+    base: Manifest, head: Manifest, *, not_run: Mapping[str, str], changed_baselines: Iterable[ChangedBaseline] = ()
+) -> tuple[Weakening, ...]:
     """Compare this manifest with the base's.
 
     Args:
         base: the manifest as it was.
         head: the manifest as it is.
         not_run: names of projects that were deselected or skipped in this run, each with the reason.
+        changed_baselines: baselines that are others than at the base, or gone.
 
     Returns:
         The weakenings of the whole manifest first, then by project in the base's order.
     """
-    return (*_compare_manifests(base, head), *_compare_projects(base, head, not_run))
+    baselines: dict[str, list[ChangedBaseline]] = {}
+    for baseline in changed_baselines:
+        baselines.setdefault(baseline.project, []).append(baseline)
+    return (*_compare_manifests(base, head), *_compare_projects(base, head, not_run, baselines))
 
 
 def _compare_manifests(base: Manifest, head: Manifest) -> Iterator[Weakening]:
@@ -90,13 +56,16 @@ def _compare_manifests(base: Manifest, head: Manifest) -> Iterator[Weakening]:
         yield Weakening(None, WeakeningKind.PATH, f"workspace_root changed from {old} to {new}", old, new)
 
 
-def _compare_projects(base: Manifest, head: Manifest, not_run: Mapping[str, str]) -> Iterator[Weakening]:
+def _compare_projects(
+    base: Manifest, head: Manifest, not_run: Mapping[str, str], baselines: Mapping[str, Sequence[ChangedBaseline]]
+) -> Iterator[Weakening]:
     present = {project.name: project for project in head.projects}
     retired = {project.name for project in head.retired}
     for old in base.projects:
         new = present.get(old.name)
         if new is not None:
             yield from _compare(old, new)
+            yield from find_changed_baselines(old, baselines.get(old.name, ()))
             if old.name in not_run:
                 message = f"was not run: {redact(not_run[old.name])}"
                 yield Weakening(old.name, WeakeningKind.NOT_RUN, message, head=redact(not_run[old.name]))
@@ -117,6 +86,7 @@ def _compare(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Wea
         kind = WeakeningKind.UNEXPECTED_FILES
         yield Weakening(new.name, kind, message, old.unexpected_files, new.unexpected_files)
     yield from _longer_quarantine(old, new)
+    yield from find_weaker_outputs(old, new)
 
 
 def _texts(project: GoldenProjectConfig) -> tuple[tuple[str, WeakeningKind, object], ...]:
@@ -149,6 +119,7 @@ def _raised_limits(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
         ("timeout", old.timeout, new.timeout, format_duration),
         ("memory_limit", old.memory_limit, new.memory_limit, lambda size: format_size(int(size))),
         ("cpu_limit", old.cpu_limit, new.cpu_limit, format_duration),
+        ("max_slowdown", old.max_slowdown, new.max_slowdown, lambda factor: f"{factor:g} times the median"),
     )
     for key, was, now, written in limits:
         if was is not None and (now is None or now > was):
@@ -170,6 +141,10 @@ def _added_entries(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
     if added:
         message = f"skip_if_missing gained {', '.join(added)}"
         yield Weakening(new.name, WeakeningKind.SKIP_IF_MISSING, message, head=", ".join(added))
+    gone = [pattern for pattern in old.depends_on if pattern not in new.depends_on]
+    if gone:
+        message = f"depends_on lost {', '.join(gone)}: --golden-changed would not see a change there"
+        yield Weakening(new.name, WeakeningKind.DEPENDS_ON, message, ", ".join(gone))
     patterns = [pattern for pattern in new.writes if pattern not in old.writes]
     if patterns and old.unexpected_files != "allow":
         message = f"writes gained {', '.join(patterns)}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.gateway.model import WriteSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class ResultStatus(StrEnum):
@@ -28,6 +28,12 @@ class ReasonKind(StrEnum):
     UNEXPECTED_SUCCESS = "unexpected_success"
     PATTERN_ABSENT = "pattern_absent"
     UNEXPECTED_FILE = "unexpected_file"
+    BASELINE_MISSING = "baseline_missing"
+    BASELINE_UNREADABLE = "baseline_unreadable"
+    OUTPUT_MISSING = "output_missing"
+    OUTPUT_UNREADABLE = "output_unreadable"
+    OUTPUT_DIFFERS = "output_differs"
+    SLOWDOWN = "slowdown"
 
     PATH_NOT_FOUND = "path_not_found"
     PATH_NOT_ALLOWED = "path_not_allowed"
@@ -53,6 +59,19 @@ class ReasonKind(StrEnum):
     NEED_NOT_PASSED = "need_not_passed"
     NOTHING_TO_VERIFY = "nothing_to_verify"
     SKIPPED_BY_PYTEST = "skipped_by_pytest"
+    UNCHANGED = "unchanged"
+
+
+#: What an examination of the outputs finds; a readable difference may follow the first line of such a message.
+OUTPUT_KINDS = frozenset(
+    {
+        ReasonKind.BASELINE_MISSING,
+        ReasonKind.BASELINE_UNREADABLE,
+        ReasonKind.OUTPUT_MISSING,
+        ReasonKind.OUTPUT_UNREADABLE,
+        ReasonKind.OUTPUT_DIFFERS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +81,11 @@ class Reason:
     kind: str
     message: str
     path: str | None = None
+
+    @property
+    def headline(self) -> str:
+        """The one sentence of it: what follows the first line of an output's message is the difference."""
+        return self.message.partition("\n")[0] if self.kind in OUTPUT_KINDS else self.message
 
     def to_dict(self) -> dict[str, Any]:
         """Give `{kind, message}` and `path` where there is one."""
@@ -74,6 +98,34 @@ class Reason:
         return cls(str(mapping["kind"]), str(mapping["message"]), mapping.get("path"))
 
 
+class OutputChange(StrEnum):
+    """What became of one baseline when the present outputs were accepted."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    REMOVED = "removed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedOutput:
+    """One output, or one baseline that was removed. `message` says what changed, or why it was refused."""
+
+    path: str
+    change: OutputChange
+    message: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give `{path, change, message}`."""
+        return {"path": self.path, "change": str(self.change), "message": self.message}
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> AcceptedOutput:
+        """Read back what `to_dict` gave; unknown keys are tolerated."""
+        return cls(str(mapping["path"]), OutputChange(mapping["change"]), str(mapping.get("message", "")))
+
+
 @dataclass(frozen=True, slots=True)
 class GoldenProjectResult:
     """The judgement on one golden project, already redacted.
@@ -81,7 +133,8 @@ class GoldenProjectResult:
     `exit_code` is None when nothing ran. `attempts` counts executions. `is_flaky` tells a pass after a failed attempt.
     `regression_kind` is `new` or `known` where a base was compared. `quarantined` holds the quarantine's reason while
     it lasts: the result is reported and does not fail the gate. `trajectory` is the trajectory as plain values but for
-    its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure.
+    its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure. `accepted` is None
+    unless this run was accepted as the new baseline, of its outputs and of its duration; it may be empty then.
     """
 
     name: str
@@ -106,11 +159,14 @@ class GoldenProjectResult:
     command: tuple[str, ...] = ()
     trajectory: Mapping[str, Any] | None = None
     known: tuple[Mapping[str, Any], ...] = ()
+    accepted: tuple[AcceptedOutput, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", ResultStatus(self.status))
         for name in ("reasons", "steps", "warnings", "command", "known"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.accepted is not None:
+            object.__setattr__(self, "accepted", tuple(self.accepted))
 
     @property
     def trajectory_id(self) -> str | None:
@@ -125,6 +181,11 @@ class GoldenProjectResult:
         if self.status is ResultStatus.SKIPPED:
             return any(reason.kind == ReasonKind.NEED_NOT_PASSED for reason in self.reasons)
         return self.status in {ResultStatus.FAILED, ResultStatus.ERROR}
+
+    @property
+    def is_left_out_as_unchanged(self) -> bool:
+        """Tell whether it was not run since nothing of it changed: its last run, which passed, stands for it."""
+        return any(reason.kind == ReasonKind.UNCHANGED for reason in self.reasons)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the result as in the gate report (`--golden-json`); JSON-safe when the steps are."""
@@ -152,6 +213,7 @@ class GoldenProjectResult:
             "trajectory_id": self.trajectory_id,
             "trajectory": None if self.trajectory is None else dict(self.trajectory),
             "known": [dict(memory) for memory in self.known],
+            "accepted": None if self.accepted is None else [output.to_dict() for output in self.accepted],
         }
 
     @classmethod
@@ -167,7 +229,12 @@ class GoldenProjectResult:
             warnings=tuple(mapping.get("warnings", ())),
             command=tuple(mapping.get("command", ())),
             known=tuple(mapping.get("known", ())),
+            accepted=_read_accepted(mapping.get("accepted")),
         )
+
+
+def _read_accepted(plain: Iterable[Mapping[str, Any]] | None) -> tuple[AcceptedOutput, ...] | None:
+    return None if plain is None else tuple(map(AcceptedOutput.from_dict, plain))
 
 
 _PLAIN_FIELDS = (

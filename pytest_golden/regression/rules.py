@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
@@ -23,10 +24,11 @@ from pytest_golden.regression.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_golden.gateway.model import PipelineOutcome
+    from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
     from pytest_golden.manifest.model import ExpectedOutcome, GoldenProjectConfig
 
 _MOST_FILES_NAMED = 50
+_NO_NEWS = frozenset({ReasonKind.PROJECT_CHANGED, ReasonKind.PATTERN_TIMED_OUT})
 _READ_ONLY_SIGNS = ("Read-only file system", "EROFS")
 _READ_ONLY_ADVICE = (
     "It tried to write outside its project_dir, which is read-only for it: write below project_dir, or declare the "
@@ -70,6 +72,11 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
     )
 
 
+def ran_as_expected(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+    """Tell whether a run ended as its project declares, whatever became of its files: only then they say anything."""
+    return all(finding.reason.kind == ReasonKind.UNEXPECTED_FILE for finding in _find_all(project, outcome))
+
+
 def wants_pattern_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
     """Tell whether the judgement hangs on a search for the expected error that nobody has made yet."""
     return (
@@ -85,6 +92,7 @@ def _find_all(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterato
     if outcome.ending is Ending.EXITED:
         if outcome.problem is not Problem.BEFORE_FAILED:
             yield from _judge_exit(project.expected, outcome)
+            yield from map(_as_finding, outcome.output_findings)
             yield from _find_unexpected_files(project, outcome)
     elif outcome.ending is not Ending.NOT_STARTED or outcome.problem is None:
         yield _judge_ending(project, outcome)
@@ -172,27 +180,34 @@ def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: Pi
         yield _error(ReasonKind.HARNESS, f"the output was not searched for {wanted}")
 
 
+def _as_finding(found: OutputFinding) -> Finding:
+    """Give the status of what an examination found: what kept it from comparing is no news of the project."""
+    make = _error if found.kind in _NO_NEWS else _failed
+    status, reason = make(ReasonKind(found.kind), found.message)
+    return Finding(status, replace(reason, path=found.path))
+
+
 def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:
     if project.unexpected_files != "fail":
         return
     paths = _unexpected_paths(project, outcome)
     for path in paths[:_MOST_FILES_NAMED]:
-        message = f"wrote {show_path(path)}, which no pattern of `writes:` names"
+        message = f"wrote {show_path(path)}, which no pattern of `writes:` or `outputs:` names"
         yield Finding(ResultStatus.FAILED, Reason(ReasonKind.UNEXPECTED_FILE, message, path))
     if len(paths) > _MOST_FILES_NAMED:
-        message = f"wrote {len(paths) - _MOST_FILES_NAMED} more files that no pattern of `writes:` names"
+        message = f"wrote {len(paths) - _MOST_FILES_NAMED} more files that no pattern of `writes:` or `outputs:` names"
         yield _failed(ReasonKind.UNEXPECTED_FILE, message)
 
 
 def _unexpected_warnings(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[str]:
     if project.unexpected_files == "warn" and (paths := _unexpected_paths(project, outcome)):
         more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
-        yield f"wrote files that no pattern of `writes:` names: {', '.join(map(show_path, paths[:10]))}{more}"
+        yield f"wrote files that no pattern of `writes:` or `outputs:` names: {', '.join(map(show_path, paths[:10]))}{more}"
 
 
 def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[str, ...]:
     written = sorted({*outcome.write_set.created, *outcome.write_set.changed})
-    return find_unexpected(written, project.writes)
+    return find_unexpected(written, (*project.writes, *(output.path for output in project.outputs)))
 
 
 def _with_cause(message: str, outcome: PipelineOutcome) -> str:
@@ -223,7 +238,7 @@ def _first_message(reasons: tuple[Reason, ...]) -> str | None:
     if not reasons:
         return None
     more = len(reasons) - 1
-    return reasons[0].message + (f" (and {more} more reason{'s' if more > 1 else ''})" if more else "")
+    return reasons[0].headline + (f" (and {more} more reason{'s' if more > 1 else ''})" if more else "")
 
 
 def _error(kind: ReasonKind, message: str) -> Finding:

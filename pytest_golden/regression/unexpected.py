@@ -1,4 +1,4 @@
-"""Files that a pipeline wrote and no `writes:` pattern names. Pure text over paths; no file is looked at."""
+"""Paths and the patterns of `writes:` and `outputs:` that name them. Pure text over paths; no file is looked at."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def find_unexpected(written: Iterable[str], patterns: Iterable[str]) -> tuple[st
     """
     matchers = [_matcher(pattern) for pattern in (*_NEVER_UNEXPECTED, *patterns)]
     return tuple(path for path in written if not any(matches.fullmatch(path) for matches in matchers))
+
+
+def is_named(path: str, pattern: str) -> bool:
+    """Tell whether a pattern names a path, as `find_unexpected` reads patterns."""
+    return path == pattern or _matcher(pattern).fullmatch(path) is not None
 
 
 @lru_cache(maxsize=512)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -25,9 +24,10 @@ from pytest_golden.gateway import (
     RunnerCommand,
 )
 from pytest_golden.gateway.model import PatternVerdict
-from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.manifest.model import GoldenProjectConfig, Mount
 from pytest_golden.trajectory import StepReading
 from tests.gateway.conftest import run_guarded, wait_until
+from tests.patience import without_hanging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def test_facts_of_a_run_are_given(view: str, run: Run, project_dir: Path) -> Non
     assert (outcome.stderr, outcome.stderr_bytes) == ("oh\n", 3)
     assert outcome.write_set.created == ("out.csv",)
     assert outcome.command[-1].endswith("/pipeline.sh")
-    assert 0 < outcome.duration_seconds < 10
+    assert outcome.duration_seconds > 0
     assert outcome.trajectory is not None
     assert outcome.trajectory.outcome == "failure"
     assert not (project_dir / "out.csv").exists()
@@ -104,18 +104,23 @@ def test_project_that_others_change_while_it_runs_is_found_out(
     view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
 ) -> None:
     (project_dir / "data").write_text("1")
+    (project_dir.parent / "marks").mkdir()
     gateway = open_gateway(view=view)
-    project = make_project("""
-        import time, sys
+    project = make_project(
+        """
+        import time
         from pathlib import Path
-        sys.stdout.flush()
-        time.sleep(0.5)
-    """)
+        while not Path("../marks/edited").exists():
+            time.sleep(0.01)
+    """,
+        mounts=(Mount("marks"),),
+    )
 
     def edit() -> None:
         assert wait_until(lambda: gateway._running is not None)
         (project_dir / "data").write_text("2")
         (project_dir / "new").touch()
+        (project_dir.parent / "marks" / "edited").touch()
 
     thread = threading.Thread(target=edit)
     thread.start()
@@ -335,16 +340,15 @@ def test_interrupt_stops_the_pipeline_and_is_a_fact(
         print(os.environ["GOLDEN_STEPS"] and "running", flush=True)
         open(os.environ["GOLDEN_STEPS"], "w").write('{"name": "waiting"}\\n')
         try:
-            time.sleep(30)
+            time.sleep(300)
         except KeyboardInterrupt:
             print("stopped by hand")
     """)
 
-    started = time.monotonic()
-    outcome = run_and_interrupt(gateway, project)
-    assert outcome.ending is Ending.INTERRUPTED
-    assert outcome.stdout == "running\nstopped by hand\n"
-    assert time.monotonic() - started < 10
+    with without_hanging():
+        outcome = run_and_interrupt(gateway, project)
+        assert outcome.ending is Ending.INTERRUPTED
+        assert outcome.stdout == "running\nstopped by hand\n"
 
 
 @in_both_views

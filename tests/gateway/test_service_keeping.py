@@ -119,7 +119,7 @@ def test_shell_has_the_terminal_and_an_interrupt_reaches_what_runs_in_it(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout.split()) == (5, ["terminal", "interrupted"])

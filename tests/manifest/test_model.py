@@ -186,7 +186,12 @@ def test_every_field_is_a_key_of_the_manifest() -> None:
         ({"runner": "command"}, "what the key command says"),
         ({"needs": ["p"]}, "cannot need itself"),
         ({"needs": ["q"], "independent": True}, "may run on another worker"),
-        ({"outputs": []}, "outputs"),
+        (
+            {"outputs": [{"path": "x.csv", "masks": ["a"]}]},
+            r"\[0\]\.masks: masks is for compare: text or compare: json",
+        ),
+        ({"outputs": ["x.csv"]}, "a mapping is wanted"),
+        ({"max_slowdown": 1.0}, "is not above 1"),
     ],
 )
 def test_wrong_values_are_refused_with_a_clear_text(values: dict[str, Any], text: str) -> None:

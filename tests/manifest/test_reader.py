@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import ManifestError, ManifestProblem
@@ -159,8 +159,9 @@ golden_projects:
         ("defaults: []\n", 1, 11, "a mapping is wanted"),
         ("defaults: {name: x}\n", 1, 12, "cannot have a default"),
         ("defaults: {path: x}\n", 1, 12, "cannot have a default"),
-        ("defaults: {outputs: []}\n", 1, 12, "not available in this version"),
-        ("outputs: []\n", 1, 1, "not available in this version"),
+        ("defaults: {outputs: {path: x}}\n", 1, 21, "a list is wanted"),
+        ("outputs: []\n", 1, 1, "belongs to a project, or below defaults"),
+        ("max_slowdown: 2.0\n", 1, 1, "belongs to a project, or below defaults"),
         ("golden_projects: {a: {path: x}}\n", 1, 18, "begin each item with a dash"),
         ("golden_projects: [x]\n", 1, 19, "a mapping is wanted"),
         ("golden_projects:\n  -\n", 2, 4, "the key path is missing"),
@@ -267,8 +268,16 @@ def test_mistakes_of_the_file_are_reported_at_their_place(text: str, line: int, 
         ("skip_if_missing: dbt", 22, "a list is wanted"),
         ("unexpected_files: never", 23, "write allow, warn or fail"),
         ("writes: [3]", 14, 'quote it: "3"'),
-        ("outputs: [{path: x}]", 5, "the key outputs is not available in this version"),
-        ("max_slowdown: 2.0", 5, "the key max_slowdown is not available in this version"),
+        ("outputs: x.csv", 14, "write it in brackets: ['x.csv']"),
+        ("outputs: [x.csv]", 15, "a mapping is wanted, not 'x.csv'; its keys are path, compare"),
+        ("outputs: [{compare: text}]", 15, "the key path is missing"),
+        ("outputs: [{path: x, pth: y}]", 25, "unknown key 'pth'; did you mean 'path'?"),
+        ("max_slowdown: 1", 19, "1 is not above 1"),
+        ("max_slowdown: 0.5", 19, "0.5 is not above 1"),
+        ("max_slowdown: fast", 19, "'fast' is not a number; write a factor above 1, such as 2.0"),
+        ("max_slowdown: .inf", 19, "is not a number"),
+        ("max_slowdown: true", 19, "true is not a number"),
+        ("max_slowdown:", 18, "has no value"),
         ('quarantine: {until: "2026-13-45", reason: x}', 25, "is not a day"),
         ("timeout: !!int 5", 14, "YAML tags"),
         ("tags: [!x a, b]", 12, "YAML tags"),
@@ -353,7 +362,6 @@ _PROJECTS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(_PROJECTS, st.dictionaries(st.sampled_from(sorted(PROJECT_KEYS.keys)), _ANYTHING, max_size=2))
 def test_whatever_is_declared_is_a_manifest_or_a_list_of_problems(
     projects: list[dict[str, Any]], defaults: dict[str, Any]

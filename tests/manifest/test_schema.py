@@ -10,7 +10,15 @@ import yaml
 
 from pytest_golden.errors import ManifestError
 from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS, MOUNT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
-from pytest_golden.manifest.model import GoldenProjectConfig, Manifest, Mount, Quarantine, RetiredProject
+from pytest_golden.manifest.model import (
+    DeclaredOutput,
+    GoldenProjectConfig,
+    Manifest,
+    Mount,
+    Quarantine,
+    RetiredProject,
+)
+from pytest_golden.manifest.output_keys import OUTPUT_KEYS
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.manifest.schema import manifest_schema
 
@@ -52,7 +60,12 @@ def test_every_key_of_the_model_is_in_the_schema_and_the_other_way_round() -> No
     fields = {field.name for field in dataclasses.fields(GoldenProjectConfig)}
     assert set(_project_schema()["properties"]) == fields
     assert set(DEFAULT_KEYS.keys) == fields - {"name", "path"}
-    for model, table in ((Mount, MOUNT_KEYS), (Quarantine, QUARANTINE_KEYS), (RetiredProject, RETIRED_KEYS)):
+    for model, table in (
+        (Mount, MOUNT_KEYS),
+        (Quarantine, QUARANTINE_KEYS),
+        (RetiredProject, RETIRED_KEYS),
+        (DeclaredOutput, OUTPUT_KEYS),
+    ):
         assert [field.name for field in dataclasses.fields(model)] == list(table.keys)
     assert {"require_golden_projects", "retired", "setup", "workspace_root"} == set(FILE_KEYS.keys) & {
         field.name for field in dataclasses.fields(Manifest)
@@ -96,6 +109,13 @@ _PROJECT = "golden_projects:\n- path: a.sh\n  "
         _PROJECT + "steps: [odibi]",
         _PROJECT + "steps: otel",
         _PROJECT + "set_env: {A: 1, B: x}",
+        _PROJECT + "outputs: []",
+        _PROJECT + "outputs: [{path: out/*.csv, key: id, relative_tolerance: 1e-6, min_rows: 1, max_rows: null}]",
+        _PROJECT + "outputs: [{path: x.json, ignore_paths: [$.a, '$..b', '$[0]'], masks: a+, unordered: true}]",
+        _PROJECT + "outputs: [{path: model.bin, compare: exists, min_bytes: 0, max_bytes: 10MiB}, {path: a..b/.x}]",
+        _PROJECT + "outputs: [{path: x.log, ignore_lines: ['^#'], compare: null}]",
+        _PROJECT + "max_slowdown: 2",
+        _PROJECT + "max_slowdown: null",
     ],
 )
 def test_what_the_reader_takes_the_schema_takes(text: str) -> None:
@@ -114,7 +134,20 @@ def test_what_the_reader_takes_the_schema_takes(text: str) -> None:
         "retired: [{name: a}]\n",
         "[]\n",
         _PROJECT + "timout: 3",
-        _PROJECT + "outputs: []",
+        _PROJECT + "outputs: [x.csv]",
+        _PROJECT + "outputs: [{compare: text}]",
+        _PROJECT + "outputs: [{path: x, compare: csv}]",
+        _PROJECT + "outputs: [{path: /x}]",
+        _PROJECT + "outputs: [{path: ../x}]",
+        _PROJECT + "outputs: [{path: a/..}]",
+        _PROJECT + "outputs: [{path: 'a\\b'}]",
+        _PROJECT + "outputs: [{path: x.csv, absolute_tolerance: -1}]",
+        _PROJECT + "outputs: [{path: x.csv, min_rows: -1}]",
+        _PROJECT + "outputs: [{path: x.csv, min_rows: 1.5}]",
+        _PROJECT + "outputs: [{path: x.json, ignore_paths: [a.b]}]",
+        _PROJECT + "outputs: [{path: x.txt, masks: [{a: b}]}]",
+        _PROJECT + "max_slowdown: 1",
+        _PROJECT + "max_slowdown: fast",
         _PROJECT + "name: a b",
         _PROJECT + "timeout: 0",
         _PROJECT + "timeout: 10min",

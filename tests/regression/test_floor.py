@@ -142,3 +142,11 @@ def test_the_manifest_itself_can_be_weaker() -> None:
     assert find_weakenings(make_manifest(), base, not_run={}) == ()
     (root,) = find_weakenings(make_manifest(), make_manifest(workspace_root=Path("/other")), not_run={})
     assert (root.project, root.kind) == (None, "path")
+
+
+def test_lost_pattern_of_depends_on_weakens_and_a_new_one_does_not() -> None:
+    new = {"depends_on": ["lib/**", "data/**"]}
+    (weakening,) = compare({"depends_on": ["lib/**", "sql/**"]}, new)
+    assert weakening.kind == "depends_on"
+    assert weakening.message.startswith("depends_on lost sql/**")
+    assert compare({}, new) == ()

@@ -48,7 +48,7 @@ RESULTS = st.builds(
 
 
 @given(RESULTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_results_survive_json(result: GoldenProjectResult) -> None:
     plain = result.to_dict()
     assert plain["is_regression"] == result.is_regression

@@ -188,7 +188,7 @@ def test_unexpected_files_are_failed_or_noted_as_declared() -> None:
     ]
     warned = assess(0, keys={**keys, "unexpected_files": "warn"}, write_set=write_set)
     assert warned.status is PASSED
-    assert warned.warnings == ("wrote files that no pattern of `writes:` names: config.yml, stray.txt",)
+    assert warned.warnings == ("wrote files that no pattern of `writes:` or `outputs:` names: config.yml, stray.txt",)
     allowed = assess(0, keys={**keys, "unexpected_files": "allow"}, write_set=write_set)
     assert (allowed.status, allowed.warnings) == (PASSED, ())
 

@@ -58,7 +58,7 @@ def test_long_outputs_keep_head_and_tail_and_tell_what_is_left_out() -> None:
 
 
 @given(st.text(max_size=9000), st.text(max_size=9000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_summaries_stay_small_whatever_was_printed(stdout: str, stderr: str) -> None:
     assert len(summarize_output(stdout * 2, stderr * 2).encode("utf-8", "backslashreplace")) < 4096 + 200
 
@@ -83,7 +83,7 @@ def test_long_patterns_are_cut_in_their_middle_and_nothing_else_is(pattern: str,
 
 
 @given(st.text(alphabet="ab`. \n", max_size=120))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_text_without_a_long_pattern_stays(text: str) -> None:
     assert shorten_patterns(text) == text
     assert len(shorten_patterns(quote_pattern(text))) <= len(quote_pattern(text))

@@ -1,0 +1,112 @@
+"""Two Parquet tables of 10,000,000 rows compared by key with a tolerance, beside DuckDB's own bare query that counts differences.
+
+    python benchmarks/compare_tables.py [ROWS] [--rounds N]
+
+Both run in processes of their own, in turns: with equal tables in another order, and with ten rows that differ. The bare query is
+a join written by hand, with all the memory that there is; the comparison keeps to its own. Prints the medians, the median of the
+ratios (promised: 3 at most) and the largest peak of memory (promised: less than 1 GiB).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_TABLE = """SELECT range AS id, (hash(range) % 100000) / 100.0::DOUBLE AS amount, 'customer_' || (hash(range * 7) % 1000000) AS name,
+ TIMESTAMP '2024-01-01' + to_seconds(range % 10000000) AS at_time, (hash(range * 3) % 1000)::INTEGER AS quantity FROM range({rows})"""
+_MOVED = "SELECT id, {amount} AS amount, name, at_time, quantity FROM ({table}) ORDER BY hash(id)"
+_SLIGHTLY_OFF = "amount * (1 + 1e-12)"
+_BARE = """SELECT count(*) FROM read_parquet('{here}') AS x FULL OUTER JOIN read_parquet('{there}') AS y USING (id)
+ WHERE x.id IS NULL OR y.id IS NULL OR abs(x.amount - y.amount) > 1e-6 OR x.name <> y.name OR x.at_time <> y.at_time
+ OR x.quantity <> y.quantity"""
+
+
+def make_tables(folder: Path, rows: int) -> None:
+    import duckdb
+
+    table = _TABLE.format(rows=rows)
+    wrong = f"CASE WHEN id % {max(1, rows // 10)} = 7 THEN amount + 1 ELSE {_SLIGHTLY_OFF} END"
+    queries = {
+        "output": table,
+        "equal": _MOVED.format(amount=_SLIGHTLY_OFF, table=table),
+        "different": _MOVED.format(amount=wrong, table=table),
+    }
+    for name, query in queries.items():
+        with duckdb.connect() as connection:
+            connection.execute(f"SET temp_directory = '{folder / 'spilled'}'")
+            connection.execute(f"COPY ({query}) TO '{folder / name}.parquet' (FORMAT parquet)")
+
+
+def run_bare(here: Path, there: Path) -> str:
+    import duckdb
+
+    return str(duckdb.connect().execute(_BARE.format(here=here, there=there)).fetchall())
+
+
+def run_ours(here: Path, there: Path) -> str:
+    from pytest_golden.manifest.model import DeclaredOutput
+    from pytest_golden.regression.baselines import compare_files
+
+    declared = DeclaredOutput(path="*.parquet", key=("id",), absolute_tolerance=1e-6)
+    found = compare_files(declared, here, there, shown_as="output.parquet")
+    return "equal" if found is None else found.message.splitlines()[0]
+
+
+def measure(way: str, here: Path, there: Path) -> tuple[float, float, str]:
+    """Give seconds, MiB at the peak and the answer, from a process of its own."""
+    script = [sys.executable, __file__, "--way", way, "--tables", str(here), str(there)]
+    done = subprocess.run(script, check=True, capture_output=True, text=True)
+    seconds, peak, answer = json.loads(done.stdout)
+    return seconds, peak, answer
+
+
+def be_measured(way: str, here: Path, there: Path) -> None:
+    started = time.perf_counter()
+    answer = run_bare(here, there) if way == "bare" else run_ours(here, there)
+    seconds = time.perf_counter() - started
+    print(json.dumps([seconds, peak_mib(), answer]))
+
+
+def peak_mib() -> float:
+    """Give the most resident memory that this process has had; what getrusage gives on Linux was the parent's."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="?", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--way", choices=("bare", "ours"), help=argparse.SUPPRESS)
+    parser.add_argument("--tables", nargs=2, type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.way:
+        be_measured(asked.way, *asked.tables)
+        return
+    with tempfile.TemporaryDirectory(prefix="golden-benchmark-") as name:
+        folder = Path(name)
+        make_tables(folder, asked.rows)
+        for kind in ("equal", "different"):
+            here, there = folder / "output.parquet", folder / f"{kind}.parquet"
+            turns = [(measure("bare", here, there), measure("ours", here, there)) for _ in range(asked.rounds)]
+            bare, ours = (statistics.median(turn[at][0] for turn in turns) for at in (0, 1))
+            ratio = statistics.median(turn[1][0] / turn[0][0] for turn in turns)
+            print(f"{asked.rows:,} rows, {kind}: bare {bare:.2f} s, compared {ours:.2f} s, ratio {ratio:.2f}")
+            print(
+                f"  peak: bare {max(turn[0][1] for turn in turns):.0f} MiB, compared {max(turn[1][1] for turn in turns):.0f} MiB"
+            )
+            print(f"  bare says {turns[0][0][2]}, compared: {turns[0][1][2]}")
+
+
+if __name__ == "__main__":
+    main()

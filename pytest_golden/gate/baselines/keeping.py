@@ -1,0 +1,94 @@
+"""The baselines of all projects: where they lie, whether they are accepted, and whether they are as they were."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_golden.gate.baselines.place import ProjectBaselines
+from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
+    from pytest_golden.gateway.written_files import WrittenFiles
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+
+ACCEPT_COMMAND = "pytest --golden -k {name} --golden-update"
+
+
+class Examination(Protocol):
+    """One attempt of a project: a gateway calls it while the view stands; `settle` ends it, whatever came of it."""
+
+    was_asked: bool
+
+    def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:
+        """Find what speaks against the outputs of a run."""
+        ...
+
+    def settle(self, result: GoldenProjectResult) -> GoldenProjectResult:
+        """Give the result with what came of the outputs, now that the run is judged."""
+        ...
+
+
+class NothingExamined:
+    """An attempt of a project without outputs."""
+
+    was_asked = False
+
+    def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
+        """Find nothing."""
+        return ()
+
+    def settle(self, result: GoldenProjectResult) -> GoldenProjectResult:
+        """Leave the result as it is."""
+        return result
+
+
+class BaselineKeeper:
+    """Gives each attempt of a project its examination.
+
+    `folder` holds the baselines of all projects. With `accepts` the present outputs become the baselines.
+    `accept_command` is what a person types for that, with `{name}` for the project.
+    """
+
+    def __init__(self, folder: Path, *, accepts: bool = False, accept_command: str = ACCEPT_COMMAND) -> None:
+        self.folder = folder
+        self.accepts = accepts
+        self._accept_command = accept_command
+        self._pinned: Fingerprint | None = None
+
+    def pin(self) -> None:
+        """Look at all baselines now, so that a change by anything that runs from now on is found.
+
+        Where outputs are accepted each project's are looked at just before it runs: the gate itself changes them.
+        """
+        if not self.accepts:
+            self._pinned = take_fingerprint(str(self.folder))
+
+    def begin(self, project: GoldenProjectConfig) -> Examination:
+        """Begin an attempt of a project."""
+        if not project.outputs and not self.accepts:
+            return NothingExamined()
+        # What compares files takes as long to load as a small project to run.
+        room: Any = import_module("pytest_golden.gate.baselines.examination")
+        command = self._accept_command.format(name=project.name)
+        begun: Examination = room.OutputExamination(project, self, self.look(project.name), command)
+        return begun
+
+    def look(self, name: str) -> Fingerprint:
+        """Give the marks of a project's baselines: as they were when they were pinned, else as they are."""
+        baselines = ProjectBaselines(self.folder, name)
+        if self._pinned is None:
+            return take_fingerprint(str(baselines.root))
+        marks = self._pinned.marks
+        prefix = f"{name}/"
+        return Fingerprint({path.removeprefix(prefix): marks[path] for path in marks if path.startswith(prefix)})
+
+    def find_changed(self, name: str, before: Fingerprint) -> tuple[str, ...]:
+        """Give the paths of a project's baselines that something has changed since a look at them."""
+        now = take_fingerprint(str(ProjectBaselines(self.folder, name).root))
+        known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in (before, now))
+        return tuple(find_differences(Fingerprint(known), Fingerprint(found)))

@@ -1,0 +1,57 @@
+"""How a declared output is compared: the words for it, what a file's suffix says, and which rules each of them knows.
+
+Pure text over paths; no file is looked at.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMPARISONS: Final = ("bytes", "text", "json", "table", "image_size", "exists")
+#: Suffixes that are seen through: `sales.csv.gz` is compared as a table.
+COMPRESSED_SUFFIXES: Final = frozenset({".gz", ".bz2", ".xz", ".zst"})
+
+_BY_SUFFIX: Mapping[str, str] = {
+    **dict.fromkeys((".csv", ".tsv", ".parquet", ".jsonl", ".ndjson"), "table"),
+    ".json": "json",
+    **dict.fromkeys((".txt", ".log", ".md", ".sql", ".yaml", ".yml", ".html", ".xml"), "text"),
+}
+
+#: For which comparisons a rule is one.
+COMPARISONS_OF_RULE: Mapping[str, tuple[str, ...]] = {
+    "ignore_lines": ("text",),
+    "masks": ("text", "json"),
+    "ignore_paths": ("json",),
+    "unordered": ("text", "json", "table"),
+    "absolute_tolerance": ("json", "table"),
+    "relative_tolerance": ("json", "table"),
+    "key": ("table",),
+    "ignore_columns": ("table",),
+    "schema_only": ("table",),
+    "min_rows": ("table",),
+    "max_rows": ("table",),
+    "min_bytes": ("exists",),
+    "max_bytes": ("exists",),
+}
+
+
+def comparison_by_suffix(path: str) -> str:
+    """Tell how a file is compared when nothing else is said."""
+    return _BY_SUFFIX.get(_plain_suffix(path), "bytes")
+
+
+def comparison_of_pattern(pattern: str) -> str | None:
+    """Tell how all files that a pattern names are compared when nothing else is said; None when only each file tells."""
+    suffix = _plain_suffix(pattern)
+    return _BY_SUFFIX.get(suffix, "bytes") if suffix and not set(suffix) & set("*?[") else None
+
+
+def _plain_suffix(path: str) -> str:
+    """Give the suffix below that of a compression, in small letters."""
+    pure = PurePosixPath(path)
+    suffix = pure.suffix.lower()
+    return PurePosixPath(pure.stem).suffix.lower() if suffix in COMPRESSED_SUFFIXES else suffix

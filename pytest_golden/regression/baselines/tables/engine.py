@@ -1,0 +1,156 @@
+"""DuckDB, opened for one comparison: within a fixed memory, with a folder of its own to spill to, and nothing fetched.
+
+DuckDB is an optional package: it is imported when the first table is compared.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.regression.baselines.model import Content, UnreadableError
+from pytest_golden.regression.baselines.opening import is_archive, read_chunks, read_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MEMORY_BYTES = 640_000_000
+_MOST_THREADS = 4
+_ROWS_AT_ONCE = 2000
+# Some are not known to older versions, which then have nothing to be switched off.
+_SETTINGS = (
+    f"memory_limit = '{_MEMORY_BYTES}B'",
+    f"threads = {min(os.cpu_count() or 1, _MOST_THREADS)}",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+    "allow_persistent_secrets = false",
+    "enable_progress_bar = false",
+    "python_enable_replacements = false",
+    "max_expression_depth = 100000",
+)
+
+
+class DuckDBMissingError(GoldenError):
+    """DuckDB is not installed."""
+
+
+class QueryError(GoldenError):
+    """DuckDB could not answer; the message is its own first paragraph."""
+
+
+class Engine:
+    """One connection. `arrow_lambdas` tells that this version wants `x -> ...` where others want `lambda x: ...`."""
+
+    def __init__(self, connection: Any, error: type[Exception], folder: Path) -> None:
+        self._connection = connection
+        self._error = error
+        self._folder = folder
+        self.arrow_lambdas = not self._takes("SELECT list_transform([1], lambda i: i)")
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Give all rows of an answer.
+
+        Raises:
+            QueryError: there is none.
+        """
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
+        except self._error as error:
+            raise QueryError(str(error)) from None
+        return rows
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Give the rows of an answer as they come; no other query may be asked meanwhile.
+
+        Raises:
+            QueryError: there is none, or no whole one.
+        """
+        try:
+            answer = self._connection.execute(sql)
+            while rows := answer.fetchmany(_ROWS_AT_ONCE):
+                yield from rows
+        except self._error as error:
+            raise QueryError(str(error)) from None
+
+    def describe(self, sql: str) -> list[tuple[str, Any]]:
+        """Give names and types of the columns that an answer would have.
+
+        Raises:
+            QueryError: there is none.
+        """
+        try:
+            relation = self._connection.sql(sql)
+            return list(zip(relation.columns, relation.types, strict=True))
+        except self._error as error:
+            raise QueryError(str(error)) from None
+
+    def keep_order(self, wanted: bool) -> None:
+        """Set whether rows come in their file's order; joins take less memory when they need not."""
+        self.query(f"SET preserve_insertion_order = {str(wanted).lower()}")
+
+    def lay_out(self, content: Content) -> Path:
+        """Give a file's plain content under a name that means nothing to DuckDB; an archive is unpacked.
+
+        Raises:
+            UnreadableError: it is gone, no regular file, or a broken archive.
+        """
+        place = self._folder / f"{content.side}.data"
+        with suppress(FileNotFoundError):
+            place.unlink()
+        if not is_archive(content):
+            read_size(content)
+            place.symlink_to(content.path.absolute())
+            return place
+        with place.open("wb") as file:
+            for chunk in read_chunks(content):
+                try:
+                    file.write(chunk)
+                except OSError as error:
+                    raise UnreadableError(content.side, f"cannot be unpacked: {error.strerror}") from None
+        return place
+
+    def _takes(self, sql: str) -> bool:
+        try:
+            self._connection.execute(sql)
+        except self._error:
+            return False
+        return True
+
+
+@contextmanager
+def open_engine() -> Iterator[Engine]:
+    """Open DuckDB; what it spills is gone afterwards.
+
+    Raises:
+        DuckDBMissingError: it is not installed.
+    """
+    try:
+        duckdb = import_module("duckdb")
+    except ImportError:
+        message = "needs DuckDB, which is not installed here: pip install 'pytest-golden-projects[tables]'"
+        raise DuckDBMissingError(message) from None
+    with TemporaryDirectory(prefix="golden-tables-") as folder:
+        connection = duckdb.connect(":memory:")
+        try:
+            _set_up(connection, duckdb.Error, Path(folder) / "spilled")
+            yield Engine(connection, duckdb.Error, Path(folder))
+        finally:
+            connection.close()
+
+
+def _set_up(connection: Any, error: type[Exception], spill: Path) -> None:
+    connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
+    for setting in _SETTINGS:
+        with suppress(error):
+            connection.execute(f"SET {setting}")
+
+
+def quote_text(text: str) -> str:
+    """Write a text as SQL does."""
+    return "'" + text.replace("'", "''") + "'"

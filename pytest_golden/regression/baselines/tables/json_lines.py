@@ -1,0 +1,104 @@
+"""A JSON Lines file as a table: a column for each key, and one for each key of an object within, called `address.city`.
+
+Values are JSON texts in one spelling. A key that is not there is the same as null, as in any table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_golden.regression.baselines.model import UnreadableError
+from pytest_golden.regression.baselines.tables.engine import quote_text
+from pytest_golden.regression.baselines.tables.model import Column, Format, Table, Values
+from pytest_golden.regression.baselines.tables.sampling import part
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_golden.regression.baselines.model import Side
+    from pytest_golden.regression.baselines.tables.engine import Engine
+
+_DEEPEST = 8
+# An object with more keys is a map from data to data.
+_MOST_INNER_KEYS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    names: tuple[str, ...]
+    is_object: bool = False
+
+    @property
+    def pointer(self) -> str:
+        return quote_text("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in self.names))
+
+
+def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
+    """Find the keys of all lines.
+
+    Raises:
+        UnreadableError: a line is no object.
+        QueryError: a line is no JSON.
+    """
+    lines = f"read_json_objects({quote_text(str(place))}, format = 'newline_delimited')"
+    others = engine.query(f"SELECT json_type(json) FROM {lines} WHERE json_type(json) <> 'OBJECT' LIMIT 1")
+    if others:
+        raise UnreadableError(side, f"has a line that is no object but {_name(others[0][0])}, and so no row of a table")
+    keys = _find_keys(engine, lines)
+    columns = tuple(Column(name, name, at, Values.JSON) for at, name in enumerate(".".join(key.names) for key in keys))
+    if not columns:
+        rows = int(engine.query(f"SELECT count(*) FROM {lines}")[0][0])
+        return Table(side, Format.JSON_LINES, (), rows)
+    return Table(side, Format.JSON_LINES, columns, 0, _source(lines, keys))
+
+
+def _find_keys(engine: Engine, lines: str) -> list[_Key]:
+    found: list[_Key] = []
+    level = [_Key((), is_object=True)]
+    for _ in range(_DEEPEST):
+        below = [key for parent in level if parent.is_object for key in _keys_below(engine, lines, parent)]
+        if not below:
+            break
+        level = _look_at(engine, lines, below)
+        found.extend(level)
+    return sorted(found, key=lambda key: key.names)
+
+
+def _keys_below(engine: Engine, lines: str, parent: _Key) -> list[_Key]:
+    path = f", {parent.pointer}" if parent.names else ""
+    limit = f" LIMIT {_MOST_INNER_KEYS + 1}" if parent.names else ""
+    rows = engine.query(f"SELECT DISTINCT unnest(json_keys(json{path})) FROM {lines}{limit}")
+    if limit and len(rows) > _MOST_INNER_KEYS:
+        return []
+    return [_Key((*parent.names, str(name))) for (name,) in rows]
+
+
+def _look_at(engine: Engine, lines: str, keys: list[_Key]) -> list[_Key]:
+    """Tell which keys have objects for values."""
+    looked: list[_Key] = []
+    for some in part(keys):
+        # One call for all, since each call has a buffer of its own.
+        types = f"json_type(json, [{', '.join(key.pointer for key in some)}])"
+        asked = ", ".join(f"coalesce(bool_or(t[{at}] = 'OBJECT'), false)" for at in range(1, len(some) + 1))
+        answers = engine.query(f"SELECT {asked} FROM (SELECT {types} AS t FROM {lines})")[0]
+        looked += [_Key(key.names, bool(answer)) for key, answer in zip(some, answers, strict=True)]
+    return looked
+
+
+def _source(lines: str, keys: list[_Key]) -> str:
+    parents = {key.names[:-1] for key in keys}
+    pointers = ", ".join(key.pointer for key in keys)
+    values = ", ".join(
+        _value(f"e[{at}]::VARCHAR", is_told_by_keys=key.names in parents) for at, key in enumerate(keys, 1)
+    )
+    return f"(SELECT {values} FROM (SELECT json_extract(json, [{pointers}]) AS e FROM {lines}))"
+
+
+def _value(text: str, *, is_told_by_keys: bool) -> str:
+    value = f"nullif({text}, 'null')"
+    return f"CASE WHEN starts_with({text}, '{{') THEN '{{}}' ELSE {value} END" if is_told_by_keys else value
+
+
+def _name(kind: str) -> str:
+    return {"ARRAY": "an array", "VARCHAR": "a text", "BOOLEAN": "a boolean", "NULL": "null"}.get(kind, "a number")

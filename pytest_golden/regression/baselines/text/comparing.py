@@ -1,0 +1,134 @@
+"""The comparison of two texts: whether what counts of them is the same, and how they differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_golden.regression.baselines.model import Mismatch
+from pytest_golden.regression.baselines.patterns import PatternProcess
+from pytest_golden.regression.baselines.showing import LONGEST_LINE, LONGEST_REDACTED, compose, count_of, cut, show
+from pytest_golden.regression.baselines.text.hunks import decode, write_hunks
+from pytest_golden.regression.baselines.text.notes import (
+    differs_in_line_ends_only,
+    find_line_notes,
+    has_another_order,
+)
+from pytest_golden.regression.baselines.text.sequence import CountingLines, SideBySide
+from pytest_golden.regression.baselines.text.unordered import find_unordered_difference
+from pytest_golden.regression.model import ReasonKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.manifest.model import DeclaredOutput
+    from pytest_golden.regression.baselines.model import Content
+    from pytest_golden.regression.baselines.showing import Redact
+    from pytest_golden.regression.baselines.text.sequence import Line
+    from pytest_golden.regression.baselines.text.unordered import UnorderedDifference
+
+_LEGEND = "(- baseline, + output)"
+_MOST_UNORDERED = 17
+_GIT_ADVICE = "if git did that to the baseline, write `golden_baselines/** -text` into .gitattributes"
+
+
+def compare_text(
+    declared: DeclaredOutput, actual: Content, baseline: Content, *, shown_as: str, redact: Redact
+) -> Mismatch | None:
+    """Compare two texts by `ignore_lines`, `masks` and `unordered`.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+        PatternTimedOutError: a pattern backtracks without end.
+    """
+    with PatternProcess(declared.ignore_lines, declared.masks) as patterns:
+        compare = _compare_unordered if declared.unordered else _compare_ordered
+        message = compare(actual, baseline, patterns, shown_as, redact)
+    return None if message is None else Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
+
+
+def _compare_ordered(
+    actual: Content, baseline: Content, patterns: PatternProcess, shown_as: str, redact: Redact
+) -> str | None:
+    pair = SideBySide(CountingLines(actual, patterns), CountingLines(baseline, patterns))
+    if not pair.find_difference():
+        return None
+    ours, theirs = (next(iter(side.look(1, 0)), None) for side in (pair.ours, pair.theirs))
+    if ours is not None and theirs is not None and ours.text.rstrip(b"\r\n") == theirs.text.rstrip(b"\r\n"):
+        if pair.ours.fill(2) == pair.theirs.fill(2) == 1:
+            return _describe_last_line(ours, theirs, shown_as)
+        if differs_in_line_ends_only(actual, baseline, patterns):
+            return _describe_line_ends(ours, shown_as)
+    lines = _with_notes(_find_notes(actual, baseline, patterns, (ours, theirs)), write_hunks(pair, redact))
+    return compose(_headline(pair, ours, theirs, shown_as), lines)
+
+
+def _describe_last_line(ours: Line, theirs: Line, shown_as: str) -> str:
+    one, other = _name_line_end(ours), _name_line_end(theirs)
+    return (
+        f"{shown_as} differs from its baseline only after the last line: "
+        f"there the output has {one}, its baseline {other}"
+    )
+
+
+def _describe_line_ends(ours: Line, shown_as: str) -> str:
+    one, other = ("CRLF", "LF") if ours.text.endswith(b"\r\n") else ("LF", "CRLF")
+    return (
+        f"{shown_as} differs from its baseline only in line ends, first at line {ours.number:,}: "
+        f"the output has {one}, its baseline {other}; {_GIT_ADVICE}"
+    )
+
+
+def _name_line_end(line: Line) -> str:
+    end = line.text[len(line.text.rstrip(b"\r\n")) :]
+    return {b"": "no line end", b"\n": "a line end (LF)", b"\r\n": "a line end (CRLF)"}.get(end, "a carriage return")
+
+
+def _find_notes(
+    actual: Content, baseline: Content, patterns: PatternProcess, first: tuple[Line | None, Line | None]
+) -> list[str]:
+    notes = find_line_notes(actual, baseline, *first)
+    if has_another_order(actual, baseline, patterns):
+        notes.append("the lines are the same in another order, which `unordered: true` would accept")
+    return notes
+
+
+def _with_notes(notes: list[str], hunks: Iterator[str]) -> Iterator[str]:
+    yield from (f"note: {note}" for note in notes)
+    yield from hunks
+
+
+def _headline(pair: SideBySide, ours: Line | None, theirs: Line | None, shown_as: str) -> str:
+    if ours is not None and theirs is not None:
+        return f"{shown_as} differs from its baseline, first at line {ours.number:,} {_LEGEND}"
+    if ours is not None:
+        return f"{shown_as} differs from its baseline: it goes on at line {ours.number:,}, where its baseline ends {_LEGEND}"
+    return f"{shown_as} differs from its baseline: it ends after {count_of(pair.ours.lines_read, 'line')}, and its baseline goes on {_LEGEND}"
+
+
+def _compare_unordered(
+    actual: Content, baseline: Content, patterns: PatternProcess, shown_as: str, redact: Redact
+) -> str | None:
+    found = find_unordered_difference(
+        lambda: CountingLines(actual, patterns), lambda: CountingLines(baseline, patterns)
+    )
+    return None if found is None else compose(_headline_unordered(found, shown_as), _write_unordered(found, redact))
+
+
+def _headline_unordered(found: UnorderedDifference, shown_as: str) -> str:
+    least = "" if found.is_whole else "at least "
+    ours, theirs = (sum(count for _, count in lines) for lines in (found.only_ours, found.only_theirs))
+    return (
+        f"{shown_as} differs from its baseline, whatever the order: {least}{count_of(ours, 'line')} only in the output, "
+        f"{least}{theirs:,} only in its baseline {_LEGEND}"
+    )
+
+
+def _write_unordered(found: UnorderedDifference, redact: Redact) -> Iterator[str]:
+    if found.our_lines != found.their_lines:
+        yield f"the output has {count_of(found.our_lines, 'line')}, its baseline {count_of(found.their_lines, 'line')}"
+    for sign, lines in (("-", found.only_theirs), ("+", found.only_ours)):
+        for line, count in lines[:_MOST_UNORDERED]:
+            times = f"  [{count:,} times more]" if count > 1 else ""
+            yield f"{sign} {cut(show(redact(decode(line[:LONGEST_REDACTED]))), LONGEST_LINE)}{times}"
+        if len(lines) > _MOST_UNORDERED:
+            yield f"{sign} [... {count_of(len(lines) - _MOST_UNORDERED, 'more line')} ...]"

@@ -1,0 +1,69 @@
+"""What tests of baselines share: a workspace whose shell pipelines declare outputs, judged by a real guard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.gate import RegressionGuard
+from pytest_golden.gate.baselines import BaselineKeeper
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_golden.regression.model import GoldenProjectResult
+
+
+@dataclass
+class Workspace:
+    """A workspace with one shell pipeline and its baselines."""
+
+    gateway: ExecutionGateway
+    path: Path
+
+    @property
+    def baselines(self) -> Path:
+        return self.path / "golden_baselines" / "sales"
+
+    def declare(self, script: str, *outputs: str | DeclaredOutput, **keys: Any) -> GoldenProjectConfig:
+        """Write the pipeline; an output that is a mere path is compared by its suffix."""
+        (self.path / "run.sh").write_text(script + "\n")
+        declared = tuple(DeclaredOutput(one) if isinstance(one, str) else one for one in outputs)
+        return GoldenProjectConfig("sales", "run.sh", outputs=declared, **keys)
+
+    def check(self, project: GoldenProjectConfig, *, accepts: bool = False) -> GoldenProjectResult:
+        keeper = BaselineKeeper(self.path / "golden_baselines", accepts=accepts)
+        return RegressionGuard(self.gateway, baselines=keeper).check_one(project, {})
+
+    def accept(self, project: GoldenProjectConfig) -> GoldenProjectResult:
+        return self.check(project, accepts=True)
+
+    def keep(self, path: str, content: str) -> Path:
+        """Put a baseline in place by hand."""
+        file = self.baselines / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+        return file
+
+    def kept(self) -> dict[str, str]:
+        """Give all that lies among the baselines, of every project and none."""
+        folder = self.path / "golden_baselines"
+        files = (file for file in folder.rglob("*") if not file.is_dir())
+        return {str(file.relative_to(folder)): file.read_text() for file in sorted(files)}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    with ExecutionGateway(folder, view="copy", unwatched=folder / "golden_baselines") as gateway:
+        yield Workspace(gateway, folder)
+
+
+def kinds(result: GoldenProjectResult) -> list[tuple[str, str | None]]:
+    return [(str(reason.kind), reason.path) for reason in result.reasons]

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.gate import RegressionGuard
+from pytest_golden.gate.baselines import BaselineKeeper
+from pytest_golden.gate.baselines.examination import OutputExamination
+from pytest_golden.gate.keep import choose_keeping
+from pytest_golden.gateway import Ending, ExecutionGateway, PipelineOutcome, WrittenFiles
+from pytest_golden.manifest.model import DeclaredOutput, Mount
+from pytest_golden.regression.model import Reason, ResultStatus
+from tests.gate.baselines.conftest import kinds
+
+if TYPE_CHECKING:
+    from tests.gate.baselines.conftest import Workspace
+
+
+def test_output_without_a_baseline_fails_with_the_command_that_accepts_it(workspace: Workspace) -> None:
+    result = workspace.check(workspace.declare("mkdir out; echo 1 > out/a.txt", "out/*.txt"))
+    assert result.status is ResultStatus.FAILED
+    assert kinds(result) == [("baseline_missing", "out/a.txt")]
+    assert "`pytest --golden -k sales --golden-update`" in str(result.error_message)
+    assert not (workspace.path / "golden_baselines").exists()
+
+
+def test_output_equal_to_its_baseline_passes_also_when_it_was_there_before(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    (workspace.path / "a.txt").write_text("1\n")
+    assert workspace.check(workspace.declare("echo 1 > a.txt", "a.txt")).status is ResultStatus.PASSED
+
+
+def test_old_file_that_this_run_did_not_write_is_missing(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    (workspace.path / "a.txt").write_text("1\n")
+    result = workspace.check(workspace.declare("cat a.txt", "a.txt", "b.txt"))
+    assert kinds(result) == [("output_missing", "b.txt"), ("output_missing", "a.txt")]
+    assert [reason.message for reason in result.reasons] == [
+        "this run did not write b.txt; it wrote nothing at all",
+        "a.txt has a baseline, and this run did not write it",
+    ]
+
+
+def test_difference_is_shown_below_one_sentence_and_says_how_it_is_accepted(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "one\ntwo\nthree\n")
+    result = workspace.check(workspace.declare("printf 'one\\n2\\nthree\\n' > a.txt", "a.txt"))
+    assert kinds(result) == [("output_differs", "a.txt")]
+    headline, *difference = result.reasons[0].message.splitlines()
+    assert result.error_message == headline
+    assert any("two" in line for line in difference)
+    assert difference[-1] == "if this is right, accept it with `pytest --golden -k sales --golden-update`"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("out/*.csv", "nothing that this run wrote matches `out/*.csv`; it wrote 1.csv, 2.csv, 3.csv, ..."),
+        ("out/a.csv", "this run did not write out/a.csv; it wrote 1.csv, 2.csv, 3.csv, ..."),
+    ],
+)
+def test_entry_that_nothing_matches_is_missing(workspace: Workspace, pattern: str, told: str) -> None:
+    result = workspace.check(workspace.declare("touch 1.csv 2.csv 3.csv 4.csv", pattern))
+    assert [(reason.kind, reason.message, reason.path) for reason in result.reasons] == [
+        ("output_missing", told, pattern)
+    ]
+
+
+def test_baseline_whose_output_a_pattern_no_longer_finds_is_missing(workspace: Workspace) -> None:
+    workspace.keep("out/a.txt", "1\n")
+    workspace.keep("out/b.txt", "1\n")
+    result = workspace.check(workspace.declare("mkdir out; echo 1 > out/a.txt", "out/*"))
+    assert kinds(result) == [("output_missing", "out/b.txt")]
+
+
+def test_outputs_of_a_run_that_failed_say_nothing(workspace: Workspace) -> None:
+    result = workspace.check(workspace.declare("echo 1 > a.txt; exit 3", "a.txt", "b.txt"))
+    assert kinds(result) == [("exit_code", None)]
+
+
+def test_pipeline_that_must_fail_may_have_outputs(workspace: Workspace) -> None:
+    workspace.keep("rejected.txt", "1\n")
+    script = "echo {} > rejected.txt; echo three invalid rows >&2; exit 1"
+    keys = {"expected_outcome": "specific_error:invalid rows"}
+    assert workspace.check(workspace.declare(script.format(1), "rejected.txt", **keys)).status is ResultStatus.PASSED
+    result = workspace.check(workspace.declare(script.format(2), "rejected.txt", **keys))
+    assert kinds(result) == [("output_differs", "rejected.txt")]
+
+
+def test_declared_outputs_are_expected_files(workspace: Workspace) -> None:
+    workspace.keep("out/a.txt", "1\n")
+    script = "mkdir out; echo 1 > out/a.txt; echo > stray"
+    result = workspace.check(workspace.declare(script, "out/**", unexpected_files="fail"))
+    assert kinds(result) == [("unexpected_file", "stray")]
+
+
+def test_existence_and_size_need_no_baseline(workspace: Workspace) -> None:
+    entry = DeclaredOutput("model.bin", compare="exists", min_bytes=3)
+    assert workspace.check(workspace.declare("echo 123 > model.bin", entry)).status is ResultStatus.PASSED
+    result = workspace.check(workspace.declare("echo > model.bin", entry))
+    assert kinds(result) == [("output_differs", "model.bin")]
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("ln -s /etc/passwd out", "out cannot be compared: it is a symlink; declare the file that it leads to"),
+        ("ln -s run.sh out", "out cannot be compared: it is a symlink; declare the file that it leads to"),
+        ("mkfifo out", "out cannot be compared: it is a named pipe, not a file"),
+        (
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"out\")'",
+            "out cannot be compared: it is a socket, not a file",
+        ),
+    ],
+)
+@pytest.mark.parametrize("accepts", [False, True])
+def test_output_that_is_no_file_is_unreadable_and_never_followed(
+    workspace: Workspace, script: str, told: str, *, accepts: bool
+) -> None:
+    if not accepts:
+        workspace.keep("out", "x")
+    result = workspace.check(workspace.declare(script, DeclaredOutput("out", compare="bytes")), accepts=accepts)
+    assert result.status is ResultStatus.FAILED
+    assert (kinds(result), result.error_message) == (([("output_unreadable", "out")], told))
+
+
+def test_names_with_line_ends_and_bytes_that_are_no_text_are_compared(workspace: Workspace) -> None:
+    script = "printf 1 > \"$(printf 'two\\nlines.txt')\"; printf 1 > \"$(printf 'b\\377d.txt')\""
+    project = workspace.declare(script, "*.txt")
+    missing = workspace.check(project)
+    assert kinds(missing) == [("baseline_missing", "b\udcffd.txt"), ("baseline_missing", "two\nlines.txt")]
+    assert "two\\nlines.txt has no baseline" in str(missing.reasons[1].message)
+    assert missing.reasons[1].message.splitlines()[1:] == [
+        "look at it, then accept it with `pytest --golden -k sales --golden-update`"
+    ]
+    workspace.accept(project)
+    assert workspace.check(project).status is ResultStatus.PASSED
+    assert (workspace.baselines / os.fsdecode(b"b\xffd.txt")).read_text() == "1"
+
+
+def test_closed_output_is_compared(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    assert workspace.check(workspace.declare("echo 1 > a.txt; chmod 0 a.txt", "a.txt")).status is ResultStatus.PASSED
+
+
+def test_huge_sparse_output_is_no_news_of_the_project(workspace: Workspace) -> None:
+    workspace.keep("a.bin", "1\n")
+    result = workspace.check(workspace.declare("truncate -s 1T a.bin", "a.bin"))
+    assert result.status is ResultStatus.ERROR
+    assert kinds(result) == [("harness", None)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [("symlink", "leads out of its folder"), ("folder", "it is a folder"), ("pipe", "a named pipe")]
+)
+def test_baseline_that_is_no_file_of_its_folder_is_unreadable(workspace: Workspace, kind: str, told: str) -> None:
+    place = workspace.keep("a.txt", "x")
+    place.unlink()
+    if kind == "symlink":
+        place.symlink_to("/etc/passwd")
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        os.mkfifo(place)
+    result = workspace.check(workspace.declare("echo 1 > a.txt", "a.txt"))
+    assert kinds(result) == [("baseline_unreadable", "a.txt")]
+    assert str(result.error_message).startswith("golden_baselines/sales/a.txt is no usable baseline: ")
+    assert told in str(result.error_message)
+    assert "root:" not in str(result.to_dict())
+
+
+def test_what_a_pipeline_writes_among_the_baselines_of_its_view_judges_nothing(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    script = "echo 2 > a.txt; mkdir -p golden_baselines/sales; echo 2 > golden_baselines/sales/a.txt"
+    result = workspace.check(workspace.declare(script, "a.txt"))
+    assert kinds(result) == [("output_differs", "a.txt")]
+    assert workspace.kept() == {"sales/a.txt": "1\n"}
+
+
+def test_what_is_written_among_the_baselines_is_no_output(workspace: Workspace) -> None:
+    script = "mkdir -p golden_baselines/sales; echo 2 > golden_baselines/sales/b.txt; echo 1 > a.txt"
+    result = workspace.check(workspace.declare(script, "**/*.txt"))
+    assert kinds(result) == [("baseline_missing", "a.txt")]
+
+
+def test_baselines_that_are_really_changed_by_a_run_make_it_an_error(workspace: Workspace) -> None:
+    baseline = workspace.keep("a.txt", "1\n")
+    script = f"echo 2 > a.txt; echo 2 > {baseline}"
+    mount = Mount(str(workspace.baselines), "write")
+    result = workspace.check(workspace.declare(script, "a.txt", mounts=(mount,)))
+    assert baseline.read_text() == "2\n"
+    assert result.status is ResultStatus.ERROR
+    assert kinds(result) == [("project_changed", "a.txt")]
+
+
+def test_pinned_baselines_may_not_change_before_their_project_runs(workspace: Workspace) -> None:
+    baseline = workspace.keep("a.txt", "1\n")
+    keeper = BaselineKeeper(workspace.path / "golden_baselines")
+    guard = RegressionGuard(workspace.gateway, baselines=keeper)
+    project = workspace.declare("echo 2 > a.txt", "a.txt")
+    keeper.pin()
+    baseline.write_text("2\n")
+    assert kinds(guard.check_one(project, {})) == [("project_changed", "a.txt")]
+
+
+def test_baselines_that_nothing_uses_are_noted(workspace: Workspace) -> None:
+    for name in ("a.txt", *(f"old{number}.txt" for number in range(7))):
+        workspace.keep(name, "1\n")
+    result = workspace.check(workspace.declare("echo 1 > a.txt", "a.txt"))
+    assert result.status is ResultStatus.PASSED
+    assert result.warnings == (
+        "golden_baselines/sales has baselines that no output is compared with"
+        " (old0.txt, old1.txt, old2.txt, old3.txt, old4.txt and 2 more): --golden-update removes them",
+    )
+
+
+def test_many_findings_are_bounded_and_each_file_is_named(workspace: Workspace) -> None:
+    for number in range(30):
+        workspace.keep(f"{number:02d}.txt", "1\n")
+    script = "for n in 0 1 2; do for m in 0 1 2 3 4 5 6 7 8 9; do echo 2 > $n$m.txt; done; done"
+    result = workspace.check(workspace.declare(script, "*.txt"))
+    assert len(kinds(result)) == 30
+    assert ["\n" in reason.message for reason in result.reasons] == [True] * 20 + [False] * 10
+    script = "i=0; while [ $i -lt 1010 ]; do echo > $i.log; i=$((i+1)); done"
+    result = workspace.check(workspace.declare(script, "*.log"))
+    assert len(result.reasons) == 1001
+    assert (result.reasons[-1].message, result.reasons[-1].path) == ("10 more outputs do not hold", None)
+
+
+def test_secret_in_a_difference_is_redacted(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    project = workspace.declare('echo "$API_TOKEN" > a.txt', "a.txt", set_env={"API_TOKEN": "opensesame123"})
+    result = workspace.check(project)
+    assert "[REDACTED]" in result.reasons[0].message
+    assert "opensesame123" not in str(result.to_dict())
+
+
+class _Swallowing:
+    """A plugged-in gateway that takes any keyword and examines nothing."""
+
+    def run_pipeline(self, *_: Any, **__: Any) -> PipelineOutcome:
+        return PipelineOutcome(Ending.EXITED, 0)
+
+
+class _Older:
+    """A plugged-in gateway that knows nothing of outputs."""
+
+    def run_pipeline(self, project: Any, *, role: Any, permissions: Any) -> PipelineOutcome:
+        return PipelineOutcome(Ending.EXITED, 0)
+
+
+@pytest.mark.parametrize("gateway", [_Swallowing(), _Older()])
+def test_gateway_that_examines_nothing_runs_what_has_no_outputs_and_refuses_the_rest(
+    workspace: Workspace, gateway: Any
+) -> None:
+    guard = RegressionGuard(gateway)
+    assert guard.check_one(workspace.declare("true"), {}).status is ResultStatus.PASSED
+    refused = guard.check_one(workspace.declare("true", "a.txt"), {})
+    assert refused.status is ResultStatus.ERROR
+    assert kinds(refused) == [("harness", None)]
+    assert str(refused.error_message).startswith("this project declares `outputs:`, and the plugged-in gateway cannot")
+
+
+def test_guard_without_baselines_takes_those_in_the_workspace_root(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    guard = RegressionGuard(workspace.gateway)
+    assert guard.check_one(workspace.declare("echo 1 > a.txt", "a.txt"), {}).status is ResultStatus.PASSED
+
+
+def test_further_judge_sees_what_was_found(workspace: Workspace) -> None:
+    seen: list[str] = []
+
+    def judge(_: object, outcome: PipelineOutcome) -> tuple[Reason, ...]:
+        seen.extend(finding.kind for finding in outcome.output_findings)
+        return ()
+
+    RegressionGuard(workspace.gateway, further_judge=judge).check_one(workspace.declare("echo > a.txt", "a.txt"), {})
+    assert seen == ["baseline_missing"]
+
+
+def test_output_that_is_gone_before_it_is_compared_is_missing(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    project = workspace.declare("true", "a.txt")
+    (workspace.path / "upper").mkdir()
+    examination = BaselineKeeper(workspace.path / "golden_baselines").begin(project)
+    assert isinstance(examination, OutputExamination)
+    written = WrittenFiles(workspace.path / "upper", ("a.txt",), str)
+    (found,) = examination(PipelineOutcome(Ending.EXITED, 0), written)
+    assert (found.kind, found.message) == ("output_missing", "a.txt was written, and is gone by now")
+
+
+def test_view_of_a_project_whose_output_differs_is_kept_as_of_any_that_failed(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    project = workspace.declare("echo 2 > a.txt", "a.txt")
+    with ExecutionGateway(workspace.path, view="copy", keep_if=choose_keeping("failed")) as gateway:
+        result = RegressionGuard(gateway).check_one(project, {})
+    assert result.kept_view is not None
+    assert (Path(result.kept_view) / "a.txt").read_text() == "2\n"
+
+
+@pytest.mark.skipif(find_spec("duckdb") is not None, reason="duckdb is installed")
+def test_table_without_duckdb_is_an_error_that_says_what_to_install(workspace: Workspace) -> None:
+    workspace.keep("a.csv", "id\n1\n")
+    result = workspace.check(workspace.declare("printf 'id\\n1\\n' > a.csv", "a.csv"))
+    assert result.status is ResultStatus.ERROR
+    assert "pip install 'pytest-golden-projects[tables]'" in str(result.error_message)

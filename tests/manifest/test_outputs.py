@@ -1,0 +1,241 @@
+"""Entries of `outputs:`: what they may say, and where their mistakes are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_golden.errors import ManifestError
+from pytest_golden.manifest import DeclaredOutput, GoldenProjectConfig, parse_manifest
+
+_HEAD = "golden_projects:\n  - path: a.sh\n    outputs:\n      - "
+
+
+def _read(entry: str) -> DeclaredOutput:
+    (output,) = parse_manifest(f"{_HEAD}{entry}\n", "m.yaml", "/w").projects[0].outputs
+    return output
+
+
+def _problems(text: str) -> list[tuple[int, int, str]]:
+    with pytest.raises(ManifestError) as refusal:
+        parse_manifest(text, "golden_projects.yaml", "/w")
+    return [problem[1:] for problem in refusal.value.problems]
+
+
+def test_an_output_is_read_with_all_that_it_can_say() -> None:
+    output = _read(
+        "{path: out/*.csv, key: [id, day], absolute_tolerance: 0.01, relative_tolerance: 1e-6, unordered: true,"
+        " ignore_columns: at, min_rows: 1, max_rows: 100}"
+    )
+    assert output == DeclaredOutput(
+        "out/*.csv",
+        key=("id", "day"),
+        absolute_tolerance=0.01,
+        relative_tolerance=0.000001,
+        unordered=True,
+        ignore_columns=("at",),
+        min_rows=1,
+        max_rows=100,
+    )
+
+
+def test_a_path_alone_is_an_output() -> None:
+    assert _read("path: a.csv") == DeclaredOutput("a.csv")
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("./a.csv", "a.csv"),
+        ("out//a.csv", "out/a.csv"),
+        ("out/", "out"),
+        ("a/./b", "a/b"),
+        ("...", "..."),
+        ("**", "**"),
+    ],
+)
+def test_a_path_is_kept_in_one_form(written: str, path: str) -> None:
+    assert _read(f"{{path: '{written}'}}").path == path
+
+
+@pytest.mark.parametrize(
+    ("written", "size"), [("0", 0), ("10", 10), ("10kB", 10_000), ("1KiB", 1024), ("'5 MB'", 5_000_000)]
+)
+def test_sizes_are_written_like_limits(written: str, size: int) -> None:
+    assert _read(f"{{path: a, compare: exists, min_bytes: {written}}}").min_bytes == size
+
+
+@pytest.mark.parametrize(
+    ("written", "tolerance"), [("0", 0.0), ("1", 1.0), ("'.5'", 0.5), ("1e-6", 1e-6), ("1.e+2", 100)]
+)
+def test_tolerances_are_numbers_in_any_form(written: str, tolerance: float) -> None:
+    assert _read(f"{{path: a.csv, absolute_tolerance: {written}}}").absolute_tolerance == tolerance
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "compare: text, ignore_lines: ['^#'], masks: ['\\d+'], unordered: true",
+        "compare: json, masks: x, ignore_paths: [$.a], unordered: true, absolute_tolerance: 1, relative_tolerance: 1",
+        "compare: table, key: a, ignore_columns: b, schema_only: true, min_rows: 1, max_rows: 2, absolute_tolerance: 1",
+        "compare: exists, min_bytes: 1, max_bytes: 1",
+        "compare: bytes",
+        "compare: image_size",
+    ],
+)
+def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> None:
+    for path in ("a.png", "a.csv", "out/*"):
+        assert _read(f"{{path: {path}, {rules}}}").path == path
+
+
+@pytest.mark.parametrize(
+    ("entry", "column", "part"),
+    [
+        ("{path: a.txt, key: id}", 28, "key is for compare: table, and this output is text; write that, or remove key"),
+        ("{path: a.csv, compare: text, key: id}", 43, "key is for compare: table, and this output is text"),
+        ("{path: a.csv, compare: text, min_rows: 0}", 48, "min_rows is for compare: table"),
+        ("{path: a.json, ignore_lines: [x]}", 38, "ignore_lines is for compare: text, and this output is json"),
+        ("{path: a.csv, masks: [x]}", 30, "masks is for compare: text or compare: json"),
+        ("{path: a.csv, ignore_paths: [$.a]}", 37, "ignore_paths is for compare: json"),
+        ("{path: a.bin, unordered: true}", 34, "unordered is for compare: text or compare: json or compare: table"),
+        ("{path: a.txt, absolute_tolerance: 1}", 43, "absolute_tolerance is for compare: json"),
+        ("{path: a.txt, relative_tolerance: 1}", 43, "relative_tolerance is for compare: json"),
+        ("{path: a.json, ignore_columns: [x]}", 40, "ignore_columns is for compare: table"),
+        ("{path: a.json, schema_only: true}", 37, "schema_only is for compare: table"),
+        ("{path: a.json, max_rows: 3}", 34, "max_rows is for compare: table"),
+        ("{path: a.csv, min_bytes: 3}", 34, "min_bytes is for compare: exists, and this output is table"),
+        ("{path: a.bin, max_bytes: 3}", 34, "max_bytes is for compare: exists, and this output is bytes"),
+        ("{path: out/*, key: id}", 28, "key is for compare: table, and out/* does not say by its suffix what it is"),
+        ("{path: a.csv, absolute_tolerance: -0.1}", 43, "-0.1 is below 0; write a tolerance from 0 up"),
+        ("{path: a.csv, absolute_tolerance: -1e-6}", 43, "'-1e-6' is below 0"),
+        ("{path: a.csv, relative_tolerance: .nan}", 43, "is not a number; write one from 0 up"),
+        ("{path: a.csv, relative_tolerance: 1e999}", 43, "is not a number"),
+        ("{path: a.csv, relative_tolerance: a}", 43, "'a' is not a number"),
+        ("{path: a.csv, min_rows: 5, max_rows: 4}", 33, "5 is more than max_rows, 4"),
+        ("{path: a, compare: exists, min_bytes: 2kB, max_bytes: 1kB}", 47, "2000 is more than max_bytes, 1000"),
+        ("{path: a.csv, min_rows: -1}", 33, "-1 is not a number of rows"),
+        ("{path: a.csv, min_rows: 1.5}", 33, "1.5 is not a number of rows"),
+        ("{path: a.csv, min_rows: 99999999999999999999}", 33, "is not a number of rows"),
+        ("{path: a, compare: exists, min_bytes: -1}", 47, "-1 is not above 0"),
+        ("{path: a, compare: exists, min_bytes: 1.5}", 47, "1.5 is not a size"),
+        ("{path: a.txt, masks: ['(']}", 31, "'(' is not a regular expression: missing ), unterminated subpattern"),
+        ("{path: a.txt, ignore_lines: [a, '*']}", 41, "'*' is not a regular expression"),
+        ("{path: a.txt, masks: ['']}", 31, "is empty"),
+        ("{path: a.txt, masks: [3]}", 31, 'quote it: "3"'),
+        ("{path: a.json, ignore_paths: [a.b]}", 39, "the JSON path 'a.b' does not begin with $"),
+        ("{path: a.json, ignore_paths: ['$.a[']}", 39, "the JSON path '$.a[' cannot be read from character 4 on"),
+        ("{path: a.json, ignore_paths: [$]}", 39, "names the whole document"),
+        ("{path: /a.csv}", 16, "'/a.csv' is absolute; write it relative to project_dir"),
+        ("{path: 'C:/a.csv'}", 16, "is absolute"),
+        ("{path: 'C:a.csv'}", 16, "is absolute"),
+        ("{path: ../a.csv}", 16, "'../a.csv' leads out of project_dir"),
+        ("{path: out/../../a.csv}", 16, "leads out of project_dir"),
+        ("{path: 'out\\a.csv'}", 16, "holds a backslash; write / between folders"),
+        ("{path: ''}", 16, "is empty"),
+        ("{path: ' '}", 16, "is empty"),
+        ("{path: ./}", 16, "'./' names no file"),
+        ("{path: 3}", 16, 'quote it: "3"'),
+        (
+            "{path: a.csv, compare: csv}",
+            32,
+            "'csv' is not known here; write bytes, text, json, table, image_size or exists",
+        ),
+        ("{path: a.csv, unordered: 1}", 34, "1 is neither true nor false"),
+        ("{path: a.csv, key: [{a: b}]}", 29, "a text is wanted"),
+        ("{path: a.csv, keys: [a]}", 23, "unknown key 'keys'; did you mean 'key'?"),
+    ],
+)
+def test_mistakes_of_an_output_are_reported_at_their_place(entry: str, column: int, part: str) -> None:
+    found = _problems(f"{_HEAD}{entry}\n")
+    assert [(line, place) for line, place, _ in found] == [(4, column)], found
+    assert part in found[0][2]
+
+
+def test_all_mistakes_of_all_outputs_are_told_at_once() -> None:
+    found = _problems(
+        "golden_projects:\n"
+        "  - path: a.sh\n"
+        "    outputs:\n"
+        "      - path: a.txt\n"
+        "        key:\n"
+        "          - id\n"
+        "        masks: ['(']\n"
+        "      - path: /b\n"
+        "        min_rows: 1\n"
+    )
+    assert [(line, column) for line, column, _ in found] == [(6, 11), (7, 17), (8, 15)]
+
+
+def test_outputs_in_defaults_hold_for_every_project_that_declares_none() -> None:
+    manifest = parse_manifest(
+        "defaults: {outputs: [{path: a.csv, key: id}], max_slowdown: 3}\n"
+        "golden_projects:\n"
+        "  - {path: a.sh}\n"
+        "  - {path: b.sh, outputs: [], max_slowdown: null}\n",
+        "m.yaml",
+        "/w",
+    )
+    assert [project.outputs for project in manifest.projects] == [(DeclaredOutput("a.csv", key=("id",)),), ()]
+    assert [project.max_slowdown for project in manifest.projects] == [3.0, None]
+
+
+def test_a_mistake_in_defaults_is_told_once() -> None:
+    found = _problems(
+        "defaults:\n  outputs: [{path: a.txt, key: id}]\ngolden_projects:\n  - path: a.sh\n  - path: b.sh\n"
+    )
+    assert [(line, column) for line, column, _ in found] == [(2, 32)]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"path": "a.txt", "key": ["id"]}, "key is for compare: table"),
+        ({"path": "../a"}, "leads out"),
+        ({"path": "a.csv", "absolute_tolerance": -1.0}, "below 0"),
+        ({"path": "a.csv", "absolute_tolerance": True}, "not a number"),
+        ({"path": "a.csv", "absolute_tolerance": 10**400}, "not a number"),
+        ({"path": "a.csv", "min_rows": True}, "not a number of rows"),
+        ({"path": "a.csv", "min_rows": 2, "max_rows": 1}, "nothing could meet both"),
+        ({"path": "a", "compare": "exists", "min_bytes": False}, "not a size"),
+    ],
+)
+def test_values_of_python_are_checked_alike(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DeclaredOutput(**values)
+
+
+def test_what_asks_for_nothing_is_no_rule_of_another_kind() -> None:
+    entry = "{path: a.bin, unordered: false, absolute_tolerance: 0, key: [], min_rows: null, schema_only: no}"
+    assert _read(entry) == DeclaredOutput("a.bin")
+
+
+_NUMBERS = st.floats(min_value=0, max_value=1e300)
+_TABLES = st.builds(
+    DeclaredOutput,
+    st.sampled_from(["a.csv", "out/**/*.parquet", "x.jsonl.zst"]),
+    unordered=st.booleans(),
+    absolute_tolerance=_NUMBERS,
+    relative_tolerance=_NUMBERS,
+    key=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), max_size=3)
+    .filter(lambda names: all(name.strip() for name in names))
+    .map(tuple),
+    schema_only=st.booleans(),
+    min_rows=st.none() | st.integers(0, 5),
+    max_rows=st.none() | st.integers(5, 9),
+)
+
+
+@given(st.lists(_TABLES, max_size=3))
+def test_outputs_survive_json_and_yaml(outputs: list[DeclaredOutput]) -> None:
+    project = GoldenProjectConfig("a", "a.sh", outputs=tuple(outputs), max_slowdown=1.5)
+    plain = json.loads(json.dumps(project.to_dict()))
+    assert GoldenProjectConfig(**plain) == project
+    assert hash(GoldenProjectConfig(**plain)) == hash(project)
+    declared = {"path": "a.sh", "name": "a", "max_slowdown": 1.5, "outputs": plain["outputs"]}
+    text = yaml.safe_dump({"golden_projects": [declared]}, allow_unicode=True)
+    assert parse_manifest(text, "m.yaml", "/w").projects == (project,)

@@ -1,0 +1,99 @@
+"""JSON Lines: a column for each key, objects within opened up."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.regression import ReasonKind
+
+if TYPE_CHECKING:
+    from tests.regression.baselines.files import Files
+
+LINES = '{"id":1,"a":{"x":1.0,"y":"q"},"l":[1,2.5]}\n{"id":2,"a":null,"l":[]}\n'
+
+
+def test_keys_may_stand_in_any_order_and_null_may_be_left_out(files: Files) -> None:
+    other = '{"id":1,"a":{"y":"q","x":1},"l":[1, 2.50]}\n\n{"id":2,"l":[]}\n'
+    for rules in ({}, {"key": ["id"]}, {"unordered": True}):
+        assert files.tell("t.jsonl", LINES, other, **rules) == ""
+
+
+def test_objects_within_are_columns_and_lists_of_numbers_are_compared_by_value(files: Files) -> None:
+    other = LINES.replace("1.0", "1.04").replace("2.5", "2.55")
+    assert files.tell("t.ndjson", LINES, other, key=["id"], absolute_tolerance=0.1) == ""
+    message = files.tell("t.ndjson", LINES, other, key=["id"], absolute_tolerance=0.01)
+    assert "columns that differ: `a.x` (1 row), `l` (1 row)" in message.splitlines()
+    assert files.tell("t.ndjson", LINES, LINES.replace("[1,2.5]", "[1]"), absolute_tolerance=9) != ""
+
+
+@pytest.mark.parametrize(
+    ("output", "baseline"),
+    [
+        ('{"a":"007"}', '{"a":7}'),
+        ('{"a":"7"}', '{"a":7}'),
+        ('{"a":""}', '{"a":null}'),
+        ('{"a":{}}', '{"a":null}'),
+        ('{"a":true}', '{"a":1}'),
+        ('{"a":[]}', '{"a":null}'),
+        ('{"a":12345678901234567890}', '{"a":12345678901234567891}'),
+        ('{"a/b~c":1}', '{"a/b~c":2}'),
+        ('{"A":1,"a":2}', '{"A":2,"a":2}'),
+    ],
+)
+def test_what_json_tells_apart_is_told_apart(files: Files, output: str, baseline: str) -> None:
+    assert "1 row differs" in files.tell("t.jsonl", f"{output}\n", f"{baseline}\n")
+
+
+@pytest.mark.parametrize(
+    ("output", "baseline"), [('{"a":1.0}', '{"a":1}'), ('{"a":"\\u00e9"}', '{"a":"é"}'), ('{"a":1e2}', '{"a":100.00}')]
+)
+def test_one_value_may_be_written_in_two_ways(files: Files, output: str, baseline: str) -> None:
+    assert files.tell("t.jsonl", output, baseline) == ""
+
+
+def test_other_keys_are_other_columns(files: Files) -> None:
+    message = files.tell("t.jsonl", '{"a":{"x":1}}\n', '{"a":{"y":1}}\n')
+    assert message.splitlines()[1:] == ["  missing: `a.y`", "  additional: `a.x`"]
+
+
+def test_an_object_with_very_many_keys_is_one_value(files: Files) -> None:
+    line = json.dumps({"id": 1, "by_day": {f"day{day}": day for day in range(1500)}})
+    assert files.tell("t.jsonl", line, line) == ""
+    assert "columns that differ: `by_day`" in files.tell("t.jsonl", line, line.replace("1499", "-1"))
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("[1]\n", "has a line that is no object but an array, and so no row of a table"),
+        ("5\n", "has a line that is no object but a number, and so no row of a table"),
+        ('{"a":1}\n\n{"a":\n', "is no JSON Lines file: line 3 is no JSON (column 1: Expecting value)"),
+        (b'{"a":1}\n{"a":"\xe9"}\n', "is no JSON Lines file: line 2 is not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(files: Files, output: str | bytes, told: str) -> None:
+    found = files.compare("t.jsonl", output, LINES)
+    assert found is not None
+    assert found.kind == ReasonKind.OUTPUT_UNREADABLE
+    assert found.message == f"out/t.jsonl {told}" or "line 3 is no JSON" in found.message
+
+
+def test_lines_nested_beyond_reason_are_values(files: Files) -> None:
+    line = '{"a":' * 500 + "1" + "}" * 500
+    assert files.tell("t.jsonl", line, line) == ""
+    assert files.tell("t.jsonl", line, line.replace("1", "2")) != ""
+
+
+def test_files_without_keys_are_compared_by_their_rows(files: Files) -> None:
+    assert files.tell("t.jsonl", "", "") == ""
+    assert files.tell("t.jsonl", "{}\n{}\n", "{}\n{}\n") == ""
+    assert "1 row is only here" in files.tell("t.jsonl", "{}\n{}\n", "{}\n")
+
+
+def test_kinds_of_values_belong_to_the_schema(files: Files) -> None:
+    assert files.tell("t.jsonl", '{"a":1}', '{"a":2.5}', schema_only=True) == ""
+    message = files.tell("t.jsonl", '{"a":"x"}', '{"a":2.5}', schema_only=True)
+    assert message.splitlines()[1] == "  `a`: texts here, numbers in the baseline"

@@ -1,0 +1,215 @@
+"""Rows by key, by position and as multisets, and how their differences are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.manifest.model import DeclaredOutput
+from pytest_golden.regression import ReasonKind
+from pytest_golden.regression.baselines.tables import compare_tables
+
+if TYPE_CHECKING:
+    from tests.regression.baselines.files import Files
+
+TABLE = "id,v,s\n1,1.5,a\n2,2.5,b\n3,3.5,c\n"
+OTHER = "id,v,s\n2,2.5,b\n1,1.51,a\n4,3.5,\n"
+
+
+def test_rows_by_key_are_shown_side_by_side(files: Files) -> None:
+    assert files.tell("t.csv", TABLE, OTHER, key=["id"]).splitlines() == [
+        "out/t.csv differs from its baseline: 1 row differs, 1 row is only here, 1 row is only in the baseline",
+        "rows: 3 here, 3 in the baseline",
+        "columns that differ: `v` (1 row)",
+        "they are:",
+        "  id  column  baseline  here",
+        "  1   v       1.51      1.5",
+        "only here:",
+        "  id=3",
+        "only in the baseline:",
+        "  id=4",
+    ]
+
+
+def test_rows_by_position_are_shown_by_number(files: Files) -> None:
+    message = files.tell("t.csv", TABLE, TABLE.replace("2.5", "2.6"))
+    assert message.splitlines()[-2:] == ["  row  column  baseline  here", "  2    v       2.6       2.5"]
+
+
+def test_rows_in_another_order_are_said_to_be(files: Files) -> None:
+    message = files.tell("t.csv", TABLE, "id,v,s\n3,3.5,c\n1,1.5,a\n2,2.5,b\n")
+    assert (
+        "the rows are the same in another order: if that does not matter, declare `unordered: true` or a `key`"
+        in message
+    )
+
+
+def test_a_row_put_in_is_found_among_those_that_it_moved(files: Files) -> None:
+    numbers = "".join(f"{number}\n" for number in range(100))
+    assert files.tell("t.csv", f"n\n{numbers}", f"n\n{numbers}".replace("\n5\n", "\n")).splitlines() == [
+        "out/t.csv differs from its baseline: 1 row is only here",
+        "rows: 100 here, 99 in the baseline",
+        "the rest has moved: row by row, 94 rows differ, 1 row is only here",
+        "only here:",
+        "  n=5",
+    ]
+
+
+def test_rows_as_multisets_are_counted_as_often_as_they_stand(files: Files) -> None:
+    assert files.tell("t.csv", "a\n1\n2\n1\n", "a\n1\n1\n2\n", unordered=True) == ""
+    message = files.tell("t.csv", "a\n1\n2\n2\n", "a\n1\n1\n2\n", unordered=True)
+    assert message.startswith(
+        "out/t.csv differs from its baseline: 1 row is only here, 1 row is only in the baseline\n"
+    )
+
+
+@pytest.mark.parametrize("rules", [{}, {"key": ["id"]}, {"unordered": True}])
+def test_a_tolerance_is_the_larger_of_both(files: Files, rules: dict[str, Any]) -> None:
+    output, baseline = "id,v\n1,100\n2,1000.0\n", "id,v\n1,101\n2,1010.0\n"
+    assert files.tell("t.csv", output, baseline, **rules, absolute_tolerance=1) != ""
+    assert files.tell("t.csv", output, baseline, **rules, absolute_tolerance=1, relative_tolerance=0.00995) == ""
+    assert files.tell("t.csv", output, baseline, **rules, relative_tolerance=0.0098) != ""
+
+
+def test_the_border_of_a_tolerance_is_within(files: Files) -> None:
+    assert files.tell("t.csv", "v\n1.1\n", "v\n1.0\n", absolute_tolerance=0.1) == ""
+    assert files.tell("t.csv", "v\n1.1000001\n", "v\n1.0\n", absolute_tolerance=0.1) != ""
+
+
+def test_multisets_within_a_tolerance_are_paired_as_well_as_can_be(files: Files) -> None:
+    output = "k,x,y\na,1.00,5\na,1.01,3\nb,7.0,7\n"
+    assert (
+        files.tell("t.csv", output, "k,x,y\nb,7.0,7\na,1.01,5\na,1.00,3\n", unordered=True, absolute_tolerance=0.02)
+        == ""
+    )
+    assert (
+        files.tell("t.csv", output, "k,x,y\nb,7.0,7\na,1.01,5\na,1.00,4\n", unordered=True, absolute_tolerance=0.02)
+        != ""
+    )
+    assert files.tell("t.csv", "x\n0\n1\n", "x\n2\n1\n", unordered=True, absolute_tolerance=1) == ""
+    assert files.tell("t.csv", "x,s\n0,a\n1,b\n", "x,s\n1,a\n0,c\n", unordered=True, absolute_tolerance=1) != ""
+    assert files.tell("t.csv", "s\na\nb\n", "s\nb\nc\n", unordered=True, absolute_tolerance=1) != ""
+
+
+@pytest.mark.parametrize(
+    ("output", "baseline", "told"),
+    [
+        ("id\n5\n5\n", "id\n5\n5\n", "out/t.csv has a key that is not unique: `id`\n  id=5 stands 2 times"),
+        ("id\n5\n5\n5\n", "id\n5\n", "out/t.csv has a key that is not unique: `id`\n  id=5 stands 3 times"),
+        ("id\n5\n5\n", "id\n7\n", "out/t.csv has a key that is not unique: `id`\n  id=5 stands 2 times"),
+        (
+            "id\n7\n",
+            "id\n5\n5\n",
+            "out/t.csv has a baseline with a key that is not unique: `id`\n  id=5 stands 2 times",
+        ),
+        (
+            "id\n5\n",
+            "id\n5\n5\n",
+            "out/t.csv has a baseline with a key that is not unique: `id`\n  id=5 stands 2 times",
+        ),
+        ("x\n5\n", "id\n5\n", "out/t.csv has no column `id`, which is its key\n  columns: `x`"),
+        ("id\n5\n", "x\n5\n", "out/t.csv has a baseline with no column `id`, which is its key\n  columns: `x`"),
+    ],
+)
+def test_a_key_that_does_not_hold_is_told(files: Files, output: str, baseline: str, told: str) -> None:
+    assert files.tell("t.csv", output, baseline, key=["id"]) == told
+
+
+def test_a_key_that_could_join_more_rows_than_can_be_counted_ends_soon(files: Files) -> None:
+    table = "id,n\n" + "".join(f"same,{number}\n" for number in range(200_000))
+    message = files.tell("t.csv", table, table, key=["id"])
+    assert message == "out/t.csv has a key that is not unique: `id`\n  id=same stands 200,000 times"
+
+
+def test_a_key_may_be_of_several_columns_and_null(files: Files) -> None:
+    output, baseline = "a,b,v\n1,,x\n1,2,y\n,,z\n", "a,b,v\n,,z\n1,2,y\n1,,w\n"
+    message = files.tell("t.csv", output, baseline, key=["a", "b"])
+    assert message.splitlines()[-2:] == ["  a, b     column  baseline  here", "  1, NULL  v       w         x"]
+
+
+def test_ignored_columns_count_nowhere(files: Files) -> None:
+    output, baseline = "id,at,v\n1,10:00,x\n", "id,v\n1,x\n"
+    for rules in ({}, {"key": ["id"]}, {"unordered": True}, {"schema_only": True}):
+        assert files.tell("t.csv", output, baseline, ignore_columns=["at"], **rules) == ""
+    assert files.tell("t.csv", "id\n1\n", "id\n2\n", ignore_columns=["id"]) == ""
+    for rules in ({}, {"unordered": True}):
+        assert "1 row is only here" in files.tell("t.csv", "id\n1\n2\n", "id\n2\n", ignore_columns=["id"], **rules)
+
+
+def test_other_columns_are_told(files: Files) -> None:
+    assert files.tell("t.csv", "a,c,d\n1,2,3\n", "a,b\n1,2\n").splitlines() == [
+        "out/t.csv has other columns than its baseline",
+        "  missing: `b`",
+        "  additional: `c`, `d`",
+    ]
+    assert files.tell("t.csv", "b,a,c\n1,2,3\n", "a,b,c\n1,2,3\n").splitlines() == [
+        "out/t.csv has its columns in another order than its baseline",
+        "  here, from column 1: `b`, `a`",
+        "  in the baseline: `a`, `b`",
+    ]
+
+
+def test_the_rows_are_counted_with_and_without_a_baseline(files: Files) -> None:
+    actual = files.write("view", "t.csv", TABLE)
+    for rules, told in (
+        ({"min_rows": 4}, "out/t.csv has 3 rows, less than min_rows: 4"),
+        ({"max_rows": 2}, "out/t.csv has 3 rows, more than max_rows: 2"),
+        ({"min_rows": 3, "max_rows": 3}, None),
+        ({"key": ["id"]}, None),
+        ({"key": ["no"]}, "out/t.csv has no column `no`, which is its key\n  columns: `id`, `v`, `s`"),
+    ):
+        declared = DeclaredOutput(path="t.csv", compare="table", **rules)
+        for baseline in (None, actual):
+            found = compare_tables(declared, actual, baseline, shown_as="out/t.csv")
+            assert (found and found.message) == told
+            assert found is None or found.kind == ReasonKind.OUTPUT_DIFFERS
+    declared = DeclaredOutput(path="t.csv", compare="table", key=("id",))
+    twice = files.write("view", "u.csv", TABLE + "1,1,1\n")
+    found = compare_tables(declared, twice, None, shown_as="out/u.csv")
+    assert found is not None
+    assert found.message == "out/u.csv has a key that is not unique: `id`\n  id=1 stands 2 times"
+
+
+def test_a_difference_stays_within_what_can_be_read(files: Files) -> None:
+    header = ",".join(["id", *(f"column_{'n' * 100}_{at}" for at in range(60))])
+    rows = [",".join([str(row), *(f"{'v' * 300}{row}{at}" for at in range(60))]) for row in range(100)]
+    other = [row.replace("v", "w") for row in rows[:50]] + [row.replace(",", ",x", 1) for row in rows[50:]]
+    extra = [f"new{row}" + "," * 60 for row in range(50)]
+    message = files.tell("t.csv", "\n".join([header, *rows, *extra]), "\n".join([header, *other]), key=["id"])
+    assert len(message.splitlines()) <= 40
+    assert len(message.encode()) <= 6 << 10
+    assert "100 rows differ, 50 rows are only here" in message
+    assert "columns that differ, the first 10 of 60: " in message
+    assert "the first 10 of them:" in message
+    assert "only here, the first 10:" in message
+
+
+def test_long_values_are_cut_where_they_differ(files: Files) -> None:
+    text = "x" * 500
+    message = files.tell("t.csv", f"id,v\n1,{text}a{text}\n", f"id,v\n1,{text}b{text}\n")
+    cells = message.splitlines()[-1].split()
+    assert "a" in cells[-1]
+    assert "b" in cells[-2]
+
+
+def test_values_that_would_be_overlooked_are_quoted(files: Files) -> None:
+    message = files.tell("t.csv", 'id,a,b\n1,"",NULL\n', "id,a,b\n1,,x \n", key=["id"])
+    assert message.splitlines()[-2:] == ["  1   a       NULL      ''", "      b       'x '      'NULL'"]
+
+
+@pytest.mark.parametrize("rules", [{}, {"key": ["c0"]}, {"unordered": True}])
+def test_a_table_of_many_columns_is_compared_in_parts(files: Files, rules: dict[str, Any]) -> None:
+    header = ",".join(f"c{at}" for at in range(1010))
+    rows = [",".join(f"{row * 10_000 + at}" for at in range(1010)) for row in range(4)]
+    table = "\n".join([header, *rows, ""])
+    assert files.tell("t.csv", table, table, **rules) == ""
+    changed = table.replace("20007", "-7").replace("21007", "-8")
+    message = files.tell("t.csv", table, changed, **rules)
+    if "unordered" in rules:
+        assert files.tell("t.csv", table, "\n".join([header, *reversed(rows), ""]), **rules) == ""
+        assert "1 row is only here, 1 row is only in the baseline" in message
+        assert message.splitlines()[-4:] == ["only here:", "  row=3", "only in the baseline:", "  row=3"]
+    else:
+        assert "at least 1 row differs" in message
+        assert "columns that differ: `c7` (1 row), `c1007` (1 row)" in message

@@ -1,0 +1,100 @@
+"""One way to compare: what is wrong with a file is told, and never raised."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.manifest.model import DeclaredOutput
+from pytest_golden.regression import ReasonKind
+from pytest_golden.regression.baselines import compare_files, patterns
+from tests.requirement import require
+
+if TYPE_CHECKING:
+    from tests.regression.baselines.files import Files
+
+NAMES = ("a.txt", "a.json", "a.bin", "a.png", "a.csv")
+
+
+def declare(name: str) -> DeclaredOutput:
+    return DeclaredOutput(path=name, compare="image_size" if name == "a.png" else None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_output_that_is_gone_is_told(files: Files, name: str) -> None:
+    found = compare_files(declare(name), files.root / name, files.write("b", name, "x"), shown_as=f"out/{name}")
+    assert found is not None
+    assert found.kind == ReasonKind.OUTPUT_UNREADABLE
+    assert found.message == f"out/{name} is gone: it was removed after the run"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_baseline_that_is_a_folder_is_told(files: Files, name: str) -> None:
+    actual = files.write("view", name, "x")
+    found = compare_files(declare(name), actual, files.root, shown_as=f"out/{name}")
+    assert found is not None
+    assert found.kind == ReasonKind.BASELINE_UNREADABLE
+    assert found.message == f"the baseline of out/{name} is no regular file"
+
+
+def test_a_baseline_that_is_needed_and_not_there_is_told(files: Files) -> None:
+    found = compare_files(declare("a.txt"), files.write("view", "a.txt", "x"), None, shown_as="a.txt")
+    assert found is not None
+    assert (found.kind, found.message) == (ReasonKind.BASELINE_UNREADABLE, "the baseline of a.txt is missing")
+
+
+def test_a_link_is_no_output(files: Files) -> None:
+    require(hasattr(os, "O_NOFOLLOW"), "links that can be told")
+    link = files.root / "a.txt"
+    link.symlink_to(files.write("b", "a.txt", "x"))
+    found = compare_files(declare("a.txt"), link, files.root / "b" / "a.txt", shown_as="a.txt")
+    assert found is not None
+    assert found.kind == ReasonKind.OUTPUT_UNREADABLE
+
+
+def test_a_pattern_that_backtracks_without_end_is_stopped_and_told(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "BATCH_SECONDS", 0.5)
+    found = files.compare("a.txt", "a" * 60 + "b", "a" * 60 + "c", masks=["(a+)+$"], ignore_lines=["^x"])
+    assert found is not None
+    assert found.kind == ReasonKind.PATTERN_TIMED_OUT
+    assert found.message == (
+        "out/a.txt could not be compared: the patterns of ignore_lines and masks took more than 0.5s over a part of it: "
+        "one backtracks without end, make it simpler"
+    )
+
+
+def test_a_name_cannot_break_a_message(files: Files) -> None:
+    actual, accepted = files.write("view", "a", "x"), files.write("b", "a", "y")
+    found = compare_files(DeclaredOutput(path="*"), actual, accepted, shown_as="a\nb\x1b[31m")
+    assert found is not None
+    assert found.message.splitlines()[0].startswith(r"a\nb\x1b[31m differs")
+
+
+def test_a_table_goes_to_the_tables(files: Files) -> None:
+    pytest.importorskip("duckdb")
+    assert files.compare("a.csv", "id,n\n1,2\n", "id,n\n1,2\n") is None
+    found = files.compare("a.csv", "id,n\n1,2\n", "id,n\n1,3\n")
+    assert found is not None
+    assert found.kind == ReasonKind.OUTPUT_DIFFERS
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.bin"])
+def test_a_message_is_bounded_whatever_differs(files: Files, name: str) -> None:
+    one = {f"key {number}": "é" * 400 for number in range(3000)}
+    other = {f"key {number}": "\x1b" * 400 for number in range(3000)}
+    texts = ("\n".join(map(str, rows.items())) for rows in (one, other))
+    message = files.tell(name, *((one, other) if name == "a.json" else texts))
+    assert len(message.splitlines()) <= 41
+    assert len(message.encode()) <= 6 << 10
+    assert "\x1b" not in message
+
+
+def test_nothing_is_written(files: Files) -> None:
+    files.compare("a.txt", "one\n", "two\n", masks=["x"])
+    assert sorted(path.name for path in files.root.rglob("*") if path.is_file()) == ["a.txt", "a.txt"]
+    assert Path("a.txt").exists() is False

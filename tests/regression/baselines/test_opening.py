@@ -1,0 +1,178 @@
+"""Archives are seen through in flat memory, and whatever is wrong with a file is said."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.regression.baselines import archives
+from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
+from pytest_golden.regression.baselines.opening import read_chunks, read_raw_chunks, read_size
+from tests.requirement import require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.regression.baselines.files import Files
+
+TEXT = b"".join(b"row %d of the daily load\n" % number for number in range(50_000))
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lambda data: lzma.compress(data, preset=0),
+}
+
+
+def pack_zst(data: bytes) -> bytes:
+    zstandard = pytest.importorskip("zstandard")
+    packed: bytes = zstandard.ZstdCompressor(write_checksum=True).compress(data)
+    return packed
+
+
+PACKERS[".zst"] = pack_zst
+SUFFIXES = pytest.mark.parametrize("suffix", list(PACKERS))
+
+
+@SUFFIXES
+def test_an_archive_gives_what_is_in_it_in_whole_chunks(files: Files, suffix: str) -> None:
+    content = files.output(f"a{suffix}", PACKERS[suffix](TEXT))
+    chunks = list(read_chunks(content, 1000))
+    assert b"".join(chunks) == TEXT
+    assert {len(chunk) for chunk in chunks[:-1]} == {1000}
+
+
+@SUFFIXES
+def test_an_archive_of_several_parts_is_read_to_its_end(files: Files, suffix: str) -> None:
+    pack = PACKERS[suffix]
+    content = files.output(f"a{suffix}", pack(b"one ") + pack(b"") + pack(b"two"))
+    assert b"".join(read_chunks(content)) == b"one two"
+
+
+@SUFFIXES
+@pytest.mark.parametrize("kept", [1, 10, 200, -1, -9])
+def test_an_archive_that_is_cut_short_is_told(files: Files, suffix: str, kept: int) -> None:
+    content = files.output(f"a{suffix}", PACKERS[suffix](TEXT)[:kept])
+    with pytest.raises(UnreadableError, match=f"(is a \\{suffix} archive that is cut short|is no sound)"):
+        list(read_chunks(content))
+
+
+@SUFFIXES
+def test_a_broken_archive_is_told(files: Files, suffix: str) -> None:
+    packed = bytearray(PACKERS[suffix](TEXT))
+    packed[len(packed) // 2] ^= 0xFF
+    packed[len(packed) // 2 + 1] ^= 0xFF
+    with pytest.raises(UnreadableError, match=f"\\{suffix} archive"):
+        list(read_chunks(files.output(f"a{suffix}", bytes(packed))))
+
+
+@SUFFIXES
+@pytest.mark.parametrize("content", [b"plain text, and no archive\n", b"", b"\0" * 100])
+def test_what_is_no_archive_is_told(files: Files, suffix: str, content: bytes) -> None:
+    if suffix == ".zst":
+        pytest.importorskip("zstandard")
+    if content.startswith(b"\0") and suffix in {".xz", ".zst"}:
+        pytest.skip("nothing but padding is an archive of nothing")
+    with pytest.raises(UnreadableError, match=f"\\{suffix} archive"):
+        list(read_chunks(files.output(f"a{suffix}", content)))
+
+
+def test_padding_between_streams_of_xz_is_passed(files: Files) -> None:
+    content = files.output("a.xz", lzma.compress(b"one ") + b"\0" * 4000 + lzma.compress(b"two") + b"\0" * 8)
+    assert b"".join(read_chunks(content)) == b"one two"
+
+
+def test_frames_of_zst_to_be_skipped_are_skipped(files: Files) -> None:
+    skipped = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"hello"
+    content = files.output("a.zst", skipped + pack_zst(b"one ") + skipped + pack_zst(b"two") + skipped)
+    assert b"".join(read_chunks(content)) == b"one two"
+
+
+@SUFFIXES
+def test_a_bomb_does_not_fill_the_memory(files: Files, suffix: str) -> None:
+    content = files.output(f"a{suffix}", PACKERS[suffix](b"\0" * (64 << 20)))
+    chunks = read_chunks(content)
+    tracemalloc.start()
+    try:
+        assert sum(map(len, chunks)) == 64 << 20
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 << 20
+
+
+def test_xz_that_asks_for_too_much_memory_is_told(files: Files) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 512 << 20}]
+    packed = lzma.compress(b"little", filters=filters)
+    with pytest.raises(UnreadableError, match=r"no sound \.xz archive: .*emory"):
+        list(read_chunks(files.output("a.xz", packed)))
+
+
+def test_without_anything_that_reads_zst_it_is_said_what_to_install(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lack(name: str) -> object:
+        raise ImportError(name)
+
+    monkeypatch.setattr(archives, "import_module", lack)
+    with pytest.raises(UnreadableError, match=r"pip install 'pytest-golden-projects\[tables\]'"):
+        list(read_chunks(files.output("a.zst", b"x")))
+
+
+def test_pythons_own_module_is_taken_where_there_is_one(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    zstandard = pytest.importorskip("zstandard")
+
+    class OwnModule:
+        @staticmethod
+        def ZstdDecompressor() -> object:  # noqa: N802 - the name that Python gave it
+            return zstandard.ZstdDecompressor().decompressobj()
+
+    monkeypatch.setattr(archives, "import_module", {"compression.zstd": OwnModule}.__getitem__)
+    assert b"".join(read_chunks(files.output("a.zst", pack_zst(b"one")))) == b"one"
+
+
+def test_a_plain_file_is_given_as_it_is_and_an_archive_on_request(files: Files) -> None:
+    packed = gzip.compress(b"one")
+    content = files.output("a.gz", packed)
+    assert b"".join(read_raw_chunks(content)) == packed
+    assert read_size(content) == len(packed)
+    assert list(read_chunks(files.output("a.txt", b""))) == []
+
+
+def test_a_file_that_is_gone_a_folder_a_pipe_and_a_link_are_told(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UnreadableError, match="is gone"):
+        read_size(Content(tmp_path / "missing", Side.OUTPUT))
+    with pytest.raises(UnreadableError, match="is gone"):
+        read_size(Content(tmp_path / "file" / "below", Side.OUTPUT))
+    with pytest.raises(UnreadableError, match=r"is no regular file|permission denied"):
+        read_size(Content(tmp_path / "folder", Side.BASELINE))
+    with pytest.raises(UnreadableError, match=r"cannot be opened|is gone"):
+        read_size(Content(tmp_path / ("x" * 5000), Side.OUTPUT))
+
+
+def test_no_pipe_is_waited_for_and_no_link_of_an_output_followed(tmp_path: Path) -> None:
+    require(hasattr(os, "mkfifo") and hasattr(os, "O_NOFOLLOW"), "pipes and links")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(UnreadableError, match="is no regular file"):
+        read_size(Content(tmp_path / "pipe", Side.OUTPUT))
+    with pytest.raises(UnreadableError, match="is a symbolic link"):
+        read_size(Content(tmp_path / "link", Side.OUTPUT))
+    assert read_size(Content(tmp_path / "link", Side.BASELINE)) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "file").chmod(0)
+    with pytest.raises(UnreadableError, match="permission denied"):
+        read_size(Content(tmp_path / "file", Side.OUTPUT))

@@ -1,0 +1,69 @@
+"""What is shown of a difference holds no secret, and no part of one that a cut made unrecognizable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.manifest.model import DeclaredOutput
+from pytest_golden.redaction import redact
+from pytest_golden.regression.baselines import compare_files
+
+if TYPE_CHECKING:
+    from tests.regression.baselines.files import Files
+
+TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4"
+KEY_LINES = [f"MIIEpAIBAAKCAQEA7bq3Zkq0w{number}kJ8Yb2mN5vQ1xR7tL4cW9dF6hG3sA0pZ" for number in range(20)]
+
+
+def key_of(lines: list[str]) -> str:
+    return "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----", ""])
+
+
+def tell(files: Files, name: str, output: object, baseline: object, **rules: bool) -> str:
+    declared = DeclaredOutput(path=name, **rules)  # type: ignore[arg-type]
+    actual, accepted = files.write("view", name, output), files.write("baselines", name, baseline)
+    found = compare_files(declared, actual, accepted, shown_as=name, redact=redact)
+    assert found is not None
+    return redact(found.message)
+
+
+@pytest.mark.parametrize("unordered", [False, True])
+@pytest.mark.parametrize("before", ["", "x" * 50 + " ", "x" * 190 + " ", "x " * 5000])
+def test_no_line_shows_a_part_of_a_secret(files: Files, before: str, *, unordered: bool) -> None:
+    output, baseline = (f"first\n{before}token={TOKEN}{end}\n" for end in "ab")
+    told = tell(files, "a.txt", output, baseline, unordered=unordered)
+    assert "16C7" not in told
+    assert "78B4" not in told
+
+
+@pytest.mark.parametrize("changed", [0, 10, 19])
+def test_around_a_secret_of_several_lines_nothing_is_shown(files: Files, changed: int) -> None:
+    others = [*KEY_LINES[:changed], KEY_LINES[changed][::-1], *KEY_LINES[changed + 1 :]]
+    told = tell(files, "a.txt", f"a\n{key_of(others)}", f"a\n{key_of(KEY_LINES)}")
+    assert told.endswith("[... not shown: redaction finds a secret there ...]")
+    assert "MII" not in told
+    assert "AIIM" not in told
+
+
+def test_both_values_of_a_telling_key_are_redacted(files: Files) -> None:
+    output = {
+        "db": {"password": "hunter2secret", "port": 1},
+        "list": {"api_key": ["swordfish99"]},
+        "t": "x" * 70 + TOKEN + "a",
+    }
+    baseline = {"db": {"password": "hunter3secret", "port": 2}, "list": {}, "t": "x" * 70 + TOKEN + "b"}
+    told = tell(files, "a.json", output, baseline)
+    assert "$.db.port: 2 -> 1" in told
+    for secret in ("hunter", "swordfish", "16C7"):
+        assert secret not in told
+
+
+def test_bytes_in_a_secret_are_not_shown(files: Files) -> None:
+    output, baseline = (
+        b"\0" * 1000 + f"password={word}".encode() + b"\0" * 1000 for word in ("hunter2sec", "hunter3sec")
+    )
+    told = tell(files, "a.bin", output, baseline)
+    assert "first at byte 1,015 " in told
+    assert told.endswith("[... not shown: redaction finds a secret there ...]")

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.session.recorded import Recorded
+    from tests.session.workspace import Workspace
+
+WRITES = "mkdir -p out; printf 'id,amount\\n1,{}\\n' > out/report.txt"
+OUTPUTS = [{"path": "out/*.txt"}]
+
+
+@pytest.fixture(autouse=True)
+def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away what would refuse to accept outputs: these tests run in CI too."""
+    for name in ("CI", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def declare(workspace: Workspace, amount: int = 10, **keys: Any) -> None:
+    workspace.declare({"name": "sales", "script": WRITES.format(amount), "outputs": OUTPUTS, **keys})
+
+
+def baseline(workspace: Workspace) -> Path:
+    return workspace.path / "golden_baselines/sales/out/report.txt"
+
+
+def test_baseline_goes_from_missing_over_accepted_to_differing(workspace: Workspace, recorded: Recorded) -> None:
+    declare(workspace)
+    missing = workspace.run()
+    assert missing.ret == pytest.ExitCode.TESTS_FAILED
+    missing.stdout.fnmatch_lines(
+        [
+            "FAILED: out/report.txt has no baseline: look at it, then accept it with `pytest --golden -k sales --golden-update`"
+        ]
+    )
+    accepting = workspace.run("-k", "sales", "--golden-update")
+    assert accepting.ret == pytest.ExitCode.OK
+    accepting.stdout.fnmatch_lines(
+        [
+            "golden: --golden-update accepts the present outputs as baselines",
+            "*= accepted as baselines =*",
+            "sales: 1 new",
+            "  new        out/report.txt (15B)",
+        ]
+    )
+    assert baseline(workspace).read_text() == "id,amount\n1,10\n"
+    assert workspace.run().ret == pytest.ExitCode.OK
+    declare(workspace, 20)
+    differing = workspace.run("--golden-json=report.json", "--golden-junit=junit.xml")
+    assert differing.ret == pytest.ExitCode.TESTS_FAILED
+    text = differing.stdout.str()
+    (reason,) = json.loads((workspace.path / "report.json").read_text())["results"][0]["reasons"]
+    headline, *difference = reason["message"].splitlines()
+    assert (reason["kind"], reason["path"]) == ("output_differs", "out/report.txt")
+    assert f"FAILED: {headline}\n" in text
+    assert any("1,20" in line for line in difference)
+    assert all(f"  {line}\n" in text for line in difference)
+    assert difference[-1] in (workspace.path / "junit.xml").read_text()
+    assert [result.status for result in recorded.past("sales")] == ["FAILED", "PASSED", "PASSED", "FAILED"]
+
+
+def test_account_shows_what_changed_and_what_was_removed(workspace: Workspace) -> None:
+    declare(workspace)
+    workspace.run("--golden-update")
+    (baseline(workspace).parent / "old.txt").write_text("x")
+    declare(workspace, 20)
+    result = workspace.run("--golden-update", "--golden-json=report.json")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "sales: 1 changed, 1 removed",
+            "  removed    out/old.txt (it was not written any more)",
+            "  changed    out/report.txt",
+            "*1,20*",
+        ]
+    )
+    accepted = json.loads((workspace.path / "report.json").read_text())["results"][0]["accepted"]
+    assert [(one["path"], one["change"]) for one in accepted] == [
+        ("out/old.txt", "removed"),
+        ("out/report.txt", "changed"),
+    ]
+    again = workspace.run("--golden-update")
+    again.stdout.fnmatch_lines(["sales: 1 unchanged"])
+
+
+def test_only_selected_projects_that_ran_as_expected_are_accepted_in_the_order_of_their_needs(
+    workspace: Workspace,
+) -> None:
+    workspace.declare(
+        {"name": "first", "script": WRITES.format(1), "outputs": OUTPUTS},
+        {"name": "broken", "script": f"{WRITES.format(1)}; exit 1", "outputs": OUTPUTS},
+        {"name": "after", "script": WRITES.format(1), "outputs": OUTPUTS, "needs": ["first"]},
+        {"name": "blocked", "script": WRITES.format(1), "outputs": OUTPUTS, "needs": ["broken"]},
+        {"name": "other", "script": WRITES.format(1), "outputs": OUTPUTS},
+    )
+    result = workspace.run("-k", "not other", "--golden-update")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*= accepted as baselines =*", "first: 1 new", "after: 1 new"])
+    folder = workspace.path / "golden_baselines"
+    assert sorted(entry.name for entry in folder.iterdir()) == ["after", "first"]
+    nothing = workspace.run("-k", "broken", "--golden-update")
+    nothing.stdout.fnmatch_lines(["*= accepted as baselines =*", "nothing: no project ran as expected"])
+
+
+def test_baselines_inside_a_project_are_accepted_and_are_no_change_of_it(workspace: Workspace) -> None:
+    projects: list[dict[str, Any]] = [
+        {"name": name, "script": WRITES.format(1), "project_dir": ".", "outputs": OUTPUTS}
+        for name in ("one", "two", "three")
+    ]
+    workspace.declare(*projects)
+    assert workspace.run("--golden-update").ret == pytest.ExitCode.OK
+    assert workspace.run().ret == pytest.ExitCode.OK
+
+
+def test_command_names_a_manifest_of_another_place(workspace: Workspace) -> None:
+    workspace.declare(
+        {"name": "sales", "script": WRITES.format(1), "outputs": OUTPUTS},
+        file="deep/g{0}.yaml",
+        workspace_root="..",
+    )
+    result = workspace.run("--golden-manifest=deep/g{0}.yaml")
+    assert "`pytest --golden --golden-manifest 'deep/g{0}.yaml' -k sales --golden-update`" in result.stdout.str()
+    assert workspace.run("--golden-manifest=deep/g{0}.yaml", "--golden-update").ret == pytest.ExitCode.OK
+    assert (workspace.path / "deep/golden_baselines/sales/out/report.txt").exists()
+
+
+def test_difference_is_annotated_for_github(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(workspace)
+    workspace.run("--golden-update")
+    declare(workspace, 20)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    result = workspace.run()
+    (line,) = [line for line in result.stdout.lines if line.startswith("::error")]
+    assert "out/report.txt" in line
+    assert "%0A  " in line
+    assert "1,20" in line
+
+
+def test_account_of_many_outputs_is_bounded_unless_all_is_wanted(workspace: Workspace) -> None:
+    script = "i=0; while [ $i -lt 60 ]; do echo {} > $i.txt; i=$((i+1)); done"
+    workspace.declare({"name": "many", "script": script.format(1), "outputs": [{"path": "*.txt"}]})
+    first = workspace.run("--golden-update")
+    first.stdout.fnmatch_lines(["many: 60 new", "  and 10 more: -v names them"])
+    workspace.declare({"name": "many", "script": script.format(2), "outputs": [{"path": "*.txt"}]})
+    brief = workspace.run("--golden-update").stdout.str()
+    workspace.declare({"name": "many", "script": script.format(3), "outputs": [{"path": "*.txt"}]})
+    full = workspace.run("--golden-update", "-v").stdout.str()
+    assert brief.count("differs from its baseline") == 10
+    assert full.count("differs from its baseline") == 60
+    assert "more: -v names them" not in full
+
+
+@pytest.mark.xdist
+def test_outputs_are_accepted_and_compared_by_workers(workspace: Workspace) -> None:
+    names = [f"p{number}" for number in range(4)]
+    workspace.declare(
+        *({"name": name, "script": WRITES.format(1), "outputs": OUTPUTS, "independent": name != "p0"} for name in names)
+    )
+    accepting = workspace.run_apart("-n2", "--golden-update")
+    assert accepting.ret == pytest.ExitCode.OK
+    accepting.stdout.fnmatch_lines([f"{name}: 1 new" for name in names])
+    assert workspace.run_apart("-n2").ret == pytest.ExitCode.OK
+    folder = workspace.path / "golden_baselines"
+    assert sorted(entry.name for entry in folder.iterdir()) == names
