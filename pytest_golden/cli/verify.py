@@ -1,0 +1,192 @@
+"""`golden verify`: base against head. Starts the head's gate at once, and loads the rest while that is coming up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli.manifest_option import (
+    add_json_option,
+    add_manifest_option,
+    locate_manifest,
+    read_command_settings,
+)
+from pytest_golden.cli.progress import show_line
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.verify.base_commit import find_base, find_checkout, read_head
+from pytest_golden.gate.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate
+from pytest_golden.gate.verify.private_folder import PrivateFolder
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pytest_golden.gate.verify.base_commit import BaseCommit, HeadCommit
+    from pytest_golden.gate.verify.base_side import Request
+    from pytest_golden.gate.verify.model import Verification
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.settings import GoldenSettings
+
+_INTERRUPTED = 2
+_DEFAULT_REPEAT = 10
+_MOST_REPEAT = 1000
+_SHORT = 12
+_WIDEST = 79
+_EPILOG = """\
+It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
+and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
+again on both, until Fisher's exact test decides whether that is chance.
+
+exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 the base could
+not be run, or there is no such REF."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden verify`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--base", metavar="REF", required=True, help="The branch, tag or commit to compare with.")
+    parser.add_argument(
+        "--repeat",
+        metavar="N",
+        type=int,
+        default=_DEFAULT_REPEAT,
+        help=f"Run a project that broke N times at most on each side (default {_DEFAULT_REPEAT}).",
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="Run the base even where earlier runs tell how its projects end."
+    )
+    parser.add_argument(
+        "--floor", choices=("check", "accept"), help="Accept a weakened floor (default: env GOLDEN_FLOOR, else check)."
+    )
+    parser.add_argument(
+        "--store",
+        metavar="STORE",
+        help="The store: a file, a URL or none (default: env GOLDEN_STORE_URL, else .golden/golden.db).",
+    )
+    add_manifest_option(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify, and show what came of it."""
+    settings = read_command_settings(arguments)
+    if not 1 <= arguments.repeat <= _MOST_REPEAT:
+        raise SettingsError(f"--repeat {arguments.repeat}: give a number from 1 to {_MOST_REPEAT}")
+    if not arguments.base or arguments.base.startswith("-"):
+        raise SettingsError(f"--base {arguments.base!r} is no git ref: give a branch, a tag or a commit")
+    for name in VARIABLES_OF_HOOKS:
+        os.environ.pop(name, None)
+    manifest = locate_manifest(settings)
+    if not manifest.is_file():
+        raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
+    try:
+        with _raise_when_ended():
+            return _verify(arguments, settings, manifest)
+    except KeyboardInterrupt:
+        print("golden: interrupted; nothing was decided", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+    head = read_head(manifest.parent)
+    try:
+        base = find_base(manifest, arguments.base, head)
+        checkout = find_checkout(manifest.parent)
+    except GoldenError as error:
+        model = import_module("pytest_golden.gate.verify.model")
+        return _show(arguments, model.Verification(model.BaseFacts(arguments.base, reason=str(error)), head))
+    floor = arguments.floor or settings.floor
+    options = () if settings.store is None else ("--golden-store", settings.store)
+    place = GatePlace(manifest, clean_environment(os.environ), options=options)
+    with PrivateFolder(outside=checkout) as private, ExitStack() as held:
+        gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
+        held.callback(gate.process.end)
+        # From here on the gate is coming up beside us, and what we load costs nobody any time.
+        declared = import_module("pytest_golden.manifest").load_manifest(manifest)
+        turn = held.enter_context(ExitStack())
+        # Done right after the lock is let go: what shows the result is loaded while the pipelines run.
+        turn.callback(import_module, "pytest_golden.cli.verify_lines")
+        turn.enter_context(import_module("pytest_golden.gate.lock").hold_gate_lock(declared.workspace_root, _say))
+        # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
+        held.callback(gate.process.end)
+        _say(_describe(base, head))
+        request = import_module("pytest_golden.gate.verify.base_side").Request(
+            manifest=manifest,
+            base=base,
+            checkout=checkout,
+            private=private.path,
+            store=settings.store,
+            environment=place.environment,
+            repeat=arguments.repeat,
+            reuses=not arguments.fresh,
+        )
+        found = _run_beside(request, declared, HeadGate(head, gate, place, floor == "accept", turn))
+    return _show(arguments, found)
+
+
+def _run_beside(request: Request, declared: Manifest, gate: HeadGate) -> Verification:
+    with _watch() as (say, show):
+        service = import_module("pytest_golden.gate.verify.service")
+        found: Verification = service.Verifier(request, declared, gate, say=say, show=show).run()
+        return found
+
+
+def _describe(base: BaseCommit, head: HeadCommit) -> str:
+    shown = (head.commit or "no commit")[:_SHORT] + (" with edits" if head.dirty else "")
+    meant = base.ref_commit[:_SHORT]
+    left = meant if base.commit == base.ref_commit else f"{base.commit[:_SHORT]}, where this branch left it at {meant}"
+    return f"base {base.ref} ({left}), head {shown}"
+
+
+def _show(arguments: argparse.Namespace, found: Verification) -> int:
+    if not found.base.available:
+        _say(f"base unavailable: {found.base.reason}")
+    if arguments.json:
+        import_module("pytest_golden.cli.screen").print_json(found.to_dict())
+    elif found.base.available:
+        import_module("pytest_golden.cli.verify_lines").show_verification(found)
+    return found.exit_code
+
+
+def _say(text: str) -> None:
+    print(
+        f"golden: {import_module('pytest_golden.report.failure_text').make_visible(text)}", file=sys.stderr, flush=True
+    )
+
+
+@contextmanager
+def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | None]]:
+    """Give what says news in lines of their own and, on a terminal, what shows the last line that a gate printed."""
+    with show_line() as show:
+
+        def say(text: str) -> None:
+            if sys.stderr.isatty():
+                show("")
+                sys.stderr.write("\r")
+            _say(text)
+
+        yield say, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
+
+
+@contextmanager
+def _raise_when_ended() -> Iterator[None]:
+    """Let a request to end be a Ctrl-C: the worktree and the children go too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,191 @@
+"""The base: its results from earlier runs, or from gates in a worktree of its own, which is made when it is needed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pytest_golden.errors import GoldenError, ManifestError
+from pytest_golden.gate.base_manifest import read_base_manifest
+from pytest_golden.gate.verify.environment import BaseEnvironment
+from pytest_golden.gate.verify.gates import GatePlace, start_gate
+from pytest_golden.gate.verify.recording import BaseKey, digest_environment
+from pytest_golden.gate.verify.reports import finish_gate
+from pytest_golden.gate.verify.worktree import BaseWorktree
+from pytest_golden.manifest import parse_manifest
+from pytest_golden.regression.comparison import SideRuns, tells_nothing
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.settings import NO_STORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_golden.gate.verify.base_commit import BaseCommit
+    from pytest_golden.gate.verify.gates import StartedGate
+    from pytest_golden.gate.verify.recording import VerificationRecord
+    from pytest_golden.gate.verify.reports import GateReport
+    from pytest_golden.manifest.model import Manifest
+
+
+class BaseUnavailableError(GoldenError):
+    """The base could not be run, so nothing can be said about the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be verified. `checkout` is the root of the head's, `private` this verification's own folder.
+
+    `store` is what was said of it, None where nothing was; `environment` is that of the gates. `reuses` tells whether
+    recorded results of the base may stand for new ones.
+    """
+
+    manifest: Path
+    base: BaseCommit
+    checkout: Path
+    private: Path
+    store: str | None
+    environment: Mapping[str, str]
+    repeat: int
+    reuses: bool = True
+
+
+class BaseSide:
+    """Gives the base's results. To be used in a with-block, which removes the worktree.
+
+    `run_ids` are the gate runs that were made here, `gaps` what the worktree lacked. `location` is the store, None for none. `say` gets news, `show` what runs.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        head: Manifest,
+        *,
+        location: str | Path | None,
+        say: Callable[[str], None],
+        show: Callable[[str], None] | None,
+    ) -> None:
+        self._request = request
+        self._location = location
+        self._say = say
+        self._show = show
+        self._held = ExitStack()
+        self._place: GatePlace | None = None
+        self._count = 0
+        self.run_ids: list[str] = []
+        self.gaps: tuple[str, ...] = ()
+        self.reused = False
+        self.manifest = self._read_manifest()
+        self._setup = self.manifest.setup if self.manifest.setup is not None else head.setup
+        folder = request.manifest.parent
+        self.key = BaseKey(
+            commit=request.base.commit,
+            manifest=os.path.relpath(Path(os.path.realpath(folder), request.manifest.name), request.checkout),
+            environment=digest_environment(self.manifest, head.workspace_root, folder),
+            setup=self._setup,
+        )
+
+    def find_runs(self, record: VerificationRecord) -> dict[str, SideRuns]:
+        """Give the runs of every project that the base declares.
+
+        Raises:
+            BaseUnavailableError: it could not be run.
+        """
+        names = [project.name for project in self.manifest.projects]
+        found = record.find_base(self.key, names) if self._request.reuses and names else None
+        if found is not None:
+            self.reused = True
+            return found
+        if not names:
+            return {}
+        report = self._run(())
+        return {name: SideRuns.begin(result_of(report, name)) for name in names}
+
+    def repeat(self, names: Sequence[str]) -> dict[str, ResultStatus]:
+        """Run some projects once more, and give how each ended.
+
+        Raises:
+            BaseUnavailableError: one of them could not be run any more.
+        """
+        results = self._run(names).results
+        for result in results.values():
+            if tells_nothing(result):
+                raise BaseUnavailableError(f"{result.name} could not be run again on the base: {result.error_message}")
+        return {name: result.status for name, result in results.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _run(self, names: Sequence[str]) -> GateReport:
+        try:
+            place = self._get_place()
+            self._count += 1
+            name = f"base-{self._count}"
+            private = self._request.private
+            gate = start_gate(place, private, name, projects=names)
+            report = finish_or_end(gate, "base", self._show)
+        except BaseUnavailableError:
+            raise
+        except (GoldenError, OSError) as error:
+            raise BaseUnavailableError(str(error)) from None
+        if report.run_id is not None:
+            self.run_ids.append(report.run_id)
+        return report
+
+    def _get_place(self) -> GatePlace:
+        if self._place is None:
+            request = self._request
+            self._say(f"base: checking {request.base.commit[:12]} out in a worktree")
+            tree = BaseWorktree(request.checkout, request.private, request.base.commit)
+            self._held.callback(tree.close)
+            environment = BaseEnvironment(request.checkout, tree.root, request.private, request.environment)
+            if self._setup is not None:
+                self._say("base: running its `setup:`")
+            self._place = self._say_store(environment.prepare(tree.root / self.key.manifest, self._setup))
+            self.gaps = tree.find_gaps()
+            for gap in self.gaps:
+                self._say(f"base: {gap}")
+        return self._place
+
+    def _say_store(self, place: GatePlace) -> GatePlace:
+        store = NO_STORE if self._location is None else str(self._location)
+        # What is learned from it is the head's business: the worktree will be gone.
+        options = ("--golden-store", store, "--golden-learning", "off")
+        # By variables, which an older version at the base does not mind: its configuration may name the head's reports.
+        reports = {f"GOLDEN_{kind.upper()}": str(self._request.private / f"aside.{kind}") for kind in ("junit", "html")}
+        return GatePlace(place.manifest, {**place.environment, **reports}, place.python, options)
+
+    def _read_manifest(self) -> Manifest:
+        manifest, commit = self._request.manifest, self._request.base.commit
+        try:
+            text = read_base_manifest(manifest, commit).text
+            return parse_manifest(text or "", f"{commit[:12]}:{manifest.name}", manifest.parent)
+        except ManifestError as error:
+            raise BaseUnavailableError(f"the base's manifest cannot be used: {error}") from None
+        except GoldenError as error:
+            raise BaseUnavailableError(str(error)) from None
+
+
+def finish_or_end(gate: StartedGate, named: str, show: Callable[[str], None] | None) -> GateReport:
+    """Wait for a gate's report; whatever comes between, the gate is ended. Raises as `finish_gate`."""
+    try:
+        return finish_gate(gate, named, show)
+    except BaseException:
+        gate.process.end()
+        raise
+
+
+def result_of(report: GateReport, name: str) -> GoldenProjectResult:
+    """Give a declared project's result; one that the configuration deselects is skipped."""
+    found = report.results.get(name)
+    if found is not None:
+        return found
+    reason = Reason(ReasonKind.SKIPPED_BY_PYTEST, "deselected")
+    return GoldenProjectResult(
+        name, "", ResultStatus.SKIPPED, error_message=reason.message, reasons=(reason,), attempts=0
+    )

@@ -1,0 +1,110 @@
+"""How a gate is started for a verification: its command line, its environment, and where it leaves its report.
+
+Only the standard library: see `private_folder.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_golden.gate.verify.process import ChildProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from pytest_golden.gate.verify.base_commit import HeadCommit
+
+#: Git sets these for its hooks, and they would lead every other git to that one index.
+VARIABLES_OF_HOOKS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE")
+# What is said for the person's own gate: a verification says these to each gate itself, or speaks for all of them.
+_NOT_HANDED_ON = frozenset(
+    {
+        "GOLDEN_BASE",
+        "GOLDEN_CHANGED",
+        "GOLDEN_FLOOR",
+        "GOLDEN_HTML",
+        "GOLDEN_JSON",
+        "GOLDEN_JUNIT",
+        "GOLDEN_MANIFEST",
+        "GOLDEN_PROJECTS",
+        "GOLDEN_UPDATE",
+        "GITHUB_ACTIONS",
+        "GITHUB_STEP_SUMMARY",
+        *VARIABLES_OF_HOOKS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GatePlace:
+    """Where a side's gates run: its manifest, the interpreter that runs pytest, and the environment."""
+
+    manifest: Path
+    environment: Mapping[str, str]
+    python: str = sys.executable
+    options: tuple[str, ...] = ()
+
+
+class StartedGate:
+    """A gate that runs. `report` is there when it has ended as a gate does."""
+
+    def __init__(self, place: GatePlace, folder: Path, name: str, arguments: Sequence[str]) -> None:
+        self.report = folder / f"{name}.json"
+        manifest = place.manifest
+        # The manifest's folder is where a person would type it: pytest finds its configuration and conftest from there.
+        self.process = ChildProcess(
+            [
+                *(place.python, "-m", "pytest", "--golden", "--golden-manifest", str(manifest)),
+                *("--golden-json", str(self.report), "--maxfail=0", *place.options, *arguments),
+            ],
+            cwd=manifest.parent,
+            environment=place.environment,
+            log=folder / f"{name}.log",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HeadGate:
+    """The head's own gate, which is coming up or runs. It waits for the workspace's lock, which `turn` holds until then.
+
+    `place` is where it is run again; `accepts_floor` tells whether a weakened floor is accepted.
+    """
+
+    head: HeadCommit
+    gate: StartedGate
+    place: GatePlace
+    accepts_floor: bool
+    turn: ExitStack
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment without what is meant for one gate only."""
+    return {name: value for name, value in environment.items() if name not in _NOT_HANDED_ON}
+
+
+def start_gate(
+    place: GatePlace, folder: Path, name: str, arguments: Sequence[str] = (), *, projects: Sequence[str] = ()
+) -> StartedGate:
+    """Start a side's gate with these projects, all of them without names."""
+    return StartedGate(place, folder, name, [*arguments, *(f"{place.manifest.name}::{one}" for one in projects)])
+
+
+def keep_aside(folder: Path) -> tuple[str, ...]:
+    """Give the options by which the reports that the configuration asks for are not those of a gate with few projects."""
+    return ("--golden-junit", str(folder / "aside.xml"), "--golden-html", str(folder / "aside.html"))
+
+
+def move_below(paths: str, old: Path, new: Path) -> str:
+    """Give a list of paths, as PYTHONPATH holds it, in which what lies below one folder lies below another."""
+    return os.pathsep.join(_move(path, old, new) for path in paths.split(os.pathsep))
+
+
+def _move(path: str, old: Path, new: Path) -> str:
+    real = os.path.realpath(path) if path else path
+    inside = path and (real == str(old) or real.startswith(f"{old}{os.sep}"))
+    return str(new / os.path.relpath(real, old)) if inside else path

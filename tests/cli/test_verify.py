@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.journal.service import Journal
+from tests.gate.verify.repository import MANIFEST, Repository
+from tests.patience import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden, Ran
+
+FLAKY = "turns=$(cat {counter}); echo $((turns + 1)) > {counter}; test $((turns % 2)) -eq {passes}\n"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files of this test's own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def repository(folder: Path) -> Repository:
+    return Repository(folder)
+
+
+@pytest.fixture
+def committed(repository: Repository) -> Repository:
+    """A base on the branch main: one project passes, one fails; the branch topic is checked out."""
+    repository.declare("works", "broken")
+    repository.script("works", "echo fine\n")
+    repository.script("broken", "exit 3\n")
+    repository.commit("base")
+    repository.git("checkout", "-q", "-b", "topic")
+    return repository
+
+
+def verdicts(ran: Ran) -> dict[str, str]:
+    return {project["name"]: project["verdict"] for project in ran.json["projects"]}
+
+
+def projects(ran: Ran) -> dict[str, Any]:
+    return {project["name"]: project for project in ran.json["projects"]}
+
+
+def left_behind(place: Path) -> list[str]:
+    return [path.name for path in place.glob("golden-verify-*")]
+
+
+def test_what_this_change_broke_is_told_from_what_was_broken_before(
+    committed: Repository, golden: Golden, place: Path
+) -> None:
+    base = committed.git("rev-parse", "HEAD")
+    committed.script("works", "echo 'no such table: orders' >&2; exit 1\n")
+    head = committed.commit("break it")
+    first = golden("verify", "--base", "main", "--repeat", "2")
+    assert first.code == 1
+    assert f"base main ({base[:12]}), head {head[:12]}" in first.err
+    assert "new regression  2 of 2 passed  0 of 2 passed  this change broke it (by chance alone: 0.17)" in first.out
+    assert "FAILED: exit code 1, expected 0: no such table: orders" in first.out
+    assert "1 new regression; 1 known" in first.out
+    again = golden("verify", "--base", "main", "--repeat", "2", "--json")
+    assert again.code == 1
+    assert again.json["base"] == {
+        "ref": "main",
+        "commit": base,
+        "ref_commit": base,
+        "available": True,
+        "reused": True,
+        "reason": None,
+    }
+    assert again.json["head"] == {"commit": head, "dirty": False}
+    assert (again.json["schema_version"], again.json["new_regressions"], again.json["exit_code"]) == (1, ["works"], 1)
+    assert verdicts(again) == {"works": "new_regression", "broken": "known"}
+    works = projects(again)["works"]
+    assert (works["base_status"], works["head_status"]) == ("PASSED", "FAILED")
+    assert works["repeats"] == {"base": {"passed": 2, "failed": 0}, "head": {"passed": 0, "failed": 2}}
+    assert works["p_value"] == pytest.approx(1 / 6)
+    assert projects(again)["broken"]["p_value"] is None
+    assert committed.worktrees() == [str(committed.folder)]
+    assert left_behind(place) == []
+    with Journal.open(committed.folder / ".golden" / "golden.db") as journal:
+        entries = journal.review_journal(agent_id="golden", intent_type="verify")
+    assert [entry.assessment for entry in entries] == ["failure", "failure"]
+
+
+def test_gates_own_run_of_the_base_stands_for_a_new_one_and_a_dirty_head_is_verified_as_it_stands(
+    committed: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = [sys.executable, "-m", "pytest", "--golden", "-q"]
+    assert subprocess.run(gate, cwd=committed.folder, capture_output=True, check=False).returncode == 1
+    committed.script("broken", "true\n")
+    committed.git("checkout", "-q", "--detach")
+    # As in a hook of git, where these would lead to one index whatever the folder.
+    monkeypatch.setenv("GIT_INDEX_FILE", "nowhere")
+    monkeypatch.setenv("GIT_DIR", "nowhere")
+    ran = golden("verify", "--base", "main", "--json")
+    assert ran.code == 0
+    assert (ran.json["base"]["reused"], ran.json["head"]["dirty"]) == (True, True)
+    assert verdicts(ran) == {"works": "ok", "broken": "fixed"}
+    assert "from earlier runs" in ran.err
+
+
+def test_unstable_project_is_no_regression_unless_it_became_worse(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    for name, passes in (("even", 0), ("odd", 1)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "counter").write_text("0\n")
+        counter = FLAKY.format(counter=tmp_path / name / "counter", passes=passes)
+        repository.script(name, counter)
+    entries = "".join(
+        f"  - {{name: {name}, path: {name}/run.sh, mounts: [{{path: {tmp_path / name}, mode: write}}]}}\n"
+        for name in ("even", "odd")
+    )
+    repository.write(golden_projects__yaml=f"golden_projects:\n{entries}")
+    repository.commit("unstable")
+    ran = golden("verify", "--base", "HEAD", "--json", "--repeat", "2", "--fresh")
+    assert ran.code == 0
+    # Both sides share one counter: even passed on the base and failed on the head, odd the other way round.
+    assert verdicts(ran) == {"even": "unstable", "odd": "fixed"}
+    even = projects(ran)["even"]
+    assert even["p_value"] >= 0.05
+    assert even["repeats"]["head"]["passed"] >= 1
+
+
+def test_new_removed_and_skipped_projects_and_a_weakened_floor(repository: Repository, golden: Golden) -> None:
+    repository.declare("stays", "goes", "waits")
+    for name in ("stays", "goes", "waits", "comes"):
+        repository.script(name, "true\n")
+    repository.commit("base")
+    repository.declare("stays", "waits", "comes", more="defaults: {skip_if_missing: [no-such-program]}\n")
+    repository.script("comes", "false\n")
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert ran.code == 1
+    told = {"stays": "skipped", "waits": "skipped", "comes": "new_project", "goes": "removed"}
+    assert verdicts(ran) == told
+    assert ran.json["new_regressions"] == []
+    kinds = {(one["project"], one["kind"]) for one in ran.json["weakened_floor"]}
+    assert {("goes", "project_gone"), ("stays", "not_run"), ("stays", "skip_if_missing")} <= kinds
+    accepted = golden("verify", "--base", "HEAD", "--floor", "accept")
+    assert accepted.code == 0
+    assert "weakened floor\n  stays: skip_if_missing gained no-such-program" in accepted.out
+    assert (
+        "no new regression; 1 new project, 1 removed, 2 skipped; the floor is weaker, which is accepted" in accepted.out
+    )
+
+
+def test_setup_installs_what_the_base_runs_and_nothing_for_the_head(repository: Repository, golden: Golden) -> None:
+    repository.write(
+        golden_projects__yaml="setup: [python, prepare.py]\ngolden_projects:\n  - {name: uses, path: uses/run.py}\n",
+        prepare__py="import shutil, sysconfig\nshutil.copy('thing.py', sysconfig.get_path('purelib'))\n",
+        thing__py="VALUE = 'of the base'\n",
+        uses___run__py="import thing\nassert thing.VALUE == 'of the base'\n",
+    )
+    repository.commit("a package")
+    ran = golden("verify", "--base", "HEAD", "--json", "--fresh", "--repeat", "1")
+    uses = projects(ran)["uses"]
+    assert (uses["base_status"], uses["head_status"]) == ("PASSED", "FAILED")
+    assert ran.code == 1
+    assert "base: running its `setup:`" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("setup: [sh, -c, 'echo no mirror; exit 9']\n", "`setup:` ended with exit code 9: no mirror"),
+        ("", "the gate of the base ended with exit code 4"),
+    ],
+)
+def test_base_that_cannot_be_run_is_never_green(
+    repository: Repository, golden: Golden, more: str, told: str, place: Path
+) -> None:
+    repository.declare("a", more=more)
+    repository.script("a", "true\n")
+    if not more:
+        repository.write(conftest__py="raise RuntimeError('broken conftest')\n")
+    repository.commit("base")
+    (repository.folder / "conftest.py").unlink(missing_ok=True)
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert ran.code == ran.json["exit_code"] == 3
+    assert ran.json["base"]["available"] is False
+    assert ran.json["projects"] == []
+    assert told in ran.json["base"]["reason"]
+    assert "base unavailable: " in ran.err
+    assert repository.worktrees() == [str(repository.folder)]
+    assert left_behind(place) == []
+
+
+def test_unknown_ref_and_no_git_are_no_base(golden: Golden, committed: Repository, tmp_path: Path) -> None:
+    unknown = golden("verify", "--base", "origin/nowhere")
+    assert unknown.code == 3
+    assert unknown.out == ""
+    assert "base unavailable: there is no such commit here. Fetch it first: git fetch origin nowhere" in unknown.err
+    asked = golden("verify", "--base", "nowhere", "--json")
+    assert (asked.code, asked.json["base"]["commit"], asked.json["exit_code"]) == (3, None, 3)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / MANIFEST).write_text("golden_projects: []\n")
+    plain = golden("verify", "--base", "main", "--manifest", str(outside / MANIFEST))
+    assert plain.code == 3
+    assert "is in no git repository" in plain.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--base", "main", "--repeat", "0"), "--repeat 0: give a number from 1"),
+        (("--base=",), "--base '' is no git ref"),
+        (("--base=-x",), "--base '-x' is no git ref"),
+        ((), "the following arguments are required: --base"),
+        (("--base", "main", "--manifest", "nowhere.yaml"), "nowhere.yaml is not there"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    golden: Golden, committed: Repository, words: tuple[str, ...], told: str
+) -> None:
+    ran = golden("verify", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+
+
+def test_heads_manifest_and_gate_must_be_usable(golden: Golden, committed: Repository, place: Path) -> None:
+    committed.write(conftest__py="raise RuntimeError('broken conftest')\n")
+    broken = golden("verify", "--base", "main")
+    assert broken.code == 2
+    assert "the gate of the head ended with exit code 4" in broken.err
+    (committed.folder / "conftest.py").unlink()
+    committed.write(golden_projects__yaml="golden_projects: [{nam: a}]\n")
+    ran = golden("verify", "--base", "main", "--json")
+    assert ran.code == 2
+    assert "golden_projects.yaml:1:" in json.loads(ran.out)["error"]
+    assert left_behind(place) == []
+
+
+def test_failure_that_the_bases_missing_submodule_may_have_caused_excuses_nothing(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    (tmp_path / "library").mkdir()
+    library = Repository(tmp_path / "library")
+    library.write(file="content")
+    library.commit()
+    repository.git("submodule", "add", "-q", str(library.folder), "a/sub")
+    repository.declare("a")
+    repository.script("a", "cat sub/file\n")
+    repository.commit("base")
+    repository.script("a", "cat sub/file; exit 1\n")
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert ran.code == 3
+    assert "a failed on the base too, but submodules are empty there (a/sub)" in ran.json["base"]["reason"]
+
+
+# Of this process alone.
+SLEEP = f"sleep {10_000 + os.getpid()}"
+VERIFY = [sys.executable, "-m", "pytest_golden", "verify", "--base", "HEAD"]
+
+
+@pytest.fixture
+def running(repository: Repository, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A verification whose base is running: a pipeline that has told its process and sleeps."""
+    mark = tmp_path / "marked"
+    mark.mkdir()
+    repository.script("sleeps", f"touch {mark}/running; exec {SLEEP}\n")
+    entry = f"{{name: sleeps, path: sleeps/run.sh, mounts: [{{path: {mark}, mode: write}}]}}"
+    repository.write(golden_projects__yaml=f"golden_projects:\n  - {entry}\n")
+    repository.commit("sleeps")
+    # The head does not, so that what runs then is the base.
+    repository.script("sleeps", "true\n")
+    process = subprocess.Popen(VERIFY, cwd=repository.folder, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until((mark / "running").exists, 240)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_verification_leaves_neither_children_nor_worktree(
+    running: subprocess.Popen[str], repository: Repository, place: Path, number: signal.Signals
+) -> None:
+    assert len(repository.worktrees()) == 2
+    running.send_signal(number)
+    _, told = running.communicate(timeout=240)
+    assert running.returncode == 2
+    assert "interrupted; nothing was decided" in told
+    assert repository.worktrees() == [str(repository.folder)]
+    assert left_behind(place) == []
+    assert sleepers() == []
+
+
+def test_what_a_killed_verification_leaves_is_removed_by_the_next(
+    running: subprocess.Popen[str], repository: Repository, place: Path, golden: Golden
+) -> None:
+    running.kill()
+    running.wait()
+    wait_until(lambda: sleepers() == [], 240)
+    assert len(repository.worktrees()) == 2
+    assert len(left_behind(place)) == 1
+    repository.script("sleeps", "true\n")
+    repository.commit("quick")
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert ran.code == 0
+    assert repository.worktrees() == [str(repository.folder)]
+    assert left_behind(place) == []
+
+
+def sleepers() -> list[str]:
+    told = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in told.splitlines() if line == SLEEP]

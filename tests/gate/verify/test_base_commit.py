@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.verify.base_commit import find_base, find_checkout, read_head
+from tests.gate.verify.repository import MANIFEST, Repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def declared(repository: Repository) -> Repository:
+    repository.declare("a")
+    repository.script("a", "true\n")
+    repository.commit("first")
+    return repository
+
+
+def compared_with(repository: Repository, ref: str) -> str:
+    return find_base(repository.folder / MANIFEST, ref, read_head(repository.folder)).commit
+
+
+def test_branch_is_compared_with_where_it_left_the_ref(declared: Repository) -> None:
+    left = declared.git("rev-parse", "HEAD")
+    declared.git("checkout", "-q", "-b", "topic")
+    declared.commit("mine")
+    declared.git("checkout", "-q", "main")
+    theirs = declared.commit("theirs")
+    declared.git("checkout", "-q", "topic")
+    base = find_base(declared.folder / MANIFEST, "main", read_head(declared.folder))
+    assert base == ("main", theirs, left)
+
+
+def test_head_in_the_past_of_the_ref_is_compared_with_the_ref_unless_it_has_edits(declared: Repository) -> None:
+    old = declared.git("rev-parse", "HEAD")
+    newer = declared.commit("newer")
+    declared.git("checkout", "-q", "--detach", old)
+    assert compared_with(declared, "main") == newer
+    declared.script("a", "false\n")
+    assert compared_with(declared, "main") == old
+
+
+def test_head_itself_may_be_the_base(declared: Repository) -> None:
+    assert compared_with(declared, "HEAD") == declared.git("rev-parse", "HEAD")
+
+
+def test_ref_without_a_common_commit_is_compared_with_as_it_is(declared: Repository) -> None:
+    declared.git("checkout", "-q", "--orphan", "other")
+    other = declared.commit("no parent")
+    declared.git("checkout", "-q", "main")
+    assert compared_with(declared, "other") == other
+
+
+def test_tag_stands_for_its_commit(declared: Repository) -> None:
+    declared.git("tag", "-a", "-m", "one", "v1")
+    tagged = declared.git("rev-parse", "HEAD")
+    declared.commit("later")
+    assert compared_with(declared, "v1") == tagged
+
+
+def test_base_without_a_manifest_cannot_be_run(repository: Repository) -> None:
+    repository.script("a", "true\n")
+    before = repository.commit("before")
+    repository.declare("a")
+    repository.commit("declared")
+    with pytest.raises(GoldenError, match=f"the base {before[:12]} has no golden_projects.yaml"):
+        compared_with(repository, "HEAD~1")
+
+
+def test_commit_that_a_shallow_clone_lacks_is_said_to_be_fetched(declared: Repository, tmp_path: Path) -> None:
+    declared.commit("second")
+    declared.git("clone", "-q", "--depth", "1", f"file://{declared.folder}", str(tmp_path / "shallow"))
+    manifest = tmp_path / "shallow" / MANIFEST
+    told = r"Fetch it first: git fetch origin HEAD~1 \(this clone is shallow: git fetch --unshallow"
+    with pytest.raises(GoldenError, match=told):
+        find_base(manifest, "HEAD~1", read_head(manifest.parent))
+
+
+def test_repository_without_a_remote_says_that_too(declared: Repository) -> None:
+    with pytest.raises(GoldenError, match=r"git fetch origin nowhere \(this repository has no remote yet"):
+        compared_with(declared, "nowhere")
+
+
+def test_folder_outside_git_has_no_base(tmp_path: Path) -> None:
+    assert read_head(tmp_path) == (None, None)
+    with pytest.raises(GoldenError, match="in no git repository"):
+        find_base(tmp_path / MANIFEST, "main", read_head(tmp_path))
+    with pytest.raises(GoldenError, match="in no git repository"):
+        find_checkout(tmp_path)
+
+
+def test_root_of_the_checkout_is_found_from_below(declared: Repository) -> None:
+    assert find_checkout(declared.folder / "a") == declared.folder

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import select
+
+from pytest_golden.gate.verify.base_commit import HeadCommit
+from pytest_golden.gate.verify.model import BaseFacts, Verification
+from pytest_golden.gate.verify.recording import BaseKey, RunIds, VerificationRecord, digest_environment
+from pytest_golden.journal.service import Journal
+from pytest_golden.manifest import parse_manifest
+from pytest_golden.regression.comparison import Comparison, ProjectRuns, SideRuns, Tally, Verdict
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ResultStatus
+from pytest_golden.storage.documents import digest_document
+from pytest_golden.storage.schema import gate_results
+from pytest_golden.storage.store import Store
+from tests.gate.gate_events import begin, end, judge
+from tests.gate.record_place import Place, tell, whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE, HEAD = "c" * 40, "d" * 40
+SURROUNDINGS = {"python": "3.11.2"}
+KEY = BaseKey(BASE, "golden_projects.yaml", digest_document(SURROUNDINGS), None)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def record(place: Place) -> VerificationRecord:
+    return VerificationRecord(place.path, place.warned.append)
+
+
+def tallies(found: dict[str, SideRuns] | None) -> dict[str, Tally] | None:
+    return None if found is None else {name: runs.tally for name, runs in found.items()}
+
+
+def test_clean_runs_of_the_base_stand_for_new_ones(place: Place, record: VerificationRecord) -> None:
+    first, second = begin("a", "b"), begin("a", "b", minute=1)
+    place.run(first)
+    tell(place.open(), second, judge(second, "a", ResultStatus.FAILED), judge(second, "b"), end(second, "failure"))
+    found = record.find_base(KEY, ["a", "b"])
+    assert tallies(found) == {"a": Tally(1, 1), "b": Tally(2, 0)}
+    assert found is not None
+    assert found["a"].status is ResultStatus.FAILED
+    assert place.warned == []
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ({"checkout": {"commit": BASE, "branch": "main", "dirty": True, "dirty_files": {"x": "1"}}}, KEY),
+        ({"checkout": {"commit": BASE, "branch": None, "dirty": None, "dirty_files": None}}, KEY),
+        ({"checkout": {"commit": HEAD, "branch": "main", "dirty": False, "dirty_files": {}}}, KEY),
+        ({"surroundings": {"python": "3.12.1"}}, KEY),
+        ({"manifest": "other.yaml"}, KEY),
+        ({}, replace(KEY, manifest="sub/golden_projects.yml")),
+    ],
+)
+def test_runs_on_edits_elsewhere_or_in_another_environment_do_not(
+    place: Place, record: VerificationRecord, more: dict[str, Any], key: BaseKey
+) -> None:
+    place.run(begin("a", **more))
+    assert record.find_base(key, ["a"]) is None
+
+
+def test_manifest_may_be_named_from_below_the_checkouts_root(place: Place, record: VerificationRecord) -> None:
+    place.run(begin("a"))
+    assert record.find_base(replace(KEY, manifest="sub/golden_projects.yaml"), ["a"]) is not None
+
+
+def test_runs_that_leave_a_project_out_do_not_stand_for_the_base(place: Place, record: VerificationRecord) -> None:
+    place.run(begin("a"))
+    assert record.find_base(KEY, ["a", "b"]) is None
+    place.run(begin("b", minute=1))
+    assert tallies(record.find_base(KEY, ["a", "b"])) == {"a": Tally(1, 0), "b": Tally(1, 0)}
+
+
+def test_interrupted_run_counts_for_nothing(place: Place, record: VerificationRecord) -> None:
+    left = begin("a", "b")
+    opened = place.open()
+    opened.begin(left)
+    opened.record(judge(left, "a", ResultStatus.FAILED))
+    opened.close()
+    assert record.find_base(KEY, ["a"]) is None
+    place.run(begin("a", minute=5))
+    assert tallies(record.find_base(KEY, ["a"])) == {"a": Tally(1, 0)}
+
+
+def test_result_that_was_interrupted_counts_for_nothing(place: Place, record: VerificationRecord) -> None:
+    begun = begin("a")
+    judged = judge(begun, "a", ResultStatus.ERROR)
+    interrupted = replace(judged.result, reasons=(Reason("interrupted", "Ctrl-C"),))
+    tell(place.open(), begun, replace(judged, result=interrupted), end(begun, "failure"))
+    assert record.find_base(KEY, ["a"]) is None
+
+
+def test_skipped_result_stands_only_where_there_is_no_other(place: Place, record: VerificationRecord) -> None:
+    place.run(begin("a"))
+    later = begin("a", "b", minute=1)
+    skipped = [judge(later, name, ResultStatus.SKIPPED) for name in ("a", "b")]
+    tell(place.open(), later, *skipped, end(later))
+    found = record.find_base(KEY, ["a", "b"])
+    assert found is not None
+    assert (found["a"].status, found["b"].status) == (ResultStatus.PASSED, ResultStatus.SKIPPED)
+
+
+def test_result_of_the_machine_stands_only_where_there_is_no_other(place: Place, record: VerificationRecord) -> None:
+    place.run(begin("a"))
+    later = begin("a", "b", minute=1)
+    for_want_of_room = (Reason("scratch_full", "no space left"),)
+    judged = [judge(later, name, ResultStatus.ERROR) for name in ("a", "b")]
+    full = [replace(one, result=replace(one.result, reasons=for_want_of_room)) for one in judged]
+    tell(place.open(), later, *full, end(later, "failure"))
+    place.run(begin("a", minute=2))
+    found = record.find_base(KEY, ["a", "b"])
+    assert tallies(found) == {"a": Tally(2, 0), "b": Tally(0, 1)}
+
+
+def test_store_that_is_not_there_is_not_made(place: Place, record: VerificationRecord) -> None:
+    assert record.find_base(KEY, ["a"]) is None
+    assert not place.path.exists()
+    assert VerificationRecord(None, place.warned.append).find_base(KEY, ["a"]) is None
+    assert place.warned == []
+
+
+def test_store_that_cannot_be_read_costs_a_warning(place: Place, record: VerificationRecord) -> None:
+    place.path.write_bytes(b"no database" * 1000)
+    assert record.find_base(KEY, ["a"]) is None
+    record.keep(verification(), KEY, RunIds())
+    assert [text.partition(":")[0] for text in place.warned] == [
+        "earlier runs of the base cannot be asked",
+        "this verification is not recorded",
+    ]
+
+
+def verification(*comparisons: Comparison, **more: Any) -> Verification:
+    fields: dict[str, Any] = {
+        "base": BaseFacts("main", BASE, BASE, available=True),
+        "head": HeadCommit(HEAD, dirty=True),
+        "comparisons": comparisons,
+    }
+    return Verification(**{**fields, **more})
+
+
+def compared(name: str, verdict: Verdict) -> Comparison:
+    return Comparison(
+        ProjectRuns(name, head=SideRuns.begin(GoldenProjectResult(name, "", ResultStatus.FAILED))), verdict
+    )
+
+
+def test_failures_of_the_head_are_marked_and_the_verification_is_an_entry(
+    place: Place, record: VerificationRecord
+) -> None:
+    names = {"new": Verdict.NEW_REGRESSION, "known": Verdict.KNOWN, "unstable": Verdict.UNSTABLE}
+    head = begin(*names, "passed")
+    results = [judge(head, name, ResultStatus.FAILED) for name in names]
+    tell(place.open(), head, *results, judge(head, "passed"), end(head, "failure"))
+    found = verification(*(compared(name, verdict) for name, verdict in names.items()), compared("passed", Verdict.OK))
+    record.keep(found, KEY, RunIds((head.run_id,), ("entry_base",)))
+    with Store.open(place.path) as store:
+        with store.read() as connection:
+            columns = (gate_results.c.project, gate_results.c.regression_kind, gate_results.c.result)
+            marked = {row.project: row for row in connection.execute(select(*columns))}
+        (entry,) = Journal(store).review_journal(intent_type="verify", agent_id="golden")
+    expected = {"new": "new", "known": "known", "unstable": None, "passed": None}
+    assert {name: row.regression_kind for name, row in marked.items()} == expected
+    assert {name: row.result["regression_kind"] for name, row in marked.items()} == expected
+    assert entry.intent == f"verify {HEAD[:12]} with edits against main ({BASE[:12]})"
+    assert (entry.assessment, entry.session_key) == ("failure", head.run_id)
+    assert entry.immediate_notes == "1 ok, 1 new_regression, 1 known, 1 unstable"
+    (note,) = entry.actions
+    assert note["verdicts"]["new"] == "new_regression"
+    assert (note["head_runs"], note["base_runs"], note["exit_code"]) == ([head.run_id], ["entry_base"], 1)
+
+
+def test_verification_without_a_verdict_is_an_entry_too(place: Place, record: VerificationRecord) -> None:
+    record.keep(verification(base=BaseFacts("main", BASE, BASE, reason="no disk")), KEY, RunIds())
+    record.keep(verification(weakened_floor=({"project": "a", "message": "is gone"},)), KEY, RunIds())
+    with Store.open(place.path) as store:
+        entries = Journal(store).review_journal(intent_type="verify", agent_id="golden")
+    assert [entry.immediate_notes for entry in entries] == ["no project, floor weakened", "base unavailable: no disk"]
+    VerificationRecord(None, place.warned.append).keep(verification(), KEY, RunIds())
+    assert place.warned == []
+
+
+def test_base_that_a_verification_ran_in_an_environment_of_its_own_stands_for_later_ones(
+    place: Place, record: VerificationRecord
+) -> None:
+    key = replace(KEY, setup=("make", "install"))
+    base = begin("a", surroundings={"python": "3.11.2", "distributions": {"of": "the base"}})
+    tell(place.open(), *whole(base))
+    record.keep(verification(), key, RunIds((), (base.run_id,)))
+    assert record.find_base(KEY, ["a"]) is None
+    assert record.find_base(replace(key, environment="other"), ["a"]) is None
+    assert tallies(record.find_base(key, ["a"])) == {"a": Tally(1, 0)}
+
+
+def test_environment_has_the_digest_that_a_gate_records(tmp_path: Path) -> None:
+    manifest = parse_manifest("golden_projects: [{name: a, path: a.sh}]", "m", tmp_path)
+    first = digest_environment(manifest, tmp_path, tmp_path)
+    assert first == digest_environment(manifest, tmp_path, tmp_path)
+    (tmp_path / "thing-1.0.dist-info").mkdir()
+    assert first != digest_environment(manifest, tmp_path, tmp_path)
+
+
+def test_store_of_another_program_is_left_alone(place: Place, record: VerificationRecord) -> None:
+    connection = sqlite3.connect(place.path)
+    connection.execute("CREATE TABLE theirs (number INTEGER)")
+    connection.commit()
+    connection.close()
+    record.keep(verification(), KEY, RunIds())
+    assert len(place.warned) == 1
