@@ -1,0 +1,138 @@
+"""`golden cycle`: an improvement and a review as commands, and the floor verified against what they made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cli.ending import raise_when_ended
+from pytest_golden.cli.manifest_option import (
+    add_json_option,
+    add_manifest_option,
+    locate_manifest,
+    read_command_settings,
+)
+from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, styled
+from pytest_golden.cycle.model import CycleEventType, CycleVerdict
+from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
+from pytest_golden.cycle.worktree.service import CommandCycle, CycleRequest
+from pytest_golden.errors import SettingsError
+from pytest_golden.report.one_line import summarize_reasons
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_golden.cycle.model import CycleEvent
+    from pytest_golden.cycle.worktree.service import CycleOutcome
+
+_PARTIAL, _FAILED = 1, 3
+_NEWEST = ""
+_EPILOG = """\
+Both commands are run by `sh -c` in a git worktree of HEAD, on a branch golden/cycle-... of its own. The improvement is
+what the first one changes or commits there. The second approves it by exit code 0 and rejects it by 1. Then the golden
+projects are run on it as the base declares them. Nothing is merged, and nothing is undone: the work stays on the branch.
+
+The commands are not sealed. They find the task in GOLDEN_CYCLE_TASK, what was proposed so far in the file that
+GOLDEN_CYCLE_DIFF names, how the cycle stands in GOLDEN_CYCLE_STATE, and also GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and
+GOLDEN_CYCLE_BASE.
+
+exit code: 0 SUCCESS, 1 PARTIAL (flagged or rejected), 3 FAILURE, 2 bad input."""
+_STYLES = {CycleVerdict.VERIFIED: "bold green", CycleVerdict.FLAGGED: "bold red", CycleVerdict.REJECTED: "bold yellow"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden cycle`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--improve", metavar="CMD", help="The command that improves what is in its folder.")
+    parser.add_argument("--review", metavar="CMD", help="The command that approves (exit code 0) or rejects (1).")
+    parser.add_argument("--task", metavar="TEXT", help="What is to be done, for the commands and the journal.")
+    parser.add_argument("--max-improvements", metavar="N", type=int, help="How many may be proposed (default 3).")
+    parser.add_argument("--max-hours", metavar="H", type=float, help="The time limit in hours (default 8).")
+    parser.add_argument(
+        "--require-golden-projects", action="store_true", help="Do not begin when the base declares none."
+    )
+    parser.add_argument(
+        "--resume",
+        metavar="ID",
+        nargs="?",
+        const=_NEWEST,
+        help="Go on with a cycle that was interrupted or killed (default: the newest one).",
+    )
+    parser.add_argument(
+        "--store",
+        metavar="STORE",
+        help="The store: a file, a URL or none (default: env GOLDEN_STORE_URL, else .golden/golden.db).",
+    )
+    add_manifest_option(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Walk the cycle, and show what came of it."""
+    settings = read_command_settings(arguments)
+    for name in ("improve", "review", "task"):
+        given = getattr(arguments, name)
+        if given is not None and not given.strip():
+            raise SettingsError(f"--{name} is empty")
+    request = CycleRequest(
+        manifest=locate_manifest(settings),
+        improve=arguments.improve,
+        review=arguments.review,
+        limits=_read_limits(arguments),
+        store=settings.store,
+        environment=dict(os.environ),
+    )
+    cycle = CommandCycle(request, say=_say, show=_show_line, on_event=_tell)
+    with raise_when_ended():
+        found = cycle.run() if arguments.resume is None else cycle.resume(arguments.resume or None)
+    if arguments.json:
+        print_json(found.to_dict())
+    else:
+        _show(found)
+    final = get_final_status(found.state)
+    return _FAILED if final == FAILURE else 0 if final == SUCCESS else _PARTIAL
+
+
+def _read_limits(arguments: argparse.Namespace) -> dict[str, Any]:
+    limits = {
+        "task_description": arguments.task,
+        "max_improvements": arguments.max_improvements,
+        "max_runtime_hours": arguments.max_hours,
+        "require_golden_projects": arguments.require_golden_projects or None,
+    }
+    return {name: value for name, value in limits.items() if value is not None}
+
+
+def _tell(event: CycleEvent) -> None:
+    if event.event_type is CycleEventType.STEP_STARTED:
+        return
+    if event.event_type in {CycleEventType.STARTED, CycleEventType.FINISHED}:
+        _say(f"cycle: {event.message}")
+    else:
+        _say(f"{'WARNING: ' if event.event_type is CycleEventType.WARNING else ''}{event.message}")
+
+
+def _say(text: str) -> None:
+    print(f"golden: {make_visible(text)}", file=sys.stderr, flush=True)
+
+
+def _show_line(line: str) -> None:
+    print(make_visible(line), file=sys.stderr, flush=True)
+
+
+def _show(found: CycleOutcome) -> None:
+    state, console = found.state, open_console()
+    verdict = state.verdict
+    console.print(styled(f"{get_final_status(state)}, verdict {verdict}", _STYLES.get(verdict, "bold")))
+    for result in () if state.regression_check is None else state.regression_check.results:
+        told = f": {summarize_reasons(result)}" if result.reasons else ""
+        print_indented(console, f"{result.status} {result.name}{told}", 2)
+    if state.weakened_floor:
+        console.print(styled("weakened floor", "bold red"))
+        for one in state.weakened_floor:
+            named = f"{one['project']}: " if one.get("project") else ""
+            print_indented(console, f"{named}{one['message']}", 2)
+    if found.branch is not None:
+        console.print(styled(f"the work is on branch {found.branch} ({str(found.commit)[:12]}); nothing was merged"))
+    console.print(styled(f"cycle {state.cycle_id}"))

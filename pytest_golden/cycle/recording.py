@@ -1,0 +1,153 @@
+"""What the journal and the learning store are told of a cycle: an entry of type `cycle`, what it was to hold, and how it went."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, get_final_status
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.recording import GATE_AGENT
+from pytest_golden.journal.model import ImmediateResult, SignalType
+from pytest_golden.journal.service import Journal
+from pytest_golden.learning.logger.memory_form import write_outcome
+from pytest_golden.learning.logger.outcome_making import Report, make_outcome
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.redaction import redact
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_golden.cycle.model import CycleState
+
+CYCLE_TYPE = "cycle"
+_PATIENCE_SECONDS = 5.0
+_FLOOR, _DECISION = "floor", "decision"
+
+
+class CycleRecord:
+    """The store that is told of a cycle; `location` is None for none."""
+
+    def __init__(self, location: str | Path | None) -> None:
+        self._location = location
+
+    @property
+    def is_kept(self) -> bool:
+        """Tell whether anything is kept."""
+        return self._location is not None
+
+    def begin(self, cycle_id: str, task: str) -> str | None:
+        """Begin the cycle's entry and give its id.
+
+        Raises:
+            GoldenError: the store does not take it.
+        """
+        if self._location is None:
+            return None
+        with self._open() as store:
+            entry = Journal(store).log_intent(redact(task), CYCLE_TYPE, agent_id=GATE_AGENT, session_key=cycle_id)
+        return entry.id
+
+    def end(self, state: CycleState, task: str, entry_id: str | None, elapsed_seconds: float) -> str | None:
+        """Tell how the cycle ended, as its entry's outcome with a signal for all that was expected, and as something to learn from.
+
+        Gives the entry's id. What was told already is not told again.
+
+        Raises:
+            GoldenError: the store does not take it.
+        """
+        if self._location is None:
+            return None
+        entry_id = entry_id or self.begin(state.cycle_id, task)
+        with self._open() as store:
+            self._tell_journal(Journal(store), state, str(entry_id))
+            self._tell_learning(store, state, task, elapsed_seconds)
+        return entry_id
+
+    def _open(self) -> Store:
+        if self._location is None:
+            raise GoldenError("there is no store")
+        return Store.open(self._location, busy_seconds=_PATIENCE_SECONDS)
+
+    def _tell_journal(self, journal: Journal, state: CycleState, entry_id: str) -> None:
+        if journal.get(entry_id).closed_at is not None:
+            return
+        news = list(_list_news(state))
+        journal.log_outcome(
+            entry_id,
+            _IMMEDIATE.get(_final(state), ImmediateResult.PARTIAL),
+            f"{_final(state)}, verdict {state.verdict}",
+            actions=[redact(_note(state))],
+            expectations=[
+                {"description": told, "match_hint": {"source": GATE_AGENT, **hint}} for told, hint, _, _ in news
+            ],
+            agent_id=GATE_AGENT,
+        )
+        for _, hint, is_good, summary in news:
+            journal.add_signal(
+                GATE_AGENT,
+                SignalType.POSITIVE if is_good else SignalType.NEGATIVE,
+                redact(summary),
+                data=hint,
+                external_id=":".join(hint.values()),
+                agent_id=GATE_AGENT,
+                entry_id=entry_id,
+            )
+
+    def _tell_learning(self, store: Store, state: CycleState, task: str, elapsed_seconds: float) -> None:
+        final = _final(state)
+        errors = [record.reason for record in state.steps if record.status == ERROR]
+        report = Report(
+            task=redact(task),
+            result=redact({"final_status": final, **_note(state)}),
+            success=final == SUCCESS,
+            execution_path=[str(record.step) for record in state.steps if record.status == "done"],
+            agent_name=GATE_AGENT,
+            execution_time=elapsed_seconds,
+            error_message=redact("; ".join(errors)) or None,
+            context={"cycle_id": state.cycle_id},
+        )
+        # By an id of the cycle's own, so that what is told twice is there once.
+        outcome = replace(make_outcome(report), outcome_id=state.cycle_id.replace(CYCLE_TYPE, "outcome", 1))
+        MemoryStore(store).save_memories(write_outcome(outcome))
+
+
+_IMMEDIATE = {SUCCESS: ImmediateResult.SUCCESS, FAILURE: ImmediateResult.FAILURE}
+
+
+def _final(state: CycleState) -> str:
+    """Give the final status of a cycle that has only its last steps before it."""
+    return get_final_status(replace(state, completed=True))
+
+
+def _note(state: CycleState) -> dict[str, Any]:
+    return {
+        "cycle_id": state.cycle_id,
+        "verdict": str(state.verdict),
+        "improvements_approved": state.improvements_approved,
+        "improvements_rejected": state.improvements_rejected,
+        "regressions_detected": state.regressions_detected,
+        "weakened_floor": [dict(one) for one in state.weakened_floor],
+        "warnings": list(state.warnings),
+    }
+
+
+def _list_news(state: CycleState) -> Iterator[tuple[str, Mapping[str, str], bool, str]]:
+    """Give what was expected, the hint that finds it, whether it is met, and in what words."""
+    if state.exit_status == ERROR or not (state.improvements_approved or state.improvements_rejected):
+        return
+    hint = {"cycle": state.cycle_id}
+    is_approved = state.improvements_approved > 0
+    told = f"{state.improvements_approved} approved, {state.improvements_rejected} rejected"
+    yield "an improvement is approved", {**hint, "check": _DECISION}, is_approved, told
+    is_lower = bool(state.weakened_floor)
+    if state.regression_check is not None:
+        shown = "; ".join(str(one.get("message", one)) for one in state.weakened_floor) or "nothing of it was loosened"
+        yield "the floor holds", {**hint, "check": _FLOOR}, not is_lower, shown
+        for result in state.regression_check.results:
+            if result.is_regression or result.status is ResultStatus.PASSED:
+                summary = f"{result.name}: {result.status}"
+                yield f"{result.name} passes", {**hint, "project": result.name}, not result.is_regression, summary

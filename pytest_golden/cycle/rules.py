@@ -1,0 +1,141 @@
+"""The cycle's rules: what is skipped and why, what comes next, when it has converged, and what it all amounts to. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.cycle.model import CYCLE_ORDER, CycleState, CycleStep, CycleVerdict
+from pytest_golden.regression.model import ResultStatus
+
+if TYPE_CHECKING:
+    from pytest_golden.cycle.config import CycleConfig
+    from pytest_golden.regression.model import RegressionCheckResult
+
+ERROR = "error"
+SUCCESS, FAILURE = "SUCCESS", "FAILURE"
+ALL_REJECTED = "PARTIAL (all improvements rejected)"
+WEAKENED = "PARTIAL (the floor is weakened)"
+
+NOTHING_TO_VERIFY = "No improvement to verify"
+NO_PROJECTS = "No golden projects configured"
+NOTHING_TO_REVIEW = "No proposal to review"
+NOT_GATED = "Improvements are not gated: no review is needed"
+LEARNING_MODE = "Learning mode: no project is selected"
+NO_IMPROVEMENTS = "Learning mode: max_improvements is 0"
+TIME_IS_UP = "The time limit is reached"
+
+#: What still runs when something went wrong: what was found out is kept and said.
+_ALWAYS = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
+
+
+class Round(NamedTuple):
+    """Where the cycle is between steps 5 and 7. `approved` is None as long as nobody has decided."""
+
+    number: int = 1
+    has_proposal: bool = False
+    approved: bool | None = None
+
+
+def get_final_status(state: CycleState) -> str:
+    """Say in one word or two how a cycle ended: FAILURE, PARTIAL with the reason, or SUCCESS."""
+    if state.interrupted or not state.completed or state.exit_status == ERROR:
+        return FAILURE
+    if state.regressions_detected > 0:
+        return f"PARTIAL ({state.regressions_detected} golden project(s) failed)"
+    if state.improvements_rejected > 0 and state.improvements_approved == 0:
+        return ALL_REJECTED
+    return WEAKENED if state.verdict is CycleVerdict.FLAGGED else SUCCESS
+
+
+def judge_proposal(
+    check: RegressionCheckResult | None, *, approved: bool, is_floor_weaker: bool = False
+) -> CycleVerdict:
+    """Say what a check makes of a proposal. A check of which nothing passed, or something was left out, verifies nothing."""
+    if not approved:
+        return CycleVerdict.REJECTED
+    if is_floor_weaker or (check is not None and check.regression_detected):
+        return CycleVerdict.FLAGGED
+    if check is None or not check.results:
+        return CycleVerdict.NONE
+    all_passed = all(result.status is ResultStatus.PASSED for result in check.results)
+    return CycleVerdict.VERIFIED if all_passed else CycleVerdict.NONE
+
+
+def list_unverified(check: RegressionCheckResult | None) -> tuple[str, ...]:
+    """Give a warning for what a check without a regression leaves unverified."""
+    if check is None or check.regression_detected:
+        return ()
+    names = [result.name for result in check.results if result.status is not ResultStatus.PASSED]
+    told = f"{', '.join(names)} did not run, or is in quarantine: the improvement is not verified"
+    return (told,) if names else ()
+
+
+def join_verdicts(state: CycleState, latest: CycleVerdict) -> CycleVerdict:
+    """Say what the whole cycle amounts to after one more proposal: a rejected one takes nothing back from an approved one.
+
+    But it may break what was verified, for it is built upon it and nothing is undone.
+    """
+    if latest is not CycleVerdict.REJECTED or state.improvements_approved == 0:
+        return latest
+    return CycleVerdict.FLAGGED if state.regressions_detected else state.verdict
+
+
+def find_skip(step: CycleStep, config: CycleConfig, present: Round, *, failed: str | None) -> str | None:
+    """Say why a step is skipped; None when it is not. `failed` says what went wrong or ended before, if anything."""
+    if step in _ALWAYS:
+        return None
+    if step is CycleStep.REGRESSION_CHECKS:
+        return _skip_checks(config, present)
+    if step is CycleStep.PROJECT_SELECTION and config.is_learning_mode:
+        return LEARNING_MODE
+    if step is CycleStep.IMPROVEMENT and config.is_learning_mode:
+        return NO_IMPROVEMENTS
+    if step is CycleStep.REVIEW:
+        return _skip_review(config, present) or failed
+    return failed
+
+
+def _skip_checks(config: CycleConfig, present: Round) -> str | None:
+    if not present.has_proposal:
+        return NOTHING_TO_VERIFY
+    return None if config.golden_projects else NO_PROJECTS
+
+
+def _skip_review(config: CycleConfig, present: Round) -> str | None:
+    if not present.has_proposal:
+        return NOTHING_TO_REVIEW
+    return None if config.gated_improvements else NOT_GATED
+
+
+def find_next(step: CycleStep, config: CycleConfig, present: Round, *, is_stopped: bool) -> CycleStep | None:
+    """Say which step follows; None after the last. Steps 5 to 7 are walked again until the limit, or convergence.
+
+    `is_stopped` tells that something went wrong or the time is up, so that nothing new begins.
+    """
+    has_nothing_more = present.number > 1 and not present.has_proposal
+    if step is CycleStep.IMPROVEMENT and has_nothing_more and (is_stopped or config.stop_on_convergence):
+        return CycleStep.MEMORY_PERSISTENCE
+    if step is CycleStep.REGRESSION_CHECKS and not is_stopped and wants_another_round(config, present):
+        return CycleStep.IMPROVEMENT
+    place = CYCLE_ORDER.index(step) + 1
+    return CYCLE_ORDER[place] if place < len(CYCLE_ORDER) else None
+
+
+def wants_another_round(config: CycleConfig, present: Round) -> bool:
+    """Tell whether another improvement is asked for."""
+    if present.number >= config.max_improvements:
+        return False
+    return present.has_proposal or not config.stop_on_convergence
+
+
+def is_always_run(step: CycleStep) -> bool:
+    """Tell whether a step runs whatever went wrong before it."""
+    return step in _ALWAYS
+
+
+def make_fingerprint(proposal: Any) -> str:
+    """Make a short text that is the same for equal proposals, so that one that comes again is seen."""
+    told = json.dumps(proposal, sort_keys=True, default=repr, ensure_ascii=False)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,149 @@
+"""Runs a cycle's commands to their end: a time limit, nothing left running, and their output shown, redacted, as it comes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.clock import monotonic_seconds, new_id
+from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gateway.model import Ending
+from pytest_golden.gateway.process import Launch, Supervisor
+from pytest_golden.redaction import Redactor, secret_literals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_golden.gateway.process import Exit
+
+_MARK = "GOLDEN_CYCLE_MARK"
+_LOOK_SECONDS = 0.2
+_LEAST_SECONDS = 0.001
+_SWEEP_SECONDS = 30.0
+_LONGEST_LINE = 4_000
+_MOST_LOGGED = 64 * 1024 * 1024
+
+
+class CommandRunner:
+    """Runs commands by `sh -c` in a folder, one at a time. `show` gets each line, `log` all of them, both redacted."""
+
+    def __init__(self, folder: Path, scratch: Path, log: Path, show: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._scratch = scratch
+        self._log = log
+        self._show = show
+
+    def run(self, name: str, command: str, *, seconds: float, environment: Mapping[str, str]) -> Exit:
+        """Run a command to its end, and all that it started. Its `name` is put before each line of its output.
+
+        Raises:
+            GoldenError: it could not be started, or not be watched to its end; nothing of it is left running.
+            KeyboardInterrupt: somebody interrupted it.
+        """
+        raw = self._scratch / f"{new_id('output')}.raw"
+        mark = new_id("mark")
+        launch = Launch(
+            argv=("sh", "-c", command),
+            cwd=str(self._folder),
+            environment={**environment, _MARK: mark},
+            stdout=str(raw),
+            stderr=str(raw),
+            sealed=False,
+            timeout_seconds=max(_LEAST_SECONDS, seconds),
+        )
+        follower = _Follower(raw, self._log, f"{name} | ", Redactor(secret_literals(environment)), self._show)
+        supervisor = Supervisor()
+        try:
+            ended = supervisor.run(launch)
+        except GatewayError as error:
+            raise GoldenError(f"the command ended what watched over it, and was ended ({error})") from None
+        finally:
+            supervisor.close()
+            _end_marked(mark)
+            follower.close()
+            raw.unlink(missing_ok=True)
+        if ended.ending is Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        return ended
+
+
+def describe_ending(ended: Exit) -> str:
+    """Say in a few words how a command ended."""
+    if ended.ending is Ending.TIMEOUT:
+        return f"did not end within the time limit and was ended after {ended.duration_seconds:.0f} s"
+    if ended.exit_code is None:
+        return f"could not be started: {ended.message}"
+    if ended.ending is Ending.SIGNALLED:
+        return f"was ended by signal {-ended.exit_code}"
+    return f"ended with exit code {ended.exit_code}"
+
+
+class _Follower:
+    """Reads a growing file line by line in a thread of its own."""
+
+    def __init__(self, raw: Path, log: Path, prefix: str, redactor: Redactor, show: Callable[[str], None]) -> None:
+        self._raw = raw
+        self._prefix = prefix
+        self._redactor = redactor
+        self._show = show
+        self._log = log.open("ab")
+        self._rest = b""
+        self._has_ended = threading.Event()
+        raw.touch(mode=0o600)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Read what is left, and end."""
+        self._has_ended.set()
+        self._thread.join()
+        self._log.close()
+
+    def _follow(self) -> None:
+        with self._raw.open("rb") as stream:
+            is_last = False
+            while not is_last:
+                # Asked before reading: what was written until then is read.
+                is_last = self._has_ended.wait(_LOOK_SECONDS)
+                while part := stream.read(1 << 16):
+                    self._take(part)
+            if self._rest:
+                self._tell(self._rest)
+
+    def _take(self, part: bytes) -> None:
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        for line in lines:
+            self._tell(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self._tell(self._rest)
+            self._rest = b""
+
+    def _tell(self, line: bytes) -> None:
+        told = self._prefix + self._redactor.text(line.decode("utf-8", "replace").rstrip("\r"))
+        if self._log.tell() < _MOST_LOGGED:
+            self._log.write(told.encode("utf-8") + b"\n")
+            self._log.flush()
+        with suppress(Exception):
+            self._show(told)
+
+
+def _end_marked(mark: str) -> None:
+    """End every process that carries the mark: what outlived its supervisor. Where there is no /proc, nothing is found."""
+    limit = monotonic_seconds() + _SWEEP_SECONDS
+    while (found := _find_marked(f"{_MARK}={mark}".encode())) and monotonic_seconds() < limit:
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _find_marked(entry: bytes) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if entry in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found

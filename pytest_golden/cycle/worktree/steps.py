@@ -1,0 +1,161 @@
+"""The three steps of a cycle that are commands: improvement, review, and the check of what they made."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cycle.config import DEFAULT_TASK
+from pytest_golden.cycle.model import CycleStep
+from pytest_golden.cycle.worktree.commands import CommandRunner, describe_ending
+from pytest_golden.cycle.worktree.floor import ProposalGuard
+from pytest_golden.cycle.worktree.place import CycleWorktree
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.git import find_commit, run_git
+from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.gate.store_place import find_store_place
+from pytest_golden.gateway.model import Ending
+from pytest_golden.redaction import redact
+from pytest_golden.settings import NO_STORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pytest_golden.cycle.model import CycleState
+    from pytest_golden.cycle.worktree.floor import BaseFloor
+    from pytest_golden.gateway.process import Exit
+
+_REJECTED = 1
+_MOST_NAMED = 3
+
+
+class CommandSteps:
+    """The steps of a cycle of commands. The worktree is made when the first of them wants it."""
+
+    def __init__(
+        self,
+        floor: BaseFloor,
+        notes: Mapping[str, Any],
+        scratch: Path,
+        *,
+        store: str | None,
+        environment: Mapping[str, str],
+        show: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._environment = environment
+        self._floor = floor
+        self._notes = notes
+        self._scratch = scratch
+        self._show = show
+        self._tree: CycleWorktree | None = None
+        self._round = 0
+        self.branch: str | None = None
+        self.seconds_left: Callable[[], float] = lambda: 0.0
+
+    def as_steps(self) -> dict[CycleStep | str, Callable[[CycleState], Mapping[str, Any] | None] | None]:
+        """Give them as the runner wants them."""
+        return {
+            CycleStep.IMPROVEMENT: self.improve,
+            CycleStep.REVIEW: self.review,
+            CycleStep.REGRESSION_CHECKS: self.check,
+        }
+
+    def improve(self, state: CycleState) -> Mapping[str, Any]:
+        """Run the improvement, and take what it left as the proposal, also when it failed: then it is kept, and no more."""
+        tree = self._open(state)
+        before = tree.name_tree(f"refs/heads/{tree.branch}")
+        ended, warnings = self._run("improve", self._notes["improve"], state)
+        commit = tree.take_work(f"Improvement of {state.cycle_id}")
+        if ended.ending is not Ending.EXITED or ended.exit_code != 0:
+            raise GoldenError(f"the improvement {describe_ending(ended)}; what it left is on the branch {tree.branch}")
+        now = tree.name_tree(commit)
+        changed = tree.list_changes(commit)
+        told = {"warnings": warnings, "reason": f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"}
+        is_new = bool(changed) and not (now == before and self._round > 1)
+        return {**told, "proposal": {"branch": tree.branch, "tree": now}} if is_new else told
+
+    def review(self, state: CycleState) -> Mapping[str, Any]:
+        """Run the review on what is proposed; whatever it does to the worktree is put back."""
+        tree = self._open(state)
+        commit = self._find_commit(tree)
+        ended, warnings = self._run("review", self._notes["review"], state)
+        tree.put_back(commit)
+        if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
+            raise GoldenError(f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)")
+        is_approved = ended.exit_code == 0
+        return {"approved": is_approved, "reason": "approved" if is_approved else "rejected", "warnings": warnings}
+
+    def check(self, state: CycleState) -> Mapping[str, Any]:
+        """Verify what is proposed against the base's floor."""
+        tree = self._open(state)
+        commit = self._find_commit(tree)
+        place = find_store_place(self._store, prepare_state_folder(self._floor.root))
+        guard = ProposalGuard(
+            self._floor,
+            store=NO_STORE if place is None else str(place.location),
+            environment=self._environment,
+            seconds_left=self.seconds_left,
+            show=self._show,
+        )
+        return guard.check(commit, tree.list_changes(commit))
+
+    def close(self) -> str | None:
+        """Remove the worktree, and give the branch's commit; None where nothing was proposed."""
+        return None if self._tree is None else self._tree.close()
+
+    def take_up(self, cycle_id: str) -> CycleWorktree:
+        """Know the worktree and the branch of a cycle, also where no step wanted them."""
+        if self._tree is None:
+            self.branch = f"golden/cycle-{cycle_id.removeprefix('cycle_').lower()}"
+            self._tree = CycleWorktree(self._floor.checkout, cycle_id, self._floor.commit, self.branch)
+        return self._tree
+
+    def _open(self, state: CycleState) -> CycleWorktree:
+        tree = self.take_up(state.cycle_id)
+        tree.open()
+        return tree
+
+    def _find_commit(self, tree: CycleWorktree) -> str:
+        return find_commit(tree.checkout, f"refs/heads/{tree.branch}")
+
+    def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
+        tree = self._open(state)
+        self._round += name == "improve"
+        difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
+        tree.write_difference(difference)
+        told.write_text(json.dumps(redact(state.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
+        environment = {name: value for name, value in self._environment.items() if not name.startswith("GIT_")}
+        environment |= {
+            "GOLDEN_CYCLE_ID": state.cycle_id,
+            "GOLDEN_CYCLE_TASK": str(self._notes["limits"].get("task_description") or DEFAULT_TASK),
+            "GOLDEN_CYCLE_ROUND": str(self._round),
+            "GOLDEN_CYCLE_BASE": self._floor.commit,
+            "GOLDEN_CYCLE_DIFF": str(difference),
+            "GOLDEN_CYCLE_STATE": str(told),
+            "PWD": str(tree.root),
+        }
+        log = prepare_state_folder(self._floor.root) / "cycles" / f"{state.cycle_id}.log"
+        before = _look(tree.checkout)
+        runner = CommandRunner(tree.root, self._scratch, log, self._show)
+        ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)
+        return ended, _compare(name, before, _look(tree.checkout))
+
+
+def _look(checkout: Path) -> frozenset[str]:
+    """Give what tells of the checkout itself: its commit and its edits. Nothing where git does not tell."""
+    with suppress(GoldenError):
+        told = run_git(checkout, "status", "--porcelain", "-z", "--no-renames").stdout.split("\0")
+        return frozenset({f"commit {run_git(checkout, 'rev-parse', 'HEAD').stdout.strip()}", *filter(None, told)})
+    return frozenset()
+
+
+def _compare(name: str, before: frozenset[str], now: frozenset[str]) -> list[str]:
+    changed = sorted(one[3:] if one[2:3] == " " else "HEAD" for one in before ^ now)
+    if not changed:
+        return []
+    named = list(dict.fromkeys(changed))
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return [f"the checkout itself changed while {name} ran: {', '.join(named[:_MOST_NAMED])}{more}"]

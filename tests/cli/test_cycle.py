@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.cycle import CycleConfig, CycleRunner
+from pytest_golden.journal.service import Journal
+from tests.gate.verify.repository import MANIFEST, Repository
+from tests.patience import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden
+
+KEYS = [
+    *("cycle_id", "final_status", "verdict", "branch", "commit", "regressions_detected", "improvements_approved"),
+    *("improvements_rejected", "steps", "regression_check", "weakened_floor"),
+]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files of this test's own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def repository(folder: Path) -> Repository:
+    """A checkout whose golden project passes as long as lib.sh says so."""
+    made = Repository(folder)
+    made.write(**{MANIFEST.replace(".", "__"): "golden_projects:\n  - {name: works, path: run.sh}\n"})
+    made.write(run__sh=". ./lib.sh\n", lib__sh="exit 0\n")
+    made.commit("base")
+    return made
+
+
+def test_an_approved_improvement_is_verified_kept_on_its_branch_and_merged_nowhere(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
+    base = repository.git("rev-parse", "HEAD")
+    repository.write(lib__sh="exit 1 # an edit that is not committed\n")
+    monkeypatch.setenv("MY_TOKEN", "correct-horse-battery")
+    improve = 'echo "# $GOLDEN_CYCLE_TASK in round $GOLDEN_CYCLE_ROUND" >> lib.sh; echo "$MY_TOKEN"'
+    review = 'grep -q "for speed in round 1" "$GOLDEN_CYCLE_DIFF" && grep -q "$GOLDEN_CYCLE_ID" "$GOLDEN_CYCLE_STATE"; touch junk'
+    ran = golden(
+        "cycle", "--improve", improve, "--review", review, "--task", "for speed", "--max-improvements", "1", "--json"
+    )
+    assert ran.code == 0, ran.err
+    told = ran.json
+    assert list(told) == KEYS
+    assert (told["final_status"], told["verdict"], told["weakened_floor"]) == ("SUCCESS", "verified", [])
+    assert [one["status"] for one in told["regression_check"]["results"]] == ["PASSED"]
+    assert told["branch"].startswith("golden/cycle-")
+    assert repository.git("rev-parse", told["branch"]) == told["commit"]
+    assert repository.git("diff", "--name-only", base, told["commit"]) == "lib.sh"
+    assert repository.git("rev-parse", "main") == base
+    assert repository.worktrees() == [str(repository.folder)]
+    assert not list(place.iterdir())
+    assert "edits that are not committed" in ran.err
+    assert "improve | " in ran.err
+    assert "correct-horse" not in ran.err
+    assert "correct-horse" not in "".join(
+        file.read_text() for file in (repository.folder / ".golden" / "cycles").iterdir()
+    )
+    with Journal.open(repository.folder / ".golden" / "golden.db") as journal:
+        (entry,) = journal.review_journal("success", "cycle", agent_id="golden")
+    assert entry.intent == "for speed"
+
+
+def test_a_proposal_that_breaks_a_project_is_flagged_and_stays(repository: Repository, golden: Golden) -> None:
+    ran = golden("cycle", "--improve", "echo 'exit 3' > lib.sh", "--review", "true", "--max-improvements", "1")
+    assert ran.code == 1
+    assert "PARTIAL (1 golden project(s) failed), verdict flagged" in ran.out
+    assert "FAILED works: exit code 3" in ran.out
+    assert "nothing was merged" in ran.out
+    assert repository.git("branch", "--list", "golden/*")
+
+
+def test_a_floor_that_is_weakened_to_hide_a_break_is_flagged_and_the_bases_floor_still_judges(
+    repository: Repository, golden: Golden
+) -> None:
+    improve = "echo 'exit 3' > lib.sh; sed -i 's/path: run.sh/path: run.sh, expected_outcome: exit_code:3/' golden_projects.yaml"
+    ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--json")
+    assert ran.code == 1
+    assert (ran.json["verdict"], ran.json["regressions_detected"]) == ("flagged", 1)
+    assert {one["kind"] for one in ran.json["weakened_floor"]} == {"manifest", "expectation"}
+
+
+def test_an_edit_of_a_projects_own_file_is_flagged_although_all_pass(repository: Repository, golden: Golden) -> None:
+    improve = "echo 'exit 0' > run.sh; echo nonsense: [ > golden_projects.yaml"
+    ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1")
+    assert ran.code == 1
+    assert "PARTIAL (the floor is weakened), verdict flagged" in ran.out
+    assert "works: its own file run.sh was edited" in ran.out
+    assert "PASSED works" in ran.out
+
+
+def test_rejected_by_exit_code_one_and_an_error_by_any_other(repository: Repository, golden: Golden) -> None:
+    improve = ("cycle", "--improve", "echo '#' >> lib.sh", "--max-improvements", "1", "--json", "--store", "none")
+    rejected = golden(*improve, "--review", "exit 1")
+    assert (rejected.code, rejected.json["verdict"]) == (1, "rejected")
+    assert rejected.json["final_status"] == "PARTIAL (all improvements rejected)"
+    assert rejected.json["regression_check"]["passed_count"] == 1
+    unclear = golden(*improve, "--review", "exit 2")
+    assert (unclear.code, unclear.json["final_status"]) == (3, "FAILURE")
+    steps = {one["step"]: one for one in unclear.json["steps"]}
+    assert "neither approves (0) nor rejects (1)" in steps["review"]["reason"]
+
+
+def test_nothing_changed_is_no_proposal_and_leaves_no_branch(repository: Repository, golden: Golden) -> None:
+    ran = golden("cycle", "--improve", "true", "--review", "exit 9", "--json")
+    assert ran.code == 0, ran.err
+    assert (ran.json["verdict"], ran.json["branch"], ran.json["commit"]) == ("none", None, None)
+    steps = {one["step"]: one for one in ran.json["steps"]}
+    assert steps["regression_checks"] == {
+        "step": "regression_checks",
+        "status": "skipped",
+        "reason": "No improvement to verify",
+    }
+    assert repository.git("branch", "--list", "golden/*") == ""
+
+
+def test_an_improvement_that_fails_is_a_failure_and_what_it_left_is_kept(
+    repository: Repository, golden: Golden
+) -> None:
+    ran = golden("cycle", "--improve", "echo half > half.txt; exit 5", "--review", "true", "--json")
+    assert (ran.code, ran.json["final_status"]) == (3, "FAILURE")
+    assert repository.git("show", f"{ran.json['branch']}:half.txt") == "half"
+
+
+@pytest.mark.parametrize("damage", ['rm -rf "$PWD"', 'rm -rf "$(git rev-parse --git-common-dir)/worktrees"'])
+def test_a_command_that_removes_the_worktree_is_a_failure(repository: Repository, golden: Golden, damage: str) -> None:
+    ran = golden("cycle", "--improve", f"echo '#' >> lib.sh; {damage}", "--review", "true", "--json")
+    assert (ran.code, ran.json["final_status"]) == (3, "FAILURE")
+    assert "the command removed" in ran.err
+    assert repository.worktrees() == [str(repository.folder)]
+
+
+def test_a_command_that_writes_into_the_checkout_itself_is_told_of(repository: Repository, golden: Golden) -> None:
+    ran = golden("cycle", "--improve", f"touch {repository.folder}/stray", "--review", "true")
+    assert ran.code == 0
+    assert "WARNING: the checkout itself changed while improve ran: stray" in ran.err
+
+
+def test_without_golden_projects_the_requirement_calls_nothing(folder: Path, golden: Golden) -> None:
+    repository = Repository(folder)
+    repository.commit("empty")
+    words = (
+        "cycle",
+        "--improve",
+        "touch called; echo 1 > new",
+        "--review",
+        "true",
+        "--max-improvements",
+        "1",
+        "--json",
+    )
+    required = golden(*words, "--require-golden-projects")
+    assert (required.code, required.json["final_status"]) == (3, "FAILURE")
+    assert {one["status"] for one in required.json["steps"]} == {"skipped"}
+    ran = golden(*words)
+    assert (ran.code, ran.json["final_status"], ran.json["verdict"]) == (0, "SUCCESS", "none")
+    assert "WARNING: No golden projects configured" in ran.err
+
+
+def test_bad_input_is_one_sentence_and_exit_code_two(repository: Repository, golden: Golden) -> None:
+    both = ("--improve", "true", "--review", "true")
+    for words, told in (
+        ((), "wants both --improve CMD and --review CMD"),
+        (("--improve", "true"), "wants both"),
+        (("--improve", " ", "--review", "true"), "--improve is empty"),
+        ((*both, "--max-improvements", "-1"), "max_improvements must be"),
+        ((*both, "--max-hours", "nan"), "max_runtime_hours must be"),
+        (("--resume",), "no cycle in"),
+        (("--resume", "cycle_1"), "is no cycle's id"),
+    ):
+        ran = golden("cycle", *words)
+        assert (ran.code, ran.out) == (2, "")
+        assert told in ran.err
+        assert ran.err.count("\n") == 1
+    repository.write(**{MANIFEST.replace(".", "__"): "golden_projects: 3\n"})
+    repository.commit("a manifest that cannot be used")
+    assert golden("cycle", *both).code == 2
+
+
+def test_a_cycle_of_callables_is_not_resumed_by_commands(repository: Repository, golden: Golden) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    config = CycleConfig(repository.folder, max_improvements=1)
+    CycleRunner(config, steps={"user_execution": interrupt}, store="none").run()
+    ran = golden("cycle", "--resume")
+    assert ran.code == 2
+    assert "take it up with `CycleRunner.resume`" in ran.err
+
+
+def test_outside_git_it_says_so(folder: Path, golden: Golden) -> None:
+    ran = golden("cycle", "--improve", "true", "--review", "true")
+    assert ran.code == 2
+    assert "is in no git repository" in ran.err
+
+
+def test_a_killed_cycle_is_resumed_with_the_step_that_was_running(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    mark = tmp_path / "reviewing"
+    review = f"if [ ! -e {mark} ]; then touch {mark}; sleep 600; fi"
+    words = ["cycle", "--improve", "echo '#' >> lib.sh; echo improved", "--review", review, "--max-improvements", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest_golden", *words], cwd=repository.folder, stderr=subprocess.DEVNULL
+    ) as process:
+        wait_until(mark.exists)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE_SECONDS)
+    ran = golden("cycle", "--resume", "--json")
+    assert ran.code == 0, ran.err
+    assert (ran.json["verdict"], ran.json["improvements_approved"]) == ("verified", 1)
+    assert "improve | improved" not in ran.err
+    assert [one["step"] for one in ran.json["steps"]].count("improvement") == 1
+    assert repository.worktrees() == [str(repository.folder)]
+    assert golden("cycle", "--resume").code == 2
+
+
+def test_a_cycle_that_was_killed_at_its_end_still_names_its_branch(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    words = ("cycle", "--improve", "echo '#' >> lib.sh", "--review", "exit 1", "--max-improvements", "1", "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr("pytest_golden.cycle.recording.CycleRecord.end", interrupt)
+        first = golden(*words)
+    assert first.code == 3
+    ran = golden("cycle", "--resume", "--json")
+    assert (ran.code, ran.json["verdict"]) == (1, "rejected")
+    assert ran.json["branch"] == first.json["branch"]
+    assert ran.json["commit"] == first.json["commit"] == repository.git("rev-parse", ran.json["branch"])
+    assert len(ran.json["steps"]) == 10
+
+
+def test_an_ended_cycle_keeps_its_work_and_can_be_resumed(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    mark = tmp_path / "improving"
+    improve = f"echo '#' >> lib.sh; if [ ! -e {mark} ]; then touch {mark}; sleep 600; fi"
+    words = ["cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest_golden", *words],
+        cwd=repository.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        wait_until(mark.exists)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 3
+    told = json.loads(out)
+    assert repository.git("show", f"{told['branch']}:lib.sh").endswith("#")
+    assert repository.worktrees() == [str(repository.folder)]
+    ran = golden("cycle", "--resume", told["cycle_id"], "--json")
+    assert (ran.code, ran.json["verdict"]) == (0, "verified"), ran.err
+
+
+def test_commands_with_secrets_are_not_kept_and_must_be_given_again(repository: Repository, golden: Golden) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    words = (
+        "--improve",
+        f"echo {secret} >/dev/null; kill -INT $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 600",
+        "--review",
+        "true",
+    )
+    first = golden("cycle", *words)
+    assert first.code == 3
+    state = next((repository.folder / ".golden" / "cycles").glob("*.json")).read_text()
+    assert secret not in state
+    again = golden("cycle", "--resume")
+    assert again.code == 2
+    assert "give --improve and --review again" in again.err
+    assert golden("cycle", "--resume", "--improve", "true", "--review", "true").code == 0

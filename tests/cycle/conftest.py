@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.cycle import CycleConfig, CycleRunner, CycleStep
+from pytest_golden.gateway.model import Ending, PipelineOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_golden.cycle import CycleEvent, CycleState
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
+
+class InstantGateway:
+    """A plugged-in gateway whose pipelines end at once, with the exit codes that are told."""
+
+    def __init__(self, codes: Mapping[str, int] | None = None) -> None:
+        self.codes = dict(codes or {})
+        self.ran: list[str] = []
+
+    def run_pipeline(self, project: GoldenProjectConfig, **_: Any) -> PipelineOutcome:
+        self.ran.append(project.name)
+        return PipelineOutcome(ending=Ending.EXITED, exit_code=self.codes.get(project.name, 0))
+
+
+class Cycle:
+    """A cycle with steps that tell that they were called, and whatever else it is given."""
+
+    def __init__(self, root: Path, gateway: InstantGateway) -> None:
+        self.root = root
+        self.gateway = gateway
+        self.called: list[str] = []
+        self.events: list[CycleEvent] = []
+        self.answers: dict[str, Any] = {
+            "project_selection": None,
+            "user_execution": None,
+            "observation": None,
+            "improvement": {"proposal": "a better lib.py"},
+            "review": {"approved": True},
+        }
+
+    def make(self, *, clock: Any = None, store: str | None = "none", **config: Any) -> CycleRunner:
+        told: dict[str, Any] = {"golden_projects": "etl:etl.py", "max_improvements": 1, **config}
+        steps = {name: self._step(name) for name in self.answers}
+        return CycleRunner(
+            CycleConfig(self.root, **told),
+            steps=steps,
+            on_event=self.events.append,
+            gateway=self.gateway,
+            clock=clock,
+            store=store,
+        )
+
+    def run(self, **config: Any) -> CycleState:
+        return self.make(**config).run()
+
+    def _step(self, name: str) -> Any:
+        if self.answers[name] is Missing:
+            return None
+
+        def call(state: CycleState) -> Any:
+            self.called.append(name)
+            answer = self.answers[name]
+            if callable(answer):
+                return answer(state)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        return call
+
+
+class Missing:
+    """Stands for a step that is given as None."""
+
+
+@pytest.fixture
+def gateway() -> InstantGateway:
+    return InstantGateway()
+
+
+@pytest.fixture
+def cycle(tmp_path: Path, gateway: InstantGateway) -> Cycle:
+    return Cycle(tmp_path, gateway)
+
+
+def reasons(state: CycleState) -> dict[CycleStep, tuple[str, str]]:
+    """Give status and reason of each step; of one that was walked again, the last."""
+    return {record.step: (str(record.status), record.reason) for record in state.steps}

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.cycle.worktree.edits import OwnFiles
+from pytest_golden.cycle.worktree.floor import ProposalGuard, read_base_floor
+from pytest_golden.errors import GoldenError, ManifestError
+
+if TYPE_CHECKING:
+    from tests.gate.verify.repository import Repository
+
+MANIFEST = """\
+golden_projects:
+  - {name: etl, path: etl.sh, outputs: [{path: out.txt}]}
+  - {name: sales, path: sales/run.sh}
+  - {name: whole, path: sales/whole.sh, project_dir: ..}
+"""
+
+
+@pytest.fixture
+def jobs(repository: Repository) -> Repository:
+    """A checkout whose manifest is in a folder, with a baseline."""
+    repository.write(
+        jobs___golden_projects__yaml=MANIFEST,
+        jobs___etl__sh="cat ../value > out.txt 2>/dev/null || cp value out.txt\n",
+        jobs___value="1\n",
+        jobs___golden_baselines___etl___out__txt="1\n",
+        jobs___sales___run__sh="echo fine\n",
+        jobs___sales___whole__sh="echo fine\n",
+        pyproject__toml="[tool.pytest.ini_options]\n",
+    )
+    repository.commit("jobs")
+    return repository
+
+
+def make_guard(repository: Repository, seconds: float = 1000.0) -> tuple[ProposalGuard, list[str]]:
+    base = repository.git("rev-parse", "HEAD")
+    floor = read_base_floor(repository.folder, base, repository.folder / "jobs" / "golden_projects.yaml")
+    lines: list[str] = []
+    guard = ProposalGuard(
+        floor, store="none", environment=dict(os.environ), seconds_left=lambda: seconds, show=lines.append
+    )
+    return guard, lines
+
+
+def check(guard: ProposalGuard, repository: Repository) -> Any:
+    commit = repository.commit("proposal")
+    return guard.check(commit, tuple(repository.git("diff", "--name-only", "HEAD~1", "HEAD").splitlines()))
+
+
+def test_a_projects_own_folder_is_one_that_holds_nothing_of_all(jobs: Repository) -> None:
+    floor = read_base_floor(jobs.folder, "HEAD", jobs.folder / "jobs" / "golden_projects.yaml")
+    assert floor.protect().manifest == "jobs/golden_projects.yaml"
+    assert floor.protect().baselines == "jobs/golden_baselines"
+    assert floor.protect().projects == (
+        OwnFiles("etl", "jobs/etl.sh", None),
+        OwnFiles("sales", "jobs/sales/run.sh", "jobs/sales"),
+        OwnFiles("whole", "jobs/sales/whole.sh", None),
+    )
+
+
+def test_a_base_without_a_manifest_declares_nothing_and_a_bad_one_is_refused(repository: Repository) -> None:
+    floor = read_base_floor(repository.folder, "HEAD", repository.folder / "other.yaml")
+    assert floor.manifest is None
+    assert floor.root == Path(os.path.realpath(repository.folder))
+    assert floor.protect().projects == ()
+    guard = ProposalGuard(floor, store="none", environment={}, seconds_left=lambda: 1.0, show=print)
+    with pytest.raises(GoldenError, match="no manifest"):
+        guard.check("HEAD", ())
+    repository.write(other__yaml="golden_projects: 3\n")
+    repository.commit("bad")
+    with pytest.raises(ManifestError):
+        read_base_floor(repository.folder, "HEAD", repository.folder / "other.yaml")
+
+
+def test_the_bases_baselines_and_manifest_judge_what_a_proposal_made_of_them(jobs: Repository, tmp_path: Path) -> None:
+    guard, lines = make_guard(jobs)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    jobs.git("rm", "-rq", "jobs/golden_baselines")
+    (jobs.folder / "jobs" / "golden_baselines").symlink_to(outside)
+    jobs.write(
+        jobs___value="2\n",
+        jobs___golden_projects__yaml="golden_projects:\n  - {name: sales, path: sales/run.sh}\n",
+        pyproject__toml="[tool.pytest.ini_options]\naddopts = '-k sales'\n",
+    )
+    found = check(guard, jobs)
+    statuses = {result.name: str(result.status) for result in found["regression_check"].results}
+    assert statuses == {"etl": "SKIPPED", "sales": "PASSED", "whole": "SKIPPED"}
+    kinds = {(one["project"], one["kind"]) for one in found["weakened_floor"]}
+    assert {("etl", "project_gone"), (None, "manifest"), (None, "gate_configuration"), ("etl", "not_run")} <= kinds
+    assert (None, "baseline") in kinds or ("etl", "baseline") in kinds
+    assert (outside / "kept").exists()
+    assert any(line.startswith("gate | ") for line in lines)
+
+
+def test_an_output_that_is_another_than_the_bases_baseline_is_a_regression(jobs: Repository) -> None:
+    guard, _ = make_guard(jobs)
+    jobs.write(jobs___value="2\n", jobs___golden_baselines___etl___out__txt="2\n")
+    found = check(guard, jobs)
+    assert found["regression_check"].failed_count == 1
+    assert [one["kind"] for one in found["weakened_floor"]] == ["baseline"]
+
+
+def test_a_gate_that_breaks_down_or_takes_too_long_is_an_error(jobs: Repository) -> None:
+    late, _ = make_guard(jobs, seconds=0.0)
+    guard, _ = make_guard(jobs)
+    jobs.write(conftest__py="raise SystemExit(7)\n")
+    with pytest.raises(GoldenError, match="the time limit was reached"):
+        check(late, jobs)
+    with pytest.raises(GoldenError, match="the gate of the proposal"):
+        guard.check(jobs.git("rev-parse", "HEAD"), ())
+    assert jobs.worktrees() == [str(jobs.folder)]
