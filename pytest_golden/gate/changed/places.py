@@ -1,0 +1,108 @@
+"""Where the inputs of a project lie in its checkout, as far as its declaration tells. It looks at names only."""
+
+from __future__ import annotations
+
+import glob
+import os
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.gate.baselines import find_baselines_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class InputPlaces:
+    """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it."""
+
+    places: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+    doubt: str | None = None
+
+
+class PlaceFinder:
+    """Finds the places of a manifest's projects in the checkout with this root, a real path."""
+
+    def __init__(self, manifest: Manifest, root: Path) -> None:
+        self._root = str(root)
+        self._workspace = os.path.realpath(manifest.workspace_root)
+        self._baselines = str(find_baselines_folder(manifest.path, manifest.workspace_root))
+
+    def find(self, project: GoldenProjectConfig) -> InputPlaces:
+        """Give the places of a project."""
+        folder = self._find_folder(project)
+        wanted = [folder, self._resolve(project.path), self._real(f"{self._baselines}/{project.name}")]
+        wanted += [self._resolve(mount.path) for mount in project.mounts]
+        wanted += [self._resolve(path) for path in project.pass_files]
+        wanted += self._find_named(folder, _list_words(project))
+        patterns = [self._place_pattern(pattern) for pattern in project.depends_on]
+        places = [self.relate(path) for path in wanted]
+        outside = [
+            path
+            for path, place in zip([*wanted, *project.depends_on], [*places, *patterns], strict=True)
+            if place is None
+        ]
+        return InputPlaces(
+            tuple(dict.fromkeys(place for place in places if place is not None)),
+            tuple(pattern for pattern in patterns if pattern is not None),
+            outside[0] if outside else None,
+        )
+
+    def relate(self, path: str) -> str | None:
+        """Give a real path relative to the checkout's root, itself as nothing; None for one outside it."""
+        if path == self._root:
+            return ""
+        prefix = f"{self._root.rstrip(os.sep)}{os.sep}"
+        return path.removeprefix(prefix).replace(os.sep, "/") if path.startswith(prefix) else None
+
+    def _find_folder(self, project: GoldenProjectConfig) -> str:
+        folder = self._resolve(project.project_dir or project.path)
+        is_folder = project.project_dir is not None or Path(folder).is_dir()
+        # A path that is a symlink lies where it is named, not where it leads.
+        return folder if is_folder else self._resolve(posixpath.dirname(project.path) or ".")
+
+    def _find_named(self, folder: str, words: Iterable[str]) -> Iterator[str]:
+        """Find the files and folders outside a project's own that its commands name."""
+        for word in words:
+            named = os.path.normpath(os.path.join(folder, os.path.expanduser(word)))  # noqa: PTH111, PTH118 - text, and an unknown user is a name
+            if not f"{named}{os.sep}".startswith(f"{folder}{os.sep}") and _exists(named):
+                yield self._real(named)
+
+    def _place_pattern(self, pattern: str) -> str | None:
+        beginning = "" if posixpath.isabs(pattern) else f"{glob.escape(self._workspace)}/"
+        whole = posixpath.normpath(f"{beginning}{os.path.expanduser(pattern)}")  # noqa: PTH111 - as above
+        prefix = f"{glob.escape(self._root).rstrip('/')}/"
+        return whole.removeprefix(prefix) if whole.startswith(prefix) else None
+
+    def _resolve(self, path: str) -> str:
+        return self._real(os.path.join(self._workspace, os.path.expanduser(path)))  # noqa: PTH111, PTH118 - as above
+
+    def _real(self, path: str) -> str:
+        return os.path.realpath(path)
+
+
+def _list_words(project: GoldenProjectConfig) -> Iterator[str]:
+    """Give the words of all commands that may name a file, also behind an option's equals sign."""
+    commands: Sequence[Sequence[str]] = [*project.before, *project.after, project.command or ()]
+    for word in [*project.args, *(word for command in commands for word in _leave_program(command))]:
+        yield word
+        if "=" in word:
+            yield word.partition("=")[2]
+
+
+def _leave_program(command: Sequence[str]) -> Sequence[str]:
+    """Leave out a program by its whole path: what is installed is told by its version."""
+    return command[1:] if command and os.path.isabs(command[0]) else command  # noqa: PTH117 - text
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:  # a NUL
+        return False

@@ -1,0 +1,164 @@
+"""Find out which projects are unchanged since a ref: git and the store are asked a few questions for all of them together."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.base_manifest import read_base_manifest
+from pytest_golden.gate.changed.deciding import Present, find_reason, spread
+from pytest_golden.gate.changed.model import Selection
+from pytest_golden.gate.changed.paths import PathIndex
+from pytest_golden.gate.changed.places import PlaceFinder
+from pytest_golden.gate.changed.store import LastResult, read_last_results
+from pytest_golden.gate.changed.tree import Tree, is_in_git, read_tree
+from pytest_golden.gate.checkout import Checkout, read_checkout
+from pytest_golden.gate.checkout_changes import list_changed_files
+from pytest_golden.gate.surroundings import describe_surroundings
+from pytest_golden.manifest import parse_manifest
+from pytest_golden.redaction.references import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.storage.store import Store
+
+    Hide = Callable[[dict[str, Any]], dict[str, Any] | None]
+
+# Each asks git once. Projects that passed in yet other runs are run, and have one run in common from then on.
+_MOST_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked.
+
+    `hide` takes out of plain values what the store does not keep. `products` are files that this session itself writes,
+    `judging` those that take part in the judgement of every project, such as a conftest.
+    """
+
+    ref: str
+    manifest: Manifest
+    hide: Hide
+    products: tuple[Path, ...] = ()
+    judging: tuple[Path, ...] = ()
+
+
+def select_changed(question: Question, store: Store | None) -> Selection:
+    """Find the projects that need not run. One that nobody knows enough of runs.
+
+    Raises:
+        SettingsError: the ref is not there; the message says what to fetch.
+    """
+    manifest, ref = question.manifest, question.ref
+    folder = manifest.workspace_root
+    if not is_in_git(folder):
+        return _run_all(question, None, f"{folder} is in no git repository")
+    try:
+        tree = read_tree(folder, ref, question.products)
+        doubt, entries = _compare_manifests(question, tree)
+        if doubt is not None:
+            return _run_all(question, tree.base, doubt)
+        past = _read_past(store, manifest)
+        present = _describe_present(question, tree, entries, past)
+    except SettingsError:
+        raise
+    except GoldenError as error:
+        return _run_all(question, None, str(error))
+    finder = PlaceFinder(manifest, tree.root)
+    reasons = {
+        project.name: find_reason(project, finder.find(project), tree, present, past.get(project.name))
+        for project in manifest.projects
+    }
+    why = spread(reasons, manifest.projects)
+    left_out = frozenset(project.name for project in manifest.projects if project.name not in why)
+    return Selection(ref, tree.base, left_out, why)
+
+
+def _run_all(question: Question, commit: str | None, why: str) -> Selection:
+    return Selection(question.ref, commit, why={project.name: why for project in question.manifest.projects})
+
+
+def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapping[str, GoldenProjectConfig] | None]:
+    """Give why all projects have to run, if they have to, and the projects as the base declares them, if it does so otherwise."""
+    finder = PlaceFinder(question.manifest, tree.root)
+    for judging in question.judging:
+        place = finder.relate(os.path.realpath(judging))
+        if place is not None and tree.changed.find(place) is not None:
+            return f"{place} changed, which may judge every project", None
+    path = question.manifest.path
+    place = None if path is None else finder.relate(os.path.realpath(path))
+    if path is None or place is None or tree.changed.find(place) is None:
+        return None, None
+    real = Path(os.path.realpath(path))
+    text = read_base_manifest(real, tree.base).text
+    if text is None:
+        return "the manifest is new", None
+    try:
+        base = parse_manifest(text, f"{question.ref}:{path.name}", path.parent)
+    except GoldenError:
+        return f"the manifest at {question.ref} cannot be read", None
+    if base.workspace_root != question.manifest.workspace_root:
+        return "workspace_root changed", None
+    return None, {project.name: project for project in base.projects}
+
+
+def _read_past(store: Store | None, manifest: Manifest) -> Mapping[str, LastResult]:
+    if store is None or not manifest.projects:
+        return {}
+    try:
+        with store.read() as connection:
+            return read_last_results(connection, [project.name for project in manifest.projects])
+    except GoldenError:
+        return {}
+
+
+def _describe_present(
+    question: Question,
+    tree: Tree,
+    entries: Mapping[str, GoldenProjectConfig] | None,
+    past: Mapping[str, LastResult],
+) -> Present:
+    manifest = question.manifest
+    return Present(
+        entries,
+        describe_surroundings(manifest.projects, manifest.workspace_root) if past else {},
+        _FilesSince(tree.root, question.hide),
+        question.hide,
+        os.environ,
+    )
+
+
+class _FilesSince:
+    """Gives the files that differ from those of a run; each run is asked for once."""
+
+    def __init__(self, root: Path, hide: Hide) -> None:
+        self._root = root
+        self._hide = hide
+        self._now: Checkout | None = None
+        self._known: dict[int, PathIndex | str] = {}
+
+    def __call__(self, last: LastResult) -> PathIndex | str:
+        key = id(last.checkout)
+        if key not in self._known:
+            is_more = len(self._known) >= _MOST_RUNS
+            told = "its last pass is one of too many runs to compare with"
+            self._known[key] = told if is_more else self._look(last.checkout)
+        return self._known[key]
+
+    def _look(self, then: Checkout) -> PathIndex | str:
+        if self._now is None:
+            found = read_checkout(self._root)
+            # With the marks of what is stored: else each path with one would differ from what was kept of it.
+            hidden = self._hide(found.to_dict()) or Checkout().to_dict()
+            self._now = Checkout(root=found.root, **hidden)
+        try:
+            paths = list_changed_files(self._root, then, self._now)
+        except GoldenError as error:
+            return f"what changed since it passed is not known: {error}"
+        marked = next((path for path in paths if MARK in path), None)
+        return f"{marked} changed since it passed, whose name is hidden" if marked else PathIndex(paths)

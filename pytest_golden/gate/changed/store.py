@@ -1,0 +1,82 @@
+"""How projects ended last, and on what, read from the store in a few queries for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Text, literal, select, union_all
+
+from pytest_golden.gate.checkout import Checkout
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.schema import documents, gate_results, gate_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row
+
+# SQLite takes no more than 500 parts of one union.
+_MOST_ASKED = 250
+
+
+@dataclass(frozen=True, slots=True)
+class LastResult:
+    """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run."""
+
+    status: ResultStatus
+    checkout: Checkout
+    declaration: Mapping[str, Any]
+    surroundings: Mapping[str, Any]
+
+
+def read_last_results(connection: Connection, names: Collection[str]) -> dict[str, LastResult]:
+    """Give the last result of each project that has one."""
+    rows = [row for some in _cut(sorted(names)) for row in _ask(connection, some)]
+    told = _read_documents(
+        connection, {digest for row in rows for digest in (row.declaration_digest, row.environment_digest)}
+    )
+    checkouts: dict[str, Checkout] = {}
+    for row in rows:
+        if row.run_id not in checkouts:
+            checkouts[row.run_id] = Checkout(row.commit, row.branch, row.dirty, row.dirty_files)
+    return {
+        row.project: LastResult(
+            ResultStatus(row.status),
+            checkouts[row.run_id],
+            told.get(row.declaration_digest, {}),
+            told.get(row.environment_digest, {}),
+        )
+        for row in rows
+    }
+
+
+def _ask(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]]:
+    asked = union_all(*(select(literal(name, Text).label("name")) for name in names)).subquery("asked")
+    earlier = gate_results.alias("earlier")
+    newest = (
+        select(earlier.c.number)
+        .where(earlier.c.project == asked.c.name, earlier.c.status != ResultStatus.SKIPPED.value)
+        .order_by(earlier.c.number.desc())
+        .limit(1)
+        .correlate(asked)
+        .scalar_subquery()
+    )
+    of_result = [gate_results.c[name] for name in ("project", "run_id", "status", "declaration_digest")]
+    of_run = [gate_runs.c[name] for name in ("commit", "branch", "dirty", "dirty_files", "environment_digest")]
+    joined = asked.join(gate_results, gate_results.c.number == newest)
+    yield from connection.execute(
+        select(*of_result, *of_run).select_from(joined.join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id))
+    )
+
+
+def _read_documents(connection: Connection, digests: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for some in _cut(sorted(digests)):
+        rows = connection.execute(select(documents.c.digest, documents.c.body).where(documents.c.digest.in_(some)))
+        found |= {row.digest: row.body for row in rows if isinstance(row.body, dict)}
+    return found
+
+
+def _cut(items: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (items[start : start + _MOST_ASKED] for start in range(0, len(items), _MOST_ASKED))

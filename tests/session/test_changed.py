@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.gate.test_base_manifest import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.session.recorded import Recorded
+    from tests.session.workspace import Workspace
+
+
+def commit(folder: Path, message: str = "a change") -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+
+
+def statuses(workspace: Workspace, *arguments: str) -> dict[str, str]:
+    """Run a gate that must end with 0, and give each project's status in its report."""
+    assert workspace.run("--golden-json=../report.json", *arguments).ret == 0
+    told = json.loads((workspace.path.parent / "report.json").read_text())
+    assert all(
+        [reason["kind"] for reason in one["reasons"]] == ["unchanged"]
+        for one in told["results"]
+        if one["status"] == "SKIPPED"
+    )
+    return {one["name"]: one["status"] for one in told["results"]}
+
+
+def ran(workspace: Workspace, *arguments: str) -> list[str]:
+    return [name for name, status in statuses(workspace, *arguments).items() if status == "PASSED"]
+
+
+PROJECTS: list[dict[str, Any]] = [
+    {"name": "one", "depends_on": ["lib/**/*.sql"]},
+    {"name": "two"},
+    {"name": "three", "needs": ["two"]},
+]
+
+
+@pytest.fixture
+def passed(workspace: Workspace) -> Workspace:
+    """Three projects that passed at the commit that `main` is."""
+    workspace.declare(*PROJECTS)
+    (workspace.path / "lib").mkdir()
+    (workspace.path / "lib" / "a.sql").write_text("select 1\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run().ret == 0
+    return workspace
+
+
+def test_unchanged_projects_are_left_out_counted_and_shown(passed: Workspace, recorded: Recorded) -> None:
+    result = passed.run("--golden-changed=main")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "golden: 3 of 3 projects left out: unchanged since main (*)",
+            "SKIPPED one * unchanged since main",
+            "left out, unchanged since main: one, two, three",
+            "golden: 3 skipped",
+        ]
+    )
+    assert set(recorded.results().values()) == {"SKIPPED"}
+    # It was left out, so it is still its last pass that counts.
+    assert ran(passed, "--golden-changed=main", "--golden-require") == []
+
+
+def test_edits_new_files_and_depended_on_files_bring_projects_back(passed: Workspace) -> None:
+    (passed.path / "lib" / "sub").mkdir()
+    (passed.path / "lib" / "sub" / "b.sql").write_text("select 2\n")
+    (passed.path / "lib" / "readme.md").write_text("no input of anyone\n")
+    assert ran(passed, "--golden-changed=main") == ["one"]
+    (passed.path / "two" / "new.csv").write_text("1\n")
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "  one runs: lib/sub/b.sql changed",
+            "  two runs: two/new.csv changed",
+            "  three runs: it needs two, which runs",
+        ]
+    )
+
+
+def test_what_a_project_that_runs_needs_runs_too(passed: Workspace) -> None:
+    (passed.path / "three" / "run.sh").write_text("echo other > out.txt\n")
+    assert ran(passed, "--golden-changed=main") == ["two", "three"]
+
+
+def test_committed_changes_count_from_the_merge_base(passed: Workspace) -> None:
+    git(passed.path, "checkout", "-q", "-b", "work")
+    (passed.path / "one" / "run.sh").write_text("echo other > out.txt\n")
+    commit(passed.path)
+    git(passed.path, "checkout", "-q", "main")
+    (passed.path / "two" / "run.sh").write_text("echo theirs > out.txt\n")
+    commit(passed.path, "the others' change")
+    git(passed.path, "checkout", "-q", "work")
+    assert ran(passed, "--golden-changed=main") == ["one"]
+    # Since then it passed, but it is still changed since the ref.
+    assert ran(passed, "--golden-changed=main") == ["one"]
+    assert ran(passed, "--golden-changed=HEAD") == []
+
+
+def test_manifest_entry_counts_by_what_it_means(passed: Workspace) -> None:
+    one, two, three = PROJECTS
+    passed.declare({**one, "title": "The first", "description": "for people"}, two, three)
+    assert ran(passed, "--golden-changed=main") == []
+    passed.declare({**one, "timeout": 30}, two, three, {"name": "four"})
+    assert ran(passed, "--golden-changed=main") == ["one", "four"]
+
+
+def test_changed_baseline_brings_its_project_back(passed: Workspace) -> None:
+    folder = passed.path / "golden_baselines" / "two"
+    folder.mkdir(parents=True)
+    (folder / "out.txt").write_text("passed\n")
+    assert ran(passed, "--golden-changed=main") == ["two", "three"]
+
+
+def test_project_that_failed_last_runs(passed: Workspace) -> None:
+    (passed.path / "one" / "run.sh").write_text("exit 1\n")
+    assert passed.run("-k", "one").ret == 1
+    git(passed.path, "checkout", "-q", "--", "one")
+    assert ran(passed, "--golden-changed=main") == ["one"]
+    assert ran(passed, "--golden-changed=main") == []
+
+
+def test_project_that_passed_on_something_else_runs(passed: Workspace) -> None:
+    (passed.path / "one" / "run.sh").write_text("echo edited > out.txt\n")
+    assert passed.run("-k", "one").ret == 0
+    git(passed.path, "checkout", "-q", "--", "one")
+    assert ran(passed, "--golden-changed=main") == ["one"]
+
+
+def test_ignored_data_is_a_doubt_and_caches_are_none(passed: Workspace) -> None:
+    (passed.path / ".gitignore").write_text("*.bin\n__pycache__/\nvenv/\n")
+    for folder in ("one/__pycache__", "one/venv"):
+        (passed.path / folder).mkdir()
+    (passed.path / "one" / "__pycache__" / "x.pyc").write_text("")
+    (passed.path / "one" / "venv" / "pyvenv.cfg").write_text("version = 3.12.0\n")
+    assert ran(passed, "--golden-changed=main") == []
+    (passed.path / "one" / "data.bin").write_text("nobody sees this change")
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(["  one runs: git ignores one/data.bin, so nobody knows whether it changed"])
+
+
+def test_links_that_lead_out_and_unwatched_files_are_doubts(passed: Workspace) -> None:
+    (passed.path / "one" / "out.sql").symlink_to("../lib/a.sql")
+    (passed.path / "two" / "in.sh").symlink_to("run.sh")
+    commit(passed.path)
+    git(passed.path, "update-index", "--assume-unchanged", "three/run.sh")
+    assert passed.run().ret == 0
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(
+        ["  one runs: one/out.sql is a symlink that leads out of one", "  three runs: git does not watch three/run.sh"]
+    )
+
+
+def test_submodules_are_a_doubt(passed: Workspace, tmp_path: Path) -> None:
+    other = passed.path.parent / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (other / "x").write_text("x")
+    commit(other)
+    git(passed.path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "one/sub")
+    commit(passed.path)
+    assert passed.run().ret == 0
+    passed.run("--golden-changed=main", "-v").stdout.fnmatch_lines(["  one runs: one/sub is a submodule"])
+
+
+def test_inputs_outside_git_and_given_values_are_doubts(passed: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = passed.path.parent / "outside.txt"
+    outside.write_text("x")
+    monkeypatch.setenv("SALES_DAY", "monday")
+    passed.declare(
+        {"name": "mounted", "mounts": [{"path": str(outside)}]},
+        {"name": "given", "pass_env": ["SALES_DAY", "NOT_SET_ANYWHERE"]},
+        {"name": "named", "args": ["--config=../shared/c.yaml"]},
+    )
+    (passed.path / "shared").mkdir()
+    (passed.path / "shared" / "c.yaml").write_text("a: 1\n")
+    commit(passed.path)
+    assert passed.run().ret == 0
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "golden: 1 of 3 projects left out*",
+            "  mounted runs: *outside.txt is outside git, so nobody knows whether it changed",
+            "  given runs: it is given SALES_DAY, and no value of that is kept to compare",
+        ]
+    )
+    (passed.path / "shared" / "c.yaml").write_text("a: 2\n")
+    passed.run("--golden-changed=main", "-v").stdout.fnmatch_lines(["  named runs: shared/c.yaml changed"])
+
+
+def test_unknown_ref_runs_nothing_and_says_what_to_fetch(passed: Workspace) -> None:
+    result = passed.run("--golden-changed=origin/nowhere")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(
+        ["*--golden-changed origin/nowhere: there is no such commit here*git fetch origin nowhere*"]
+    )
+    assert passed.run("--golden-changed=--help").ret == 4
+
+
+def test_outside_git_or_without_a_store_all_run(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"})
+    assert workspace.run().ret == 0
+    result = workspace.run("--golden-changed=main")
+    result.stdout.fnmatch_lines(["golden: no project is left out as unchanged since main: *is in no git repository"])
+    assert result.ret == 0
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert ran(workspace, "--golden-changed=main", "--golden-store=none") == ["one"]
+
+
+def test_conftest_that_may_judge_brings_all_back(passed: Workspace) -> None:
+    (passed.path / "conftest.py").write_text("def pytest_golden_judge(project, outcome):\n    return ()\n")
+    assert ran(passed, "--golden-changed=main") == ["one", "two", "three"]
+
+
+def test_moved_workspace_or_unreadable_base_manifest_brings_all_back(passed: Workspace) -> None:
+    (passed.path / "golden_projects.yaml").write_text("{")
+    commit(passed.path, "a mistake")
+    passed.declare(*PROJECTS)
+    result = passed.run("--golden-changed=main")
+    result.stdout.fnmatch_lines(["*the manifest at main cannot be read"])
+
+
+def test_workers_of_xdist_leave_the_same_out(passed: Workspace) -> None:
+    pytest.importorskip("xdist")
+    (passed.path / "one" / "run.sh").write_text("echo other > out.txt\n")
+    assert statuses(passed, "--golden-changed=main", "-n2") == {"one": "PASSED", "two": "SKIPPED", "three": "SKIPPED"}
+
+
+def test_unchanged_since_the_base_is_no_sunk_floor_and_since_later_is(passed: Workspace) -> None:
+    git(passed.path, "checkout", "-q", "-b", "work")
+    (passed.path / "notes.txt").write_text("no input\n")
+    commit(passed.path)
+    assert passed.run("--golden-base=main", "--golden-changed=main").ret == 0
+    result = passed.run("--golden-base=main", "--golden-changed=HEAD")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["one: was not run: unchanged since HEAD"])
+
+
+def test_collecting_asks_neither_git_nor_the_store(passed: Workspace) -> None:
+    assert passed.run("--golden-changed=nowhere", "--collect-only").ret == 0
+
+
+def test_header_names_what_broke_when_these_files_changed_before(passed: Workspace) -> None:
+    script = passed.path / "one" / "run.sh"
+    good = script.read_text()
+    script.write_text("echo the column is gone >&2; exit 3\n")
+    commit(passed.path, "drop the column")
+    assert passed.run().ret == 1
+    script.write_text(good + "# again\n")
+    commit(passed.path, "bring it back")
+    assert passed.run().ret == 0
+    script.write_text(good + "# once more\n")
+    result = passed.run("--golden-changed=main")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["golden: broke before, when files that changed now were changed:", "  *one*"])
+    passed.run("--golden-changed=main", "--golden-learning=off").stdout.no_fnmatch_line("*broke before*")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="runs a shell")
+def test_many_unchanged_projects_are_summed_up_in_the_table(workspace: Workspace) -> None:
+    path = workspace.write_pipeline("all", "true")
+    workspace.declare(*({"name": f"p{number}", "path": path} for number in range(41)))
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run().ret == 0
+    result = workspace.run("--golden-changed=main")
+    assert sum(line.startswith("SKIPPED p") for line in result.outlines) == 41
+    result.stdout.fnmatch_lines(["golden: 41 skipped"])
