@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 _HOMES: Mapping[str, tuple[str, ...]] = {
     "pytest_golden.errors": (
+        "BaselineError",
         "GatewayError",
         "GoldenError",
         "JournalError",
@@ -27,6 +28,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "SignatureError",
     ),
     "pytest_golden.manifest": (
+        "DeclaredOutput",
         "ExpectedOutcome",
         "GoldenProjectConfig",
         "Manifest",
@@ -42,11 +44,13 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "Ending",
         "ExecutionGateway",
         "GatewayAbilities",
+        "OutputFinding",
         "Permissions",
         "PipelineOutcome",
         "RunnerCommand",
         "WriteSet",
         "WrittenFile",
+        "WrittenFiles",
     ),
     "pytest_golden.trajectory": (
         "BatchStatistics",
@@ -119,7 +123,9 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "reflection_prompt",
     ),
     "pytest_golden.regression": (
+        "AcceptedOutput",
         "GoldenProjectResult",
+        "OutputChange",
         "Reason",
         "ReasonKind",
         "RegressionCheckResult",
@@ -177,6 +183,20 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "pytest_golden.learning.consumers": ("export_training_examples", "trajectories_for"),
     "pytest_golden.learning.reflective": ("reflective_dataset",),
     "pytest_golden.gate": ("RegressionGuard",),
+    "pytest_golden.cycle": (
+        "CYCLE_ORDER",
+        "CycleConfig",
+        "CycleEvent",
+        "CycleEventType",
+        "CycleRunner",
+        "CycleState",
+        "CycleStep",
+        "CycleVerdict",
+        "StepRecord",
+        "StepStatus",
+        "get_final_status",
+    ),
+    "pytest_golden.gate.baselines": ("BaselineKeeper",),
     "pytest_golden.gate.gepa": ("GoldenAdapter",),
     "pytest_golden.redaction": ("redact",),
 }

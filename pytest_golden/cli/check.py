@@ -18,7 +18,9 @@ from pytest_golden.cli.manifest_option import (
 from pytest_golden.cli.plan import make_plan
 from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, print_table, styled
 from pytest_golden.errors import ManifestError
-from pytest_golden.manifest import describe_unused, load_manifest
+from pytest_golden.gate.baselines import find_unused_baselines
+from pytest_golden.manifest import load_manifest
+from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.regression.wording import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.cli.plan import Plan
     from pytest_golden.errors import ManifestProblem
-    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.manifest.model import DeclaredOutput, Manifest
 
 _INVALID = 2
 _NARROW = 70
@@ -121,8 +123,7 @@ def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[st
 
 def _notes(manifest: Manifest) -> list[str]:
     """Give what is to be known of the manifest and is no obstacle."""
-    unused = describe_unused(manifest)
-    return [] if unused is None else [unused]
+    return [*find_unused_baselines(manifest)]
 
 
 def _make_table(plans: Sequence[Plan], root: Path) -> Table:
@@ -153,16 +154,23 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
     limits = [f"at most {format_duration(project.timeout)}"]
     limits += [] if project.memory_limit is None else [format_size(project.memory_limit)]
     limits += [] if project.cpu_limit is None else [f"{format_duration(project.cpu_limit)} of CPU time"]
+    limits += [] if project.max_slowdown is None else [f"{project.max_slowdown:g} times its own median"]
     limits += [] if project.network else ["no network"]
     yield f"in {folder}, {', '.join(limits)}"
     if project.expected_outcome != "success":
         yield f"must end as {project.expected_outcome}"
+    if project.outputs:
+        yield f"outputs {', '.join(map(_describe_output, project.outputs))}"
     if project.needs:
         yield f"needs {', '.join(project.needs)}"
     really_written = [mount.path for mount in project.mounts if mount.mode == "write"]
     if really_written:
         yield f"really writes {', '.join(really_written)}"
     yield from (f"note: {note}" for note in plan.notes)
+
+
+def _describe_output(output: DeclaredOutput) -> str:
+    return f"{output.path} ({output.compare or comparison_of_pattern(output.path) or 'by suffix'})"
 
 
 def _shorten(path: Path, root: Path) -> str:

@@ -20,19 +20,23 @@ from pytest_golden.clock import iso_utc
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.gate.history import count_retried, flakiness, usual_duration
 from pytest_golden.gate.store import list_projects, list_results
+from pytest_golden.gate.trends.store import find_last_environment, read_trends
 from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.trends import DurationTrend, explain_unjudged, show_seconds
 from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.report.duration_plot import plot_durations
 from pytest_golden.report.history_text import ENOUGH, describe_streak, explain_signs, show_moment, sparkline, strip
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rich.console import Console
     from rich.text import Text
 
     from pytest_golden.gate.past import PastResult
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.storage.store import Store
 
 _DEFAULT_LIMIT = 20
@@ -43,6 +47,8 @@ _LEAST_SIGNS = 10
 _GAP = 2
 _MOST_RUNS = 100_000
 _SHORT = 7
+# In a pipe there is no width; a screen's is enough for what fits there.
+_WIDEST_PLOT = 200
 _STYLES = {
     ResultStatus.PASSED: "green",
     ResultStatus.FAILED: "bold red",
@@ -69,38 +75,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tell the history."""
     limit = read_limit(arguments.limit, _MOST_RUNS)
-    declared = _list_declared(arguments)
+    declared = _find_declared(arguments)
     with open_store(arguments) as store:
         if arguments.name is None:
             histories = _read_all(store, declared, limit)
+            trends: dict[str, Trend] = {}
         else:
             histories = {arguments.name: _read_one(store, arguments.name, declared, limit)}
+            trends = {arguments.name: _read_trend(store, arguments.name, declared.get(arguments.name))}
     if arguments.json:
-        told = [_as_json(name, results, limit) for name, results in histories.items()]
+        told = [_as_json(name, results, limit, trends.get(name)) for name, results in histories.items()]
         print_json({"projects": told} if arguments.name is None else told[0])
     elif arguments.name is None:
         _show_all(open_console(), histories, declared, limit)
     else:
-        _show_one(open_console(), arguments.name, histories[arguments.name], limit)
+        _show_one(open_console(), arguments.name, histories[arguments.name], limit, trends[arguments.name])
     return 0
 
 
-def _list_declared(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Give the declared names in their order; the past can be told without a manifest that is right, or any."""
+def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConfig]:
+    """Give the declared projects in their order; the past can be told without a manifest that is right, or any."""
     try:
         manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
     except ManifestError:
-        return ()
-    return tuple(project.name for project in manifest.projects)
+        return {}
+    return {project.name: project for project in manifest.projects}
 
 
-def _read_all(store: Store, declared: Sequence[str], limit: int) -> dict[str, tuple[PastResult, ...]]:
+def _read_all(store: Store, declared: Collection[str], limit: int) -> dict[str, tuple[PastResult, ...]]:
     with store.read() as connection:
         names = dict.fromkeys([*declared, *list_projects(connection)])
         return {name: list_results(connection, name, max(limit, ENOUGH)) for name in names}
 
 
-def _read_one(store: Store, name: str, declared: Sequence[str], limit: int) -> tuple[PastResult, ...]:
+def _read_one(store: Store, name: str, declared: Collection[str], limit: int) -> tuple[PastResult, ...]:
     with store.read() as connection:
         results = list_results(connection, name, max(limit, ENOUGH))
         if not results and name not in declared:
@@ -111,9 +119,41 @@ def _read_one(store: Store, name: str, declared: Sequence[str], limit: int) -> t
     return results
 
 
-def _as_json(name: str, results: Sequence[PastResult], limit: int) -> dict[str, Any]:
+class Trend(NamedTuple):
+    """What the next run's duration is judged by: passes like the last one, the declared factor, and the limit of both."""
+
+    durations: DurationTrend | None
+    max_slowdown: float | None
+
+    @property
+    def limit_seconds(self) -> float | None:
+        """The limit; None where nothing is declared, or too few passes are known."""
+        if self.max_slowdown is None or self.durations is None or not self.durations.is_enough:
+            return None
+        return self.durations.limit_seconds(self.max_slowdown)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON-safe values."""
+        durations = DurationTrend(0, 0.0, 0.0) if self.durations is None else self.durations
+        told = durations.to_dict() if durations.pass_count else {**dict.fromkeys(durations.to_dict()), "pass_count": 0}
+        return {**told, "max_slowdown": self.max_slowdown, "limit_seconds": self.limit_seconds}
+
+
+def _read_trend(store: Store, name: str, project: GoldenProjectConfig | None) -> Trend:
+    """Read it as a gate would that ran where the project passed last."""
+    factor = None if project is None else project.max_slowdown
+    with store.read() as connection:
+        facts = find_last_environment(connection, name)
+        if facts is None:
+            return Trend(None, factor)
+        trends = read_trends(connection, {name: None if project is None else project.venv}, facts)
+    return Trend(trends.get(name), factor)
+
+
+def _as_json(name: str, results: Sequence[PastResult], limit: int, trend: Trend | None = None) -> dict[str, Any]:
     shown = results[:limit]
     usual = usual_duration(shown)
+    judged = {} if trend is None else {"trend": trend.to_dict()}
     return {
         "name": name,
         "runs": [_run_as_json(result) for result in shown],
@@ -121,6 +161,7 @@ def _as_json(name: str, results: Sequence[PastResult], limit: int) -> dict[str, 
         "flakiness": flakiness(shown),
         "median_seconds": usual.median_seconds,
         "mad_seconds": usual.mad_seconds,
+        **judged,
     }
 
 
@@ -140,7 +181,7 @@ class _Row(NamedTuple):
 
 
 def _show_all(
-    console: Console, histories: Mapping[str, tuple[PastResult, ...]], declared: Sequence[str], limit: int
+    console: Console, histories: Mapping[str, tuple[PastResult, ...]], declared: Collection[str], limit: int
 ) -> None:
     if not histories:
         console.print(styled("no golden project has a run here yet: `pytest --golden` makes the first"))
@@ -192,7 +233,7 @@ def _shorten(told: Text, width: int) -> Text:
     return styled(f"{told.plain[: width - 3].rstrip()}..." if width > 3 else "")
 
 
-def _show_one(console: Console, name: str, results: Sequence[PastResult], limit: int) -> None:
+def _show_one(console: Console, name: str, results: Sequence[PastResult], limit: int, trend: Trend) -> None:
     shown = results[:limit]
     if not shown:
         console.print(styled(f"{name} has no run yet: `pytest --golden -k {name}` makes the first"))
@@ -205,7 +246,32 @@ def _show_one(console: Console, name: str, results: Sequence[PastResult], limit:
     )
     console.print(styled(f"durations  {sparkline(shown, is_unicode=is_unicode)}   ({_explain_usual(shown)})"))
     console.print(styled(f"flakiness  {_show_flakiness(shown)}"))
+    if trend.max_slowdown is not None:
+        console.print(styled(f"limit      {_explain_limit(trend)}"))
+    for line in _plot(console, shown, trend, is_unicode=is_unicode):
+        console.print(styled(line))
     print_table(console, _list_runs(shown))
+
+
+def _plot(console: Console, shown: Sequence[PastResult], trend: Trend, *, is_unicode: bool) -> tuple[str, ...]:
+    seconds = [result.execution_time_seconds if result.counts else None for result in reversed(shown)]
+    return plot_durations(
+        seconds,
+        min(console.width, _WIDEST_PLOT),
+        median=usual_duration(shown).median_seconds,
+        limit=trend.limit_seconds,
+        is_unicode=is_unicode,
+    )
+
+
+def _explain_limit(trend: Trend) -> str:
+    unjudged = explain_unjudged(trend.durations)
+    if unjudged is not None or trend.durations is None or trend.limit_seconds is None:
+        return str(unjudged)
+    usual, factor = trend.durations, f"{trend.max_slowdown:g}"
+    figures = f"median {show_seconds(usual.median_seconds)} and MAD {show_seconds(usual.mad_seconds)}"
+    told = f"{figures} of its last {usual.pass_count} passes in one environment"
+    return f"{show_seconds(trend.limit_seconds)} (max_slowdown {factor}; {told})"
 
 
 def _list_runs(results: Sequence[PastResult]) -> Table:

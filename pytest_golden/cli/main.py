@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMMANDS: Mapping[str, str] = {
     "init": "Write a first golden_projects.yaml.",
     "check": "Validate the manifest and show what would be run.",
+    "cycle": "Let commands propose and review an improvement, and verify it against the floor.",
     "doctor": "Tell what works on this machine, and how to get the rest.",
     "run": "Run one golden project, or open a shell in its view.",
     "history": "Tell how earlier runs went, of all golden projects or of one.",
@@ -31,8 +32,10 @@ COMMANDS: Mapping[str, str] = {
     "lessons": "List, show, approve, reject and delete what was learned.",
     "merge": "Take everything of other stores into one, as of the shards of a CI job.",
     "recall": "Tell what is known of a failure: seen before, where, and what ended it.",
+    "report": "Tell a recorded gate run: as text, as one HTML page, or as the gate report.",
     "trajectory": "Show what happened inside a run: its steps, their tree, what differs, what is asked for.",
     "store": "Check the store of what was recorded, or copy it.",
+    "verify": "Tell what this change broke from what was broken before it.",
     "schema": "Print a JSON Schema: of the manifest or of the gate report.",
 }
 BAD_INPUT = 2

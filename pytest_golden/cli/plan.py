@@ -66,6 +66,8 @@ class Plan:
             "timeout_seconds": project.timeout,
             "memory_limit_bytes": project.memory_limit,
             "network": project.network,
+            "outputs": project.to_dict()["outputs"],
+            "max_slowdown": project.max_slowdown,
             "needs": list(project.needs),
             "problem": self.problem,
             "notes": list(self.notes),

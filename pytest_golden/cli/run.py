@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,11 @@ from pytest_golden.cli.shell import open_shell
 from pytest_golden.clock import new_id
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate import RegressionGuard
+from pytest_golden.gate.baselines import BaselineKeeper, find_baselines_folder
 from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
+from pytest_golden.gate.trends import SlowdownJudge
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
@@ -111,7 +114,20 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
         ) as gateway,
         show_status(project.name, gateway.present_step),
     ):
-        return RegressionGuard(gateway).check_one(project, {})
+        keeper = BaselineKeeper(find_baselines_folder(manifest.path, root))
+        slowdowns = _read_slowdowns(project, manifest, settings, gateway)
+        return RegressionGuard(gateway, baselines=keeper, slowdowns=slowdowns).check_one(project, {})
+
+
+def _read_slowdowns(
+    project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSettings, gateway: ExecutionGateway
+) -> SlowdownJudge:
+    """Ask the gate's store how long it usually takes; nothing is made where there is none."""
+    if project.max_slowdown is None:
+        return SlowdownJudge(is_off=True)
+    reading = import_module("pytest_golden.gate.trends.reading")
+    judge: SlowdownJudge = reading.find_slowdown_judge(settings.store, manifest, gateway.describe())
+    return judge
 
 
 def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest) -> None:

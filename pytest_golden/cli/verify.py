@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pytest_golden.cli.ending import raise_when_ended
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -86,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not manifest.is_file():
         raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
     try:
-        with _raise_when_ended():
+        with raise_when_ended():
             return _verify(arguments, settings, manifest)
     except KeyboardInterrupt:
         print("golden: interrupted; nothing was decided", file=sys.stderr)
@@ -172,21 +171,3 @@ def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | No
             _say(text)
 
         yield say, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
-
-
-@contextmanager
-def _raise_when_ended() -> Iterator[None]:
-    """Let a request to end be a Ctrl-C: the worktree and the children go too."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.checkout import find_environments, is_commit, redact_paths
-from pytest_golden.gate.git import last_line, run_git, run_git_raw
+from pytest_golden.gate.git import find_commit, run_git, run_git_raw
 from pytest_golden.redaction import redact
 
 if TYPE_CHECKING:
@@ -26,25 +26,6 @@ class Commit(NamedTuple):
 
     id: str
     subject: str
-
-
-def find_commit(folder: Path, ref: str) -> str:
-    """Give the commit that a ref means.
-
-    Raises:
-        GoldenError: no git, not a repository, or a ref that is not there; the message says what to fetch.
-    """
-    inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
-    if inside.returncode:
-        message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
-        raise GoldenError(message)
-    found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    if found.returncode:
-        remote, slash, branch = ref.partition("/")
-        fetch = f"git fetch {remote} {branch}" if slash else f"git fetch origin {ref}"
-        message = f"there is no such commit here. Fetch it first: {fetch}"
-        raise GoldenError(message)
-    return found.stdout.strip()
 
 
 # Commits never change, and projects that fail together are fixed together.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction import redact
@@ -32,6 +33,8 @@ def _list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
             continue
         if key == "set_env":
             yield from _list_variables(before[key] or {}, value or {})
+        elif key == "outputs":
+            yield from _list_outputs(_by_path(before[key]), _by_path(value))
         else:
             yield f"{key} {_show_value(key, before[key])} -> {_show_value(key, value)}"
 
@@ -44,6 +47,28 @@ def _list_variables(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
             yield f"set_env.{name} removed"
         elif before[name] != now[name]:
             yield f"set_env.{name} {_show(before[name])} -> {_show(now[name])}"
+
+
+def _list_outputs(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for path in dict.fromkeys([*now, *before]):
+        if path not in before or path not in now:
+            yield f"outputs.{path} {'added' if path in now else 'removed'}"
+            continue
+        then, present = before[path], now[path]
+        for key, value in present.items():
+            if key in then and then[key] != value:
+                yield f"outputs.{path}.{key} {_show(then[key])} -> {_show(value)}"
+
+
+def _by_path(outputs: Any) -> dict[str, Mapping[str, Any]]:
+    """Give the entries by their paths; those that have one path by their number too."""
+    entries: dict[str, Mapping[str, Any]] = {}
+    count: Counter[str] = Counter()
+    for output in outputs or ():
+        path = str(output["path"])
+        count[path] += 1
+        entries[f"{path} ({count[path]})" if count[path] > 1 else path] = output
+    return entries
 
 
 def _show_value(key: str, value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.regression.model import GoldenProjectResult
@@ -33,7 +33,10 @@ class RunBegun:
 
 @dataclass(frozen=True, slots=True)
 class ResultJudged:
-    """A project's result. `fails` tells that it fails the gate. `declaration` is its manifest keys, redacted."""
+    """A project's result. `fails` tells that it fails the gate. `declaration` is its manifest keys, redacted.
+
+    `inputs` is what it read that git does not hold, as `InputReader` gives it; empty where nobody has looked.
+    """
 
     run_id: str
     entry_id: str
@@ -43,6 +46,7 @@ class ResultJudged:
     fails: bool
     declaration: Mapping[str, Any]
     result: GoldenProjectResult
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

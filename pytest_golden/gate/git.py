@@ -44,6 +44,32 @@ def run_git_raw(
         raise GoldenError(message) from None
 
 
+def find_commit(folder: Path, ref: str) -> str:
+    """Give the commit that a ref means.
+
+    Raises:
+        GoldenError: no git, not a repository, or a ref that is not there; the message says what to fetch.
+    """
+    inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
+    if inside.returncode:
+        message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
+        raise GoldenError(message)
+    found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if found.returncode:
+        message = f"there is no such commit here. Fetch it first: {_advise_fetch(folder, ref)}"
+        raise GoldenError(message)
+    return found.stdout.strip()
+
+
+def _advise_fetch(folder: Path, ref: str) -> str:
+    remote, slash, branch = ref.partition("/")
+    fetch = f"git fetch {remote} {branch}" if slash else f"git fetch origin {ref}"
+    if run_git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true":
+        return f"{fetch} (this clone is shallow: git fetch --unshallow brings all of its history)"
+    has_remote = bool(run_git(folder, "remote").stdout.strip())
+    return fetch if has_remote else f"{fetch} (this repository has no remote yet: git remote add origin URL)"
+
+
 def last_line(text: str) -> str:
     """Give what git ended its message with."""
     return (text.strip().splitlines() or ["no message"])[-1]

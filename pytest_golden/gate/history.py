@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.trends import describe_durations
 from pytest_golden.trajectory.metrics import flakiness_of_groups
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def flakiness(results: Iterable[PastResult]) -> float | None:
     """Give the share of neighbouring results on one commit that differ, 0 to 1; None without two runs on one commit.
 
     Those on edits that were not committed do not count, nor those whose commit is not known, nor what did not run to
-    its end.
+    its end: interrupted or skipped. One in quarantine counts as what it was.
     """
     by_commit: dict[str, list[ResultStatus]] = {}
     for result in results:
@@ -38,11 +38,8 @@ def flakiness(results: Iterable[PastResult]) -> float | None:
 
 def usual_duration(results: Iterable[PastResult]) -> UsualDuration:
     """Give median and median absolute deviation of the passes' durations, in seconds."""
-    seconds = [result.execution_time_seconds for result in results if result.status is ResultStatus.PASSED]
-    if not seconds:
-        return UsualDuration(None, None)
-    middle = median(seconds)
-    return UsualDuration(middle, median(abs(one - middle) for one in seconds))
+    trend = describe_durations([one.execution_time_seconds for one in results if one.status is ResultStatus.PASSED])
+    return UsualDuration(None, None) if trend is None else UsualDuration(trend.median_seconds, trend.mad_seconds)
 
 
 def count_retried(results: Iterable[PastResult]) -> int:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _MOST_INPUTS, _MOST_LOOKED_AT = 100, 5_000
 _MOST_BYTES, _MOST_OF_A_FILE = 4 << 20, 256 << 10
 _BLOCK, _BLOCKS = 4096, 8
-_BY_PRODUCTS = frozenset({*CACHE_FOLDERS, *WITHHELD_FOLDERS, "node_modules", "htmlcov", ".idea", ".vscode", ".eggs"})
+_BY_PRODUCTS = frozenset({*CACHE_FOLDERS, *WITHHELD_FOLDERS, "htmlcov", ".idea", ".vscode", ".eggs"})
 # As caches, these come and go by themselves.
-_LEFT_OUT = _BY_PRODUCTS | {"build", "dist", "logs"}
+_LEFT_OUT = _BY_PRODUCTS | {"node_modules", "build", "dist", "logs"}
 _LEFT_OUT_FILES = re.compile(r"\.DS_Store|\.coverage.*|.*\.(?:log|py[cod]|sw[op]|tmp|pid)|.*~")
 _CREDENTIALS = re.compile(
     r"\.env(?:\..*)?|\.?pgpass(?:\.conf)?|\.?netrc|id_[a-z0-9]+|.*\.(?:env|pem|key|pfx|p12|jks|kdbx|gpg|asc)|profiles\.ya?ml"

@@ -1,14 +1,18 @@
-"""Run and judge golden projects: needs, retries, quarantine and further judges. One place for pytest, cycle and CLI."""
+"""Run and judge golden projects: needs, retries, outputs, quarantine, further judges. One place for pytest, cycle and CLI."""
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gate.baselines import BaselineKeeper, find_baselines_folder
 from pytest_golden.gate.order import find_unmet_need
+from pytest_golden.gate.trends import SlowdownJudge
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
 from pytest_golden.redaction import redact
 from pytest_golden.regression import judge
@@ -24,18 +28,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import date
 
+    from pytest_golden.gate.baselines import Examination
     from pytest_golden.gateway.model import Gateway
     from pytest_golden.manifest.model import GoldenProjectConfig
 
     FurtherJudge = Callable[[GoldenProjectConfig, PipelineOutcome], Iterable[Reason]]
 
+_NO_EXAMINE = (
+    "this project declares `outputs:`, and the plugged-in gateway cannot have them examined: "
+    "its `run_pipeline` must take `examine` and call it while what was written is still there"
+)
 _REGRESSIONS = frozenset({ResultStatus.FAILED, ResultStatus.ERROR})
 
 
 class RegressionGuard:
     """Runs golden projects one after another through a gateway and judges them.
 
-    `further_judge` gives more reasons against a pass. `today` decides whether a quarantine lasts.
+    `further_judge` gives more reasons against a pass. `today` decides whether a quarantine lasts. `baselines` is what
+    outputs are compared with; by default what lies in the gateway's workspace root. `slowdowns` knows how long passes took.
     """
 
     def __init__(
@@ -44,10 +54,15 @@ class RegressionGuard:
         *,
         further_judge: FurtherJudge | None = None,
         today: Callable[[], date] = lambda: utc_now().date(),
+        baselines: BaselineKeeper | None = None,
+        slowdowns: SlowdownJudge | None = None,
     ) -> None:
         self._gateway = gateway
         self._further_judge = further_judge
         self._today = today
+        root = Path(getattr(gateway, "workspace_root", "."))
+        self._baselines = baselines or BaselineKeeper(find_baselines_folder(None, root))
+        self._slowdowns = slowdowns or SlowdownJudge(trouble="no earlier run is known")
 
     def check(self, projects: Iterable[GoldenProjectConfig]) -> RegressionCheckResult:
         """Run and judge the projects in the order given; never raises for a project."""
@@ -80,19 +95,32 @@ class RegressionGuard:
 
     def _attempt(self, project: GoldenProjectConfig) -> GoldenProjectResult:
         try:
-            outcome = self._gateway.run_pipeline(
-                project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions(can_edit_source=False)
-            )
-            result = judge(project, _require_outcome(outcome))
+            examination = self._baselines.begin(project)
+            outcome = self._run(project, examination)
+            result = judge(project, outcome)
             if outcome.ending in {Ending.NOT_STARTED, Ending.INTERRUPTED}:
                 return result
-            return _add_reasons(result, tuple(self._ask_further(project, outcome)))
+            result = self._slowdowns.judge(project, result)
+            result = _add_reasons(result, tuple(self._ask_further(project, outcome)))
+            return examination.settle(result)
         except GoldenError as error:
             return self._harness_failed(project, str(error), "")
         except Exception as error:
             # One project's trouble must not hide the others' results.
             message = f"{type(error).__name__}: {error}"
             return self._harness_failed(project, message, traceback.format_exc())
+
+    def _run(self, project: GoldenProjectConfig, examination: Examination) -> PipelineOutcome:
+        run: Callable[..., object] = self._gateway.run_pipeline
+        request = {"role": AgentRole.REGRESSION_GUARD, "permissions": Permissions(can_edit_source=False)}
+        if not project.outputs:
+            return _require_outcome(run(project, **request))
+        if not _takes_examine(run):
+            raise GatewayError(_NO_EXAMINE)
+        outcome = _require_outcome(run(project, **request, examine=examination))
+        if outcome.ending is Ending.EXITED and outcome.problem is None and not examination.was_asked:
+            raise GatewayError(_NO_EXAMINE)
+        return outcome
 
     def _ask_further(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Reason]:
         for reason in self._further_judge(project, outcome) if self._further_judge is not None else ():
@@ -116,6 +144,14 @@ class RegressionGuard:
             return replace(result, quarantined=f"{quarantine.reason} (until {quarantine.until})")
         warning = f"The quarantine of {project.name} ended on {quarantine.until}: {quarantine.reason}."
         return replace(result, warnings=(*result.warnings, warning))
+
+
+def _takes_examine(run: Callable[..., object]) -> bool:
+    try:
+        parameters = inspect.signature(run).parameters
+    except (TypeError, ValueError):  # A callable that does not tell; whether it asked is seen afterwards.
+        return True
+    return "examine" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
 def _require_outcome(given: object) -> PipelineOutcome:
@@ -151,9 +187,10 @@ def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> Go
 
 
 def _is_worth_a_retry(result: GoldenProjectResult) -> bool:
-    """Tell whether another attempt may count: a project that was touched stays touched, whatever the next one shows."""
+    """Tell whether another attempt may count: what was touched stays touched, and what was accepted is settled."""
     final = {ReasonKind.INTERRUPTED, ReasonKind.PROJECT_CHANGED}
-    return result.status in _REGRESSIONS and not any(reason.kind in final for reason in result.reasons)
+    is_final = result.accepted is not None or any(reason.kind in final for reason in result.reasons)
+    return result.status in _REGRESSIONS and not is_final
 
 
 def _was_interrupted(result: GoldenProjectResult) -> bool:

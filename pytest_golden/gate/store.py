@@ -8,6 +8,7 @@ from sqlalchemy import and_, bindparam, func, insert, or_, select, update
 
 from pytest_golden.errors import JournalError
 from pytest_golden.gate.history import FAILURES
+from pytest_golden.gate.input_changes import RunInputs
 from pytest_golden.gate.past import FirstFailure, InterruptedRun, PastPass, PastResult
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.documents import keep_document, read_document
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # So many interrupted ones in a row before a failure are not looked through.
 _MOST_FAILURES_READ = 20
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
+#: The member of a result's JSON that names the document of its inputs.
+INPUTS_DIGEST = "inputs_digest"
 _INSERT_RUN = insert(gate_runs)
 _INSERT_RESULT = Prepared(
     insert(gate_results), *(column.name for column in gate_results.c if column.name not in {"number", "learned_at"})
@@ -92,6 +95,8 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
     streak = _count_streak(connection, result)
     # The steps are in the trajectory.
     plain = {key: value for key, value in result.to_dict().items() if key not in {"steps", "trajectory"}}
+    if judged.inputs:
+        plain[INPUTS_DIGEST] = keep_document(connection, dict(judged.inputs))
     _INSERT_RESULT.run(
         connection,
         {
@@ -171,7 +176,7 @@ def list_results(connection: Connection, project: str, limit: int) -> tuple[Past
 def find_last_pass(connection: Connection, project: str) -> PastPass | None:
     """Give a project's last pass and what it ran in, or None."""
     about_run = (gate_runs.c.dirty_files, gate_runs.c.environment_digest)
-    query = _past_results(gate_results.c.number, gate_results.c.declaration_digest, *about_run)
+    query = _past_results(gate_results.c.number, gate_results.c.declaration_digest, *OF_INPUTS, *about_run)
     passed = and_(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value)
     row = connection.execute(query.where(passed).limit(1)).one_or_none()
     if row is None:
@@ -182,7 +187,14 @@ def find_last_pass(connection: Connection, project: str) -> PastPass | None:
         declaration=read_document(connection, row.declaration_digest) or {},
         surroundings=read_document(connection, row.environment_digest) or {},
         first_failure=_find_first_failure(connection, project, row.number),
+        inputs=read_inputs(connection, row),
     )
+
+
+def read_inputs(connection: Connection, row: Row[Any]) -> RunInputs:
+    """Read the inputs of a result from a row with the columns `OF_INPUTS`."""
+    digest = row.inputs_digest
+    return RunInputs.read(None if digest is None else read_document(connection, digest), row.write_set)
 
 
 def _find_first_failure(connection: Connection, project: str, after: int) -> FirstFailure | None:
@@ -199,6 +211,7 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Fir
 
 
 _REASONS = json_member(gate_results.c.result, "reasons")
+OF_INPUTS = (json_member_text(gate_results.c.result, INPUTS_DIGEST), json_member(gate_results.c.result, "write_set"))
 
 
 def _past_results(*more: Any) -> Select[Any]:

@@ -26,12 +26,15 @@ _VERSION_LINE = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 _MOST_OF_HEADER = 4096
 
 
-def describe_surroundings(projects: Iterable[GoldenProjectConfig], workspace_root: Path) -> dict[str, Any]:
+def describe_surroundings(
+    projects: Iterable[GoldenProjectConfig], workspace_root: Path, *, search_path: Iterable[str] | None = None
+) -> dict[str, Any]:
     """Give JSON-safe facts: `python, implementation, platform, golden, distributions {name: version}` and `venvs`.
 
-    `venvs` gives `python` and `distributions` of each `venv:`, under its name in the manifest.
+    `venvs` gives `python` and `distributions` of each `venv:`, under its name in the manifest. `search_path` is this
+    process's own where it is not given.
     """
-    distributions = read_distributions(sys.path)
+    distributions = read_distributions(sys.path if search_path is None else search_path)
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -54,6 +57,12 @@ def compare_surroundings(
         inside = (_member(_member(facts, "venvs"), venv) for facts in (before, now))
         lines += [f"{line} (in {venv})" for line in _compare(*inside)]
     return (*lines, *_compare(before, now))
+
+
+def find_venv_python(venv: str, workspace_root: Path) -> str | None:
+    """Give the version of a `venv:`'s Python; None where that is not known."""
+    folder = _locate(venv, workspace_root)
+    return _find_python(folder, _list_sites(folder))
 
 
 def read_distributions(folders: Iterable[str]) -> dict[str, str]:
@@ -104,8 +113,12 @@ def _locate(venv: str, workspace_root: Path) -> Path:
     return workspace_root / os.path.expanduser(venv)  # noqa: PTH111 - a user that there is not is no error here
 
 
+def _list_sites(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("lib/python*/site-packages"), *folder.glob("Lib/site-packages")])
+
+
 def _describe_venv(folder: Path) -> dict[str, Any]:
-    sites = sorted([*folder.glob("lib/python*/site-packages"), *folder.glob("Lib/site-packages")])
+    sites = _list_sites(folder)
     return {"python": _find_python(folder, sites), "distributions": read_distributions(map(str, sites))}
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
-from pytest_golden.regression.model import ReasonKind
+from pytest_golden.regression.model import OUTPUT_KINDS, Reason, ReasonKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
 
 LAST_LINES = 15
+_MOST_REASONS, _MOST_DIFFERENCES = 100, 3
+# The first one that is missing says in its sentence how all are accepted.
+_SHOWN_IN_FULL = OUTPUT_KINDS - {ReasonKind.BASELINE_MISSING}
 _NEVER_RAN = frozenset({ReasonKind.NEED_NOT_PASSED, ReasonKind.SKIP_IF_MISSING, ReasonKind.NOTHING_TO_VERIFY})
 # C0 and C1 controls, the marks that reorder text on screen, line ends of other alphabets, and signs without a width.
 _UNSEEN = re.compile(
@@ -36,18 +39,37 @@ def explain_failure(result: GoldenProjectResult, *, shell_command: str | None) -
 
 
 def _explain(result: GoldenProjectResult, shell_command: str | None) -> Iterator[str]:
-    reasons = [reason.message for reason in result.reasons] or [result.error_message or "no reason was given"]
-    first, *rest = (make_visible(reason) for reason in reasons)
-    yield f"{result.status}: {first}"
-    yield from (f"also: {reason}" for reason in rest)
+    first, *rest = result.reasons or (Reason("", result.error_message or "no reason was given"),)
+    yield f"{result.status}: {make_visible(first.headline)}"
+    yield from _difference(first)
+    for position, reason in enumerate(rest[:_MOST_REASONS], 1):
+        yield f"also: {make_visible(reason.headline)}"
+        yield from _difference(reason) if position < _MOST_DIFFERENCES else ()
+    if len(rest) > _MOST_REASONS:
+        yield f"also: {len(rest) - _MOST_REASONS} more reasons"
     yield from _attempts(result)
     step = find_failing_step(result.steps)
     if step is not None:
-        yield f"failing step: {_describe_step(step, told=(first, *rest))}"
+        told = [make_visible(reason.message) for reason in (first, *rest)]
+        yield f"failing step: {describe_step(step, told=told)}"
     yield from _last_output(result)
     yield from (make_visible(str(line)) for known in result.known for line in known.get("lines", ()))
     yield from (f"note: {make_visible(warning)}" for warning in result.warnings)
     yield from _next_moves(result, shell_command)
+
+
+def show_difference(message: str) -> Iterator[str]:
+    """Give the lines that follow the sentence in the message of an output, each further in."""
+    yield from (f"  {make_visible(line)}" for line in message.splitlines()[1:])
+
+
+def first_difference(result: GoldenProjectResult) -> list[str]:
+    """Give the lines of the first difference of an output; empty where there is none."""
+    return next((lines for reason in result.reasons if (lines := list(_difference(reason)))), [])
+
+
+def _difference(reason: Reason) -> Iterator[str]:
+    yield from show_difference(reason.message) if reason.kind in _SHOWN_IN_FULL else ()
 
 
 def find_failing_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -66,13 +88,13 @@ def _says_it_failed(step: Mapping[str, Any]) -> bool:
     return bool(metadata.get("error") or metadata.get("failed"))
 
 
-def _describe_step(step: Mapping[str, Any], told: Sequence[str]) -> str:
+def describe_step(step: Mapping[str, Any], *, told: Sequence[str] = ()) -> str:
     """Give its name, how long it took and its error, unless the reasons have told that."""
     error = (step.get("metadata") or {}).get("error")
     shown = "" if error in {None, True} else make_visible(str(error)).strip()
     name = make_visible(str(step.get("content", "?")))
     took = step.get("duration_ms")
-    timed = name if took is None else f"{name} ({took / 1000:.1f}s)"
+    timed = f"{name} ({took / 1000:.1f}s)" if isinstance(took, int | float) else name
     is_told = not shown or any(f"{name}: {shown}" in reason for reason in told)
     return timed if is_told else f"{timed}: {shown}"
 

@@ -5,14 +5,44 @@ Source: https://docs.github.com/actions/reference/workflow-commands-for-github-a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Level = Literal["error", "warning", "notice"]
+
+# GitHub shows so many of each level for a step; of more it shows the first ones and says nothing of the others.
+MOST_OF_LEVEL = 10
 _IN_MESSAGES = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _IN_PROPERTIES = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
 
 
+class Annotation(NamedTuple):
+    """What to say where: see `annotation`."""
+
+    level: Level
+    message: str
+    title: str
+    line: int | None = None
+
+
+def annotate(told: Sequence[Annotation], *, file: str | None) -> Iterator[str]:
+    """Give the annotations as lines, of each level as many as GitHub shows: the last one counts those left out."""
+    for level in dict.fromkeys(one.level for one in told):
+        same = [one for one in told if one.level == level]
+        shown = same if len(same) <= MOST_OF_LEVEL else same[: MOST_OF_LEVEL - 1]
+        for one in shown:
+            yield annotation(level, one.message, title=one.title, file=file, line=one.line)
+        if left := same[len(shown) :]:
+            titles = "\n".join(one.title for one in left)
+            yield annotation(
+                level, f"{len(left)} more, told in the summary of the job:\n{titles}", title="and more", file=file
+            )
+
+
 def annotation(
-    level: Literal["error", "warning", "notice"],
+    level: Level,
     message: str,
     *,
     title: str | None = None,

@@ -23,6 +23,8 @@ MOST_COMMITS_SHOWN = 3
 _MOST_LINES = 4
 _LONGEST_SUBJECT = 60
 _SHORT = 7
+_PLACES = "the manifest or the installed versions"
+_PLACES_WITH_INPUTS = "the manifest, the installed versions or the inputs"
 _FLAKY = "~"
 _INTERRUPTED = "^"
 _SIGNS: Mapping[bool, Mapping[ResultStatus, str]] = {
@@ -121,8 +123,9 @@ def _describe(changed: ChangedSincePass) -> Iterator[str]:
     yield f"last passed {show_moment(changed.passed_at)} UTC{at}"
     told = [*_describe_checkout(changed.checkout, changed.later_commit_count)]
     told += [*_list("manifest", changed.declaration), *_list("versions", changed.surroundings)]
+    told += _list("inputs", changed.inputs)
     if not told:
-        yield "since then: nothing changed in git, the manifest or the installed versions"
+        yield f"since then: nothing changed in git, {_PLACES_WITH_INPUTS if changed.is_input_known else _PLACES}"
     yield from told
     if changed.parted:
         yield f"first difference from the last good run: {changed.parted}"

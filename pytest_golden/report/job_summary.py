@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.failure_text import make_visible
-from pytest_golden.report.one_line import closing_count, short_reason
+from pytest_golden.report.one_line import closing_count, gate_verdict, short_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ def job_summary(
     floor_title = "Weakened floor, accepted" if floor_accepted else "Weakened floor"
     rows, passed = _rows(check.results)
     blocks = [
-        f"## Golden projects: {_heading(check, len(failures), len(not_run), bool(weaker) and not floor_accepted)}",
+        f"## Golden projects: {gate_verdict(check, len(failures), len(not_run), is_weaker=bool(weaker) and not floor_accepted)}",
         closing_count(check.results, len(failures), len(deselected), len(not_run)),
     ]
     blocks += _fit("", [f"- {_code(note)}" for note in notes], room // 16, "more notes")
@@ -70,15 +70,6 @@ def job_summary(
     details = [_describe_failure(result, failures[result.name]) for result in check.results if result.name in failures]
     blocks += _fit("", details, room - sum(map(_size, blocks)), "more failures")
     return "\n\n".join(blocks) + "\n"
-
-
-def _heading(check: RegressionCheckResult, failed: int, not_run: int, is_weaker: bool) -> str:
-    told = [f"{failed} golden project(s) failed"] * bool(failed)
-    told += [f"{not_run} not run"] * bool(not_run)
-    told += ["floor weakened"] * is_weaker
-    if told:
-        return f"PARTIAL ({', '.join(told)})"
-    return check.final_status if check.results else "nothing ran"
 
 
 def _rows(results: Sequence[GoldenProjectResult]) -> tuple[list[str], int]:

@@ -11,14 +11,21 @@ from pytest_golden.report.failure_text import make_visible
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult
 
 _MOST_NAMED = 5
+_MOST_REASONS = 50
 
 
 def summarize_reasons(result: GoldenProjectResult) -> str:
     """Give the reasons in one line; long patterns are cut, so that what stands beside them stays in sight."""
-    told = "; ".join(reason.message for reason in result.reasons) or result.error_message or str(result.status)
+    named = [reason.headline for reason in result.reasons[:_MOST_REASONS]]
+    more = len(result.reasons) - len(named)
+    told = (
+        "; ".join([*named, *([f"and {more} more reasons"] if more else [])])
+        or result.error_message
+        or str(result.status)
+    )
     return shorten_patterns(" ".join(make_visible(told).split()))
 
 
@@ -48,6 +55,16 @@ def closing_count(results: Sequence[GoldenProjectResult], failed: int, deselecte
         "not run": not_run,
     }
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing ran"
+
+
+def gate_verdict(check: RegressionCheckResult, failed: int, not_run: int, *, is_weaker: bool) -> str:
+    """Give the verdict on a whole gate run: `SUCCESS`, `PARTIAL (...)`, or that nothing ran."""
+    told = [f"{failed} golden project(s) failed"] * bool(failed)
+    told += [f"{not_run} not run"] * bool(not_run)
+    told += ["floor weakened"] * is_weaker
+    if told:
+        return f"PARTIAL ({', '.join(told)})"
+    return check.final_status if check.results else "nothing ran"
 
 
 def note_unchecked_needs(unchecked: Mapping[str, Sequence[str]]) -> str | None:

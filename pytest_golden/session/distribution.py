@@ -15,6 +15,7 @@ from pytest_golden.session.gate_id import tell_worker
 
 if TYPE_CHECKING:
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
 
 _NOTES_KEY = "golden_notes"
 
@@ -22,14 +23,16 @@ _NOTES_KEY = "golden_notes"
 class GoldenDistribution:
     """The controller's hooks under xdist. `notes` is the scratch folder that the workers write to."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: Declared, earlier: EarlierRuns) -> None:
         self._declared = declared
+        self._earlier = earlier
         self.notes = Path(tempfile.mkdtemp(prefix="golden-notes-"))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker which session it belongs to and where the notes are."""
+        """Tell a worker which session it belongs to, where the notes are, and what earlier runs say."""
         tell_worker(node.config, node.workerinput)
+        self._earlier.tell_worker(node.workerinput)
         node.workerinput[_NOTES_KEY] = str(self.notes)
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)

@@ -18,11 +18,13 @@ from pytest_golden.session.reports import dress_report, fails_the_gate
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pytest_golden.gate.baselines import BaselineKeeper
     from pytest_golden.gateway.model import PipelineOutcome
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult, Reason
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.gateway import SessionGateway
 
 
@@ -30,12 +32,22 @@ class GoldenExecution:
     """The hooks around running a golden item."""
 
     def __init__(
-        self, config: pytest.Config, declared: Declared, gateway: SessionGateway, board: RunBoard, *, skips_fail: bool
+        self,
+        config: pytest.Config,
+        declared: Declared,
+        gateway: SessionGateway,
+        board: RunBoard,
+        *,
+        baselines: BaselineKeeper,
+        earlier: EarlierRuns,
+        skips_fail: bool,
     ) -> None:
         self._config = config
         self._declared = declared
         self._gateway = gateway
         self._board = board
+        self._baselines = baselines
+        self._earlier = earlier
         self._skips_fail = skips_fail
         self._guard: RegressionGuard | None = None
 
@@ -64,6 +76,9 @@ class GoldenExecution:
         return report
 
     def _run(self, project: GoldenProjectConfig) -> GoldenProjectResult:
+        left_out = self._earlier.find_left_out(project)
+        if left_out is not None:
+            return left_out
         statuses = self._board.statuses(project.needs)
         self._board.note_running(project.name)
         try:
@@ -79,8 +94,14 @@ class GoldenExecution:
 
     def _get_guard(self) -> RegressionGuard:
         if self._guard is None:
-            self._guard = RegressionGuard(self._gateway.get(), further_judge=self._ask_judges)
+            self._guard = RegressionGuard(
+                self._gateway.get(),
+                further_judge=self._ask_judges,
+                baselines=self._baselines,
+                slowdowns=self._earlier.slowdowns,
+            )
             self._gateway.call("freeze", self._declared.projects.values())
+            self._baselines.pin()
         return self._guard
 
     def _ask_judges(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[Reason, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.gate.base_baselines import find_changed_baselines
 from pytest_golden.gate.base_manifest import read_base_manifest
+from pytest_golden.gate.commits import descends
 from pytest_golden.manifest import parse_manifest
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
@@ -16,28 +18,49 @@ from pytest_golden.report.one_line import summarize_reasons
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_golden.gate.base_manifest import BaseManifest
     from pytest_golden.manifest import Manifest
-    from pytest_golden.regression.floor import Weakening
+    from pytest_golden.regression.floor import ChangedBaseline, Weakening
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.recorder import GoldenRecorder
     from pytest_golden.settings import GoldenSettings
 
 
+class _Base(NamedTuple):
+    """What is compared with: the manifest as it was, the folder in which it stood, and the commit."""
+
+    manifest: Manifest
+    folder: Path
+    commit: str
+
+
 class FloorCheck:
     """Compares with the base at the end of the session; without `--golden-base` it does nothing.
+
+    Baselines are looked at before anything runs, and not by a session that accepts new ones: a person sees those.
 
     A base without a manifest at the present path is asked for the one at `default_manifest`, so that moving the
     manifest is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
     """
 
     def __init__(
-        self, settings: GoldenSettings, declared: Declared, recorder: GoldenRecorder, *, default_manifest: Path
+        self,
+        settings: GoldenSettings,
+        declared: Declared,
+        recorder: GoldenRecorder,
+        *,
+        default_manifest: Path,
+        earlier: EarlierRuns,
     ) -> None:
         self.is_accepted = settings.floor == "accept"
         self.notes: list[str] = []
         self.weakenings: tuple[Weakening, ...] = ()
         self._declared = declared
         self._recorder = recorder
+        self._earlier = earlier
+        self._accepts_outputs = settings.update
+        self._changed_baselines: tuple[ChangedBaseline, ...] = ()
         self._default_manifest = default_manifest
         self._base = None if settings.base is None else self._read_base(settings.base)
 
@@ -46,22 +69,45 @@ class FloorCheck:
         """Tell whether the floor is weaker and nobody has accepted it."""
         return bool(self.weakenings) and not self.is_accepted
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Find the baselines that are others than at the base.
+
+        Raises:
+            pytest.UsageError: git cannot tell; nothing has run.
+        """
+        path = self._declared.manifest_path
+        if self._base is None or path is None or self._accepts_outputs or session.config.option.collectonly:
+            return
+        base = self._base
+        try:
+            self._changed_baselines = find_changed_baselines(
+                base.folder, base.commit, path.parent, self._declared.projects.keys()
+            )
+        except GoldenError as error:
+            message = f"the floor cannot be compared: {error}"
+            raise pytest.UsageError(message) from None
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Compare, and let a weakened floor fail a session that would pass."""
         if self._base is None or session.config.option.collectonly:
             return
-        self.weakenings = find_weakenings(self._base, self._declared.manifest, not_run=self._not_run(session))
+        self.weakenings = find_weakenings(
+            self._base.manifest,
+            self._declared.manifest,
+            not_run=self._not_run(session),
+            changed_baselines=self._changed_baselines,
+        )
         if self.fails and session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _read_base(self, ref: str) -> Manifest | None:
+    def _read_base(self, ref: str) -> _Base | None:
         path = self._declared.manifest_path
         if path is None:
             message = "--golden-base compares manifests, and --golden-projects has none: give one or the other."
             raise SettingsError(message)
         base = read_base_manifest(path, ref)
         if base.text is not None:
-            return self._parse_base(base.text, path, ref)
+            return self._parse_base(base, base.text, path)
         told = f"the base {ref} ({base.commit[:12]}) has no {path.name}"
         default = self._default_manifest
         if path != default:
@@ -70,13 +116,14 @@ class FloorCheck:
             self.notes.append(f"{told}: there is no floor to compare.")
             return None
         self.notes.append(f"{told}: its {default.name} is the floor to compare.")
-        return self._parse_base(base.text, default, ref)
+        return self._parse_base(base, base.text, default)
 
-    def _parse_base(self, text: str, path: Path, ref: str) -> Manifest | None:
+    def _parse_base(self, base: BaseManifest, text: str, path: Path) -> _Base | None:
         try:
-            return parse_manifest(text, f"{ref}:{path.name}", path.parent)
+            manifest = parse_manifest(text, f"{base.ref}:{path.name}", path.parent)
+            return _Base(manifest, path.parent, base.commit)
         except ManifestError as error:
-            told = f"the manifest of the base {ref} cannot be read, so the floor cannot be compared: {error}"
+            told = f"the manifest of the base {base.ref} cannot be read, so the floor cannot be compared: {error}"
             if not self.is_accepted:
                 message = f"{told}\nA person may go on with --golden-floor=accept."
                 raise GoldenError(message) from None
@@ -85,9 +132,19 @@ class FloorCheck:
 
     def _not_run(self, session: pytest.Session) -> dict[str, str]:
         reasons = dict.fromkeys(self._recorder.deselected, "deselected")
+        is_excused = self._holds_since_base()
         for result in self._recorder.results:
-            if result.status is ResultStatus.SKIPPED and not result.is_regression:
+            if result.status is not ResultStatus.SKIPPED or result.is_regression:
+                continue
+            if not (is_excused and result.is_left_out_as_unchanged):
                 reasons[result.name] = summarize_reasons(result)
         if session.exitstatus != pytest.ExitCode.INTERRUPTED:
             reasons |= dict.fromkeys(self._recorder.not_run, "the session ended before its turn")
         return reasons
+
+    def _holds_since_base(self) -> bool:
+        """Tell whether what is unchanged is so since the base, or since before it: a later commit could have changed it unseen."""
+        selection, path = self._earlier.selection, self._declared.manifest_path
+        if selection is None or selection.commit is None or self._base is None or path is None:
+            return False
+        return descends(path.parent, self._base.commit, selection.commit)

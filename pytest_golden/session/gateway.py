@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GatewayError
+from pytest_golden.gate.baselines import find_baselines_folder
 from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
@@ -59,6 +60,9 @@ class OwnGateway:
 
     def __init__(self, settings: GoldenSettings, declared: Declared) -> None:
         self._keep = settings.keep
+        # What is accepted is written by the gate itself, while other projects may be running.
+        baselines = find_baselines_folder(declared.manifest_path, declared.manifest.workspace_root)
+        self._unwatched = baselines if settings.update else None
         self._view = settings.sandbox
         self._workspace_root = declared.manifest.workspace_root
 
@@ -80,6 +84,7 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=choose_log_folder(prepare_state_folder(self._workspace_root), name_session(config)),
             keep_if=choose_keeping(self._keep),
+            unwatched=self._unwatched,
         )
 
 

@@ -7,20 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.report import annotation, append_report, job_summary
-from pytest_golden.report.failure_text import explain_failure
+from pytest_golden.report import append_report, job_summary
+from pytest_golden.report.failure_text import explain_failure, first_difference
+from pytest_golden.report.github import Annotation, annotate
 from pytest_golden.report.job_summary import MOST_BYTES
 from pytest_golden.report.one_line import note_unchecked_needs, summarize_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Literal
 
+    from pytest_golden.report.github import Level
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.floor import FloorCheck
     from pytest_golden.session.recorder import GoldenRecorder
-
-    Level = Literal["error", "warning"]
 
 _TAKEN_BY_GITHUB = 1024 * 1024
 
@@ -40,23 +39,22 @@ class GitHubNews:
 
     def annotations(self) -> Iterator[str]:
         """Give the annotations of what a person must see."""
-        if not self._is_there:
-            return
-        file = self._manifest_for_github()
+        if self._is_there:
+            yield from annotate([*self._list_annotations()], file=self._manifest_for_github())
+
+    def _list_annotations(self) -> Iterator[Annotation]:
         lines = self._declared.manifest.lines
         for warning in self._warnings:
-            yield annotation("warning", warning, title="golden projects", file=file)
+            yield Annotation("warning", warning, "golden projects")
         for result in self._recorder.results:
             if self._recorder.fails(result):
-                title = f"{result.name}: {result.status}"
-                yield annotation(
-                    "error", summarize_reasons(result), title=title, file=file, line=lines.get(result.name)
-                )
+                told = "\n".join([summarize_reasons(result), *first_difference(result)])
+                yield Annotation("error", told, f"{result.name}: {result.status}", lines.get(result.name))
+        level: Level = "warning" if self._floor.is_accepted else "error"
         for weakening in self._floor.weakenings:
             name = weakening.project
             told = f"{name}: {weakening.message}" if name else weakening.message
-            level: Level = "warning" if self._floor.is_accepted else "error"
-            yield annotation(level, told, title="weakened floor", file=file, line=lines.get(name or ""))
+            yield Annotation(level, told, "weakened floor", lines.get(name or ""))
 
     def write_summary(self, problems: Sequence[str]) -> None:
         """Append to the summary of the job; `problems` are what went wrong with other reports.

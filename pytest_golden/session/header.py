@@ -6,18 +6,19 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.manifest import describe_unused
 from pytest_golden.report.failure_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_golden.gate.changed import Selection
     from pytest_golden.gateway.model import GatewayAbilities
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.gateway import SessionGateway
 
 _FOREIGN = "pytest-golden"
 _MOST_NAMED = 10
+_SHORT = 12
 
 
 def describe_declared(declared: Declared) -> Iterator[str]:
@@ -38,13 +39,6 @@ def describe_real_writes(declared: Declared) -> Iterator[str]:
         yield f"golden: {len(told) - _MOST_NAMED} more really write outside their views: `golden check` names them"
 
 
-def note_unused(declared: Declared) -> Iterator[str]:
-    """Name the declared keys that nothing uses yet."""
-    unused = describe_unused(declared.manifest)
-    if unused is not None:
-        yield f"golden: note: {unused}"
-
-
 def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]:
     """Say which view and seal are used; why, where something better exists or when asked for in full."""
     try:
@@ -59,6 +53,25 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
     yield f"golden sandbox: {abilities.view} view, {seal}"
     if in_full or abilities.view != "overlay" or abilities.seal == "none":
         yield from (f"  {reason}" for reason in abilities.reasons)
+
+
+def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterator[str]:
+    """Say what is left out, why the others run where that is one reason or asked for, and what broke before."""
+    if selection is None:
+        return
+    count = len(selection.left_out) + len(selection.why)
+    at = "" if selection.commit is None else f" ({selection.commit[:_SHORT]})"
+    reasons = set(selection.why.values())
+    if selection.left_out:
+        yield f"golden: {len(selection.left_out)} of {count} projects left out: unchanged since {selection.ref}{at}"
+    elif count:
+        why = f": {next(iter(reasons))}" if len(reasons) == 1 else ", -v says why"
+        yield make_visible(f"golden: no project is left out as unchanged since {selection.ref}{at}{why}")
+    if in_full:
+        yield from (make_visible(f"  {name} runs: {why}") for name, why in selection.why.items())
+    if selection.forewarnings:
+        yield "golden: broke before, when files that changed now were changed:"
+        yield from (make_visible(f"  {line}") for line in selection.forewarnings)
 
 
 def warn_of_foreign_distribution() -> Iterator[str]:

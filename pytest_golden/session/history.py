@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate import lessons
 from pytest_golden.gate.changes import Present
+from pytest_golden.gate.input_changes import RunInputs
 from pytest_golden.gate.known import find_changed, find_seen
 from pytest_golden.gate.store import list_results
 from pytest_golden.regression.model import ReasonKind
@@ -86,6 +87,7 @@ class GoldenHistory:
             judged.declaration,
             self._surroundings,
             within=self._find_folder(project),
+            inputs=RunInputs.read(dict(judged.inputs), judged.result.write_set.to_dict()),
         )
         changed = find_changed(connection, judged.result, present)
         if changed is not None:

@@ -37,7 +37,7 @@ class GoldenRecorder:
 
     def __init__(self, config: pytest.Config, declared: Declared, board: RunBoard, *, skips_fail: bool) -> None:
         self.config = config
-        self._declared = declared
+        self.declared = declared
         self._board = board
         self._skips_fail = skips_fail
         self._results: dict[str, GoldenProjectResult] = {}
@@ -50,7 +50,7 @@ class GoldenRecorder:
     @property
     def results(self) -> tuple[GoldenProjectResult, ...]:
         """The results so far, in declaration order."""
-        return tuple(self._results[name] for name in self._declared.projects if name in self._results)
+        return tuple(self._results[name] for name in self.declared.projects if name in self._results)
 
     @property
     def check_result(self) -> RegressionCheckResult:
@@ -65,20 +65,20 @@ class GoldenRecorder:
     @property
     def selected(self) -> tuple[str, ...]:
         """Names of the selected projects, in declaration order; none before the collection has ended."""
-        return tuple(name for name in self._declared.projects if name in (self._selected or ()))
+        return tuple(name for name in self.declared.projects if name in (self._selected or ()))
 
     @property
     def deselected(self) -> tuple[str, ...]:
         """Names of the declared projects that were not selected; none before the collection has ended."""
         if self._selected is None:
             return ()
-        return tuple(name for name in self._declared.projects if name not in self._selected)
+        return tuple(name for name in self.declared.projects if name not in self._selected)
 
     @property
     def not_run(self) -> tuple[str, ...]:
         """Names of the selected projects without a result: the session ended before their turn."""
         selected = self._selected or set()
-        return tuple(name for name in self._declared.projects if name in selected and name not in self._results)
+        return tuple(name for name in self.declared.projects if name in selected and name not in self._results)
 
     @property
     def unchecked_needs(self) -> dict[str, tuple[str, ...]]:
@@ -86,7 +86,7 @@ class GoldenRecorder:
         users: dict[str, list[str]] = {name: [] for name in self.deselected}
         for result in self.results:
             if result.status is not ResultStatus.SKIPPED:
-                for need in self._declared.projects[result.name].needs:
+                for need in self.declared.projects[result.name].needs:
                     users.get(need, []).append(result.name)
         return {need: tuple(names) for need, names in users.items() if names}
 
@@ -97,14 +97,14 @@ class GoldenRecorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, Any, Any]:
         """Record the result that a report brings, before anyone else reads the report."""
-        project = self._declared.find_project(report.nodeid)
+        project = self.declared.find_project(report.nodeid)
         result = read_result(report, project) if project is not None else None
         if project is None or result is None:
             return (yield)
         fails = self.fails(result)
         result, entry = self._record(result)
-        place_crash(report, project, self._declared.manifest.lines.get(project.name))
-        dress_report(report, result, fails=fails, shell_command=self._declared.shell_command(project.name))
+        place_crash(report, project, self.declared.manifest.lines.get(project.name))
+        dress_report(report, result, fails=fails, shell_command=self.declared.shell_command(project.name))
         report.golden_category = category_of(result, fails=fails)  # type: ignore[attr-defined]
         self._is_reporting = True
         try:
@@ -135,7 +135,7 @@ class GoldenRecorder:
         """Record what began in this session and can report no more: an interrupted worker ends without a word."""
         for name in self._board.statuses(self.not_run):
             message = f"interrupted while {name} was running"
-            interrupted = error_result(self._declared.projects[name], ReasonKind.INTERRUPTED, message)
+            interrupted = error_result(self.declared.projects[name], ReasonKind.INTERRUPTED, message)
             self._tell(*self._record(interrupted))
 
     def _record(self, result: GoldenProjectResult) -> Kept:
@@ -151,7 +151,7 @@ class GoldenRecorder:
     def _note_selected(self, node_ids: Iterable[str]) -> None:
         if self._selected is not None:
             return
-        projects = map(self._declared.find_project, node_ids)
+        projects = map(self.declared.find_project, node_ids)
         self._selected = {project.name for project in projects if project is not None}
         if self._selected:
             for listener in self.on_selected:

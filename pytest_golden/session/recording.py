@@ -15,17 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.clock import new_id, utc_now
+from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.gate import lessons
 from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.hiding import SecretHider
+from pytest_golden.gate.inputs import InputReader
 from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
 from pytest_golden.gate.store_place import find_spool_folder, find_store_place
 from pytest_golden.gate.surroundings import describe_surroundings
+from pytest_golden.gate.trends import SlowdownJudge, describe_run_environment
+from pytest_golden.gate.trends.reading import open_existing, read_slowdown_judge
+from pytest_golden.gate.trends.store import ACCEPTS, ENVIRONMENT
+from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.journal.model import ImmediateResult, SignalType
+from pytest_golden.regression.model import ResultStatus
 from pytest_golden.report.one_line import closing_count
 from pytest_golden.session.gate_id import name_session
 from pytest_golden.session.history import GoldenHistory
@@ -38,9 +44,11 @@ from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     from pytest_golden.gate.store_place import StorePlace
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.floor import FloorCheck
@@ -74,6 +82,7 @@ class GoldenRecording:
         self._declared = declared
         self._recorder = recorder
         self._floor = floor
+        self._gateway = gateway
         self._hider = SecretHider(partial(gateway.call, "redact"), declared.projects.values())
         self._say = say
         self._warnings = warnings
@@ -82,6 +91,8 @@ class GoldenRecording:
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
         self._checkout_root: Path | None = None
+        self._inputs: InputReader | None = None
+        self._began_at = monotonic_seconds()
         self._may_learn = False
         self._told: list[str] = []
         self._held: list[str] | None = None
@@ -168,6 +179,34 @@ class GoldenRecording:
         )
         self._record.begin(begun)
 
+    def read_slowdowns(self) -> SlowdownJudge:
+        """Give what judges durations, by what the store knows; a run that accepts what it sees accepts its durations too."""
+        projects, root = tuple(self._declared.projects.values()), self._declared.manifest.workspace_root
+        if self._settings.update or not any(project.max_slowdown is not None for project in projects):
+            return SlowdownJudge(is_off=True)
+        abilities = self._find_abilities()
+        if self._record is not None:
+            return read_slowdown_judge(self._record.store, projects, root, abilities)
+        # The workers of xdist want to know before the record begins.
+        with self.open_earlier() as store:
+            return read_slowdown_judge(store, projects, root, abilities)
+
+    def open_earlier(self) -> AbstractContextManager[Store | None]:
+        """Open the store to look at earlier runs before this one begins; None where there is none, or it cannot be."""
+        return open_existing(self._find_place())
+
+    def hide(self, plain: dict[str, Any]) -> dict[str, Any] | None:
+        """Take out of plain values what the store does not keep; None where that cannot be told."""
+        return self._hider.hide_for_all(plain)
+
+    def _find_abilities(self) -> GatewayAbilities | None:
+        try:
+            abilities = self._gateway.call("describe")
+        except Exception:
+            # A plugged-in gateway may raise anything; then its view is not known.
+            return None
+        return abilities if isinstance(abilities, GatewayAbilities) else None
+
     def keep(self, result: GoldenProjectResult) -> Kept:
         """Record a result, durably when this returns, and add to a failure what earlier runs know about it."""
         if self._record is None or self._history is None:
@@ -183,12 +222,22 @@ class GoldenRecording:
             fails=self._recorder.fails(result),
             declaration=self._hider.hide_for_all(project.to_dict()) or {},
             result=result,
+            inputs=self._read_inputs(project, result),
         )
         entry = self._record.record(judged)
         if judged.fails:
             known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
         return Kept(result, entry)
+
+    def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
+        if self._inputs is None or result.status is ResultStatus.SKIPPED:
+            return {}
+        try:
+            return self._hider.hide_for_all(self._inputs.read(project)) or {}
+        except Exception as error:
+            self.warn(f"the inputs of {project.name} are not known: {error}")
+            return {}
 
     def warn(self, text: str) -> None:
         """Say what a person must know of the store, once; what comes up at the end is held for the summary."""
@@ -229,7 +278,7 @@ class GoldenRecording:
             manifest = self._declared.manifest
             lessons.GateLearner(
                 store, manifest.workspace_root, self._declared.manifest_path, hide=self._hider.hide_for_all
-            ).learn()
+            ).learn(lessons.find_budget(monotonic_seconds() - self._began_at))
             if self._may_ask_model:
                 _load_rewording().reword(store, os.environ, self._say)
         except KeyboardInterrupt:
@@ -242,6 +291,8 @@ class GoldenRecording:
         root = self._declared.manifest.workspace_root
         checkout = read_checkout(root)
         self._checkout_root = checkout.root
+        reports = (self._settings.junit, self._settings.json, self._settings.html)
+        self._inputs = InputReader(root, checkout, self._declared.projects.values(), reports)
         self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
         told: dict[str, Any] = {
             "workspace_root": str(root),
@@ -250,8 +301,11 @@ class GoldenRecording:
             "checkout": checkout.to_dict(),
             "facts": {
                 "mode": self._settings.mode,
+                "require": self._settings.require,
                 "floor_base": self._settings.base,
                 "learning": self._settings.learning,
+                ENVIRONMENT: describe_run_environment(self._declared.projects.values(), root, self._find_abilities()),
+                ACCEPTS: self._settings.update,
             },
         }
         unknown = {name: type(value)() for name, value in told.items()}
@@ -282,6 +336,7 @@ class GoldenRecording:
             facts={
                 "deselected": list(recorder.deselected),
                 "not_run": list(recorder.not_run),
+                "interrupted": is_interrupted,
                 "floor_accepted": self._floor.is_accepted,
                 "weakened_floor": self._hider.hide_for_all([one.to_dict() for one in self._floor.weakenings]) or [],
             },

@@ -97,8 +97,10 @@ def dress_report(
 
 
 def fails_the_gate(result: GoldenProjectResult, *, skips_fail: bool) -> bool:
-    """Tell whether a result fails the gate; with `--golden-require` a skipped one does too."""
-    return result.is_regression or (skips_fail and result.status is ResultStatus.SKIPPED)
+    """Tell whether a result fails the gate; with `--golden-require` a skipped one does too, unless it is unchanged."""
+    return result.is_regression or (
+        skips_fail and result.status is ResultStatus.SKIPPED and not result.is_left_out_as_unchanged
+    )
 
 
 def category_of(result: GoldenProjectResult, *, fails: bool) -> str:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.session.baselines import keep_baselines
 from pytest_golden.session.board import RunBoard
 from pytest_golden.session.collection import GoldenCollection, register_markers, select_manifest
 from pytest_golden.session.declared import read_declared
 from pytest_golden.session.distribution import GoldenDistribution, find_notes, is_distributed, is_worker
+from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.execution import GoldenExecution
 from pytest_golden.session.floor import FloorCheck
 from pytest_golden.session.gateway import OwnGateway, SessionGateway
@@ -30,12 +32,15 @@ from pytest_golden.settings import (
     prefer_given_base,
     read_settings,
     refuse_self_accepted_floor,
+    refuse_unasked_update,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_golden.gate.changed import Selection
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.recording import GoldenRecording
 
 
 def start(config: pytest.Config) -> None:
@@ -57,7 +62,8 @@ def _start(config: pytest.Config) -> None:
     register_markers(config, declared)
     named = select_manifest(config, declared)
     register = _registering(config)
-    distribution = GoldenDistribution(declared) if distributed else None
+    earlier = EarlierRuns.of(config)
+    distribution = GoldenDistribution(declared, earlier) if distributed else None
     if distribution is not None:
         register(distribution, "golden_distribution")
     board = RunBoard(declared.projects, find_notes(config) if distribution is None else distribution.notes)
@@ -66,45 +72,96 @@ def _start(config: pytest.Config) -> None:
     register(OwnGateway(settings, declared), "golden_own_gateway")
     register(GoldenCollection(declared, named), "golden_collection")
     if not distributed:
-        register(GoldenExecution(config, declared, gateway, board, skips_fail=settings.require), "golden_execution")
+        baselines = keep_baselines(settings, declared, config.rootpath)
+        execution = GoldenExecution(
+            config, declared, gateway, board, baselines=baselines, earlier=earlier, skips_fail=settings.require
+        )
+        register(execution, "golden_execution")
     if not is_worker(config):
-        _start_owner(config, settings, declared, board, gateway)
+        _start_owner(config, settings, declared, board, gateway, earlier)
 
 
 def _start_owner(
-    config: pytest.Config, settings: GoldenSettings, declared: Declared, board: RunBoard, gateway: SessionGateway
+    config: pytest.Config,
+    settings: GoldenSettings,
+    declared: Declared,
+    board: RunBoard,
+    gateway: SessionGateway,
+    earlier: EarlierRuns,
 ) -> None:
     """Register what belongs into the one process that shows and writes results."""
     register = _registering(config)
     recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require)
     register(recorder, "golden_recorder")
-    floor = FloorCheck(settings, declared, recorder, default_manifest=config.rootpath / MANIFEST_NAME)
+    floor = FloorCheck(settings, declared, recorder, default_manifest=config.rootpath / MANIFEST_NAME, earlier=earlier)
     register(floor, "golden_floor")
     warning = warn_of_nothing(declared, settings.mode)
     warnings = [] if warning is None else [warning]
-    reports = GoldenReports(settings, declared, recorder, floor, GitHubNews(declared, recorder, floor, warnings))
+    github = GitHubNews(declared, recorder, floor, warnings)
+    reports = GoldenReports(settings, declared, recorder, floor, github, gateway)
     register(reports, "golden_reports")
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     say, terminal = _say_nothing, None
     if reporter is not None:
         terminal = GoldenTerminal(
-            reporter, declared, recorder, gateway, board, floor=floor, reports=reports, warnings=warnings
+            reporter,
+            declared,
+            recorder,
+            gateway,
+            board,
+            floor=floor,
+            reports=reports,
+            earlier=earlier,
+            warnings=warnings,
+            accepts_outputs=settings.update,
         )
         register(terminal, "golden_terminal")
         say = terminal.say
     root = declared.manifest.workspace_root
     register(GoldenLock(root, recorder, say, is_distributed=is_distributed(config)), "golden_lock")
-    if settings.store != NO_STORE and not config.option.collectonly:
-        # Not imported for a mere collection: the database library costs more than all the rest of it.
-        room = import_module("pytest_golden.session.recording")
-        recording = room.GoldenRecording(settings, declared, recorder, floor, gateway, warnings=warnings, say=say)
-        if is_distributed(config):
-            # The workers' first collection tells that projects will run, inside this process's own loop.
-            recorder.on_selected.append(recording.begin)
+    recording = _start_recording(settings, recorder, floor, gateway, warnings, say=say)
+    if recording is not None:
         register(recording, "golden_recording")
         reports.find_entry_id = lambda: recording.entry_id
+        earlier.read_slowdowns = recording.read_slowdowns
         if terminal is not None:
             terminal.describe_streak = recording.describe_streak
+    if settings.changed is not None and not config.option.collectonly:
+        earlier.selection = _find_selection(config, settings, declared, recording)
+
+
+def _start_recording(
+    settings: GoldenSettings,
+    recorder: GoldenRecorder,
+    floor: FloorCheck,
+    gateway: SessionGateway,
+    warnings: list[str],
+    *,
+    say: Callable[[str], None],
+) -> GoldenRecording | None:
+    config = recorder.config
+    if settings.store == NO_STORE or config.option.collectonly:
+        return None
+    # Not imported for a mere collection: the database library costs more than all the rest of it.
+    room = import_module("pytest_golden.session.recording")
+    recording: GoldenRecording = room.GoldenRecording(
+        settings, recorder.declared, recorder, floor, gateway, warnings=warnings, say=say
+    )
+    if is_distributed(config):
+        # The workers' first collection tells that projects will run, inside this process's own loop.
+        recorder.on_selected.append(recording.begin)
+    return recording
+
+
+def _find_selection(
+    config: pytest.Config, settings: GoldenSettings, declared: Declared, recording: GoldenRecording | None
+) -> Selection:
+    room = import_module("pytest_golden.session.changed")
+    find: Callable[..., Selection] = room.find_selection
+    if recording is None:
+        return find(config, settings, declared, None, dict)
+    with recording.open_earlier() as store:
+        return find(config, settings, declared, store, recording.hide)
 
 
 def _registering(config: pytest.Config) -> Callable[[object, str], None]:
@@ -130,6 +187,7 @@ def _read_settings(config: pytest.Config) -> GoldenSettings:
     try:
         settings = read_settings(sources)
         refuse_self_accepted_floor(settings.floor, arguments, os.environ)
+        refuse_unasked_update(update=settings.update, arguments=arguments, environment=os.environ)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return settings

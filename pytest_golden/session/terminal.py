@@ -12,6 +12,7 @@ import pytest
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.report.accepted_text import describe_accepted
 from pytest_golden.report.failure_text import make_visible
 from pytest_golden.report.one_line import closing_count, note_unchecked_needs
 from pytest_golden.session import header, table
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.floor import FloorCheck
     from pytest_golden.session.gateway import SessionGateway
     from pytest_golden.session.recorder import GoldenRecorder
@@ -50,7 +52,9 @@ class GoldenTerminal:
         *,
         floor: FloorCheck,
         reports: GoldenReports,
+        earlier: EarlierRuns,
         warnings: Sequence[str] = (),
+        accepts_outputs: bool = False,
     ) -> None:
         self._reporter = reporter
         self._config = reporter.config
@@ -61,11 +65,13 @@ class GoldenTerminal:
         self._board = board
         self._floor = floor
         self._reports = reports
+        self._earlier = earlier
         self._name_width = table.name_width(declared.projects)
         self._live: LiveLine | None = None
         self.describe_streak: Callable[[str], str] = lambda _: ""
         self._has_written = False
         self._warnings = warnings
+        self._accepts_outputs = accepts_outputs
         recorder.on_result.append(self._write_result)
 
     @property
@@ -81,10 +87,11 @@ class GoldenTerminal:
     def pytest_report_header(self) -> list[str]:
         """Say what is declared, how it is sealed, and what is wrong with it."""
         lines = [*header.describe_declared(self._declared), *header.warn_of_foreign_distribution()]
-        lines += header.note_unused(self._declared)
         if self._declared.projects and not self._config.option.collectonly:
             lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
             lines += header.describe_real_writes(self._declared)
+            lines += header.describe_selection(self._earlier.selection, in_full=self._verbosity > 0)
+            lines += ["golden: --golden-update accepts the present outputs as baselines"] * self._accepts_outputs
         return lines + [f"golden: WARNING: {warning}" for warning in self._warnings]
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -109,6 +116,7 @@ class GoldenTerminal:
             return
         if self._verbosity >= 0 and not self._config.option.no_summary:
             self._write_table()
+        self._write_accepted()
         self._write_floor()
         for warning in self._warnings:
             self.say(f"WARNING: {warning}", yellow=True, bold=True)
@@ -131,8 +139,8 @@ class GoldenTerminal:
     def _write_table(self) -> None:
         everyone = self._recorder.results
         is_cut = len(everyone) > _LONGEST_TABLE and self._verbosity < 1
-        left_out = [result for result in everyone if is_cut and result.status is ResultStatus.PASSED]
-        results = [result for result in everyone if not is_cut or result.status is not ResultStatus.PASSED]
+        left_out = [result for result in everyone if is_cut and _needs_no_look(result)]
+        results = [result for result in everyone if not is_cut or not _needs_no_look(result)]
         noted = sum(any(table.notes(result)) for result in left_out)
         if not results and not noted:
             return
@@ -145,6 +153,14 @@ class GoldenTerminal:
                 self.say(table.fit(note, self._fitting_width()))
         if noted:
             self.say(f"{noted} that passed have notes: -v shows them")
+
+    def _write_accepted(self) -> None:
+        if not self._accepts_outputs:
+            return
+        self._reporter.write_sep("=", "accepted as baselines")
+        lines = describe_accepted(self._recorder.results, in_full=self._verbosity > 0)
+        for line in lines or ["nothing: no project ran as expected"]:
+            self.say(table.fit(line, self._fitting_width()))
 
     def _write_floor(self) -> None:
         for note in self._floor.notes:
@@ -161,7 +177,10 @@ class GoldenTerminal:
     def _write_count(self) -> None:
         recorder = self._recorder
         deselected, not_run = recorder.deselected, recorder.not_run
-        for told, names in (("deselected", deselected), ("not run", not_run)):
+        unchanged = [result.name for result in recorder.results if result.is_left_out_as_unchanged]
+        selection = self._earlier.selection
+        left_out = f"left out, unchanged since {'' if selection is None else selection.ref}"
+        for told, names in ((left_out, unchanged), ("deselected", deselected), ("not run", not_run)):
             if names and self._verbosity >= 0:
                 self.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
         unchecked = note_unchecked_needs(recorder.unchecked_needs)
@@ -228,6 +247,10 @@ class GoldenTerminal:
 
     def _width(self) -> int:
         return shutil.get_terminal_size().columns
+
+
+def _needs_no_look(result: GoldenProjectResult) -> bool:
+    return result.status is ResultStatus.PASSED or result.is_left_out_as_unchanged
 
 
 def _is_watched() -> bool:

@@ -1,4 +1,4 @@
-"""Write the results for others at the end of the session: JUnit XML, the gate report, GitHub's summary."""
+"""Write the results for others at the end of the session: JUnit XML, the gate report, its page, GitHub's summary."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pytest
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.git import describe_commit
-from pytest_golden.report import write_gate_report, write_junit
+from pytest_golden.gate.hiding import SecretHider
+from pytest_golden.report import gate_report, write_gate_report, write_html, write_junit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.floor import FloorCheck
+    from pytest_golden.session.gateway import SessionGateway
     from pytest_golden.session.github import GitHubNews
     from pytest_golden.session.recorder import GoldenRecorder
     from pytest_golden.settings import GoldenSettings
@@ -38,12 +40,15 @@ class GoldenReports:
         recorder: GoldenRecorder,
         floor: FloorCheck,
         github: GitHubNews,
+        gateway: SessionGateway,
     ) -> None:
         self._settings = settings
         self._declared = declared
         self._recorder = recorder
         self._floor = floor
+        self._gateway = gateway
         self._started_at = utc_now()
+        self._is_interrupted = False
         self.github = github
         self.find_entry_id: Callable[[], str | None] = lambda: None
         self.problems: list[str] = []
@@ -54,8 +59,10 @@ class GoldenReports:
         """Write the files when all results are known. One that was asked for and cannot be written is no success."""
         if session.config.option.collectonly:
             return
+        self._is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
         self._try(self._write_junit, self.problems)
         self._try(self._write_json, self.problems)
+        self._try(self._write_html, self.problems)
         # Nobody asked for this one.
         self._try(partial(self.github.write_summary, self.problems), self.lesser_problems)
         if self.problems and session.exitstatus == pytest.ExitCode.OK:
@@ -86,16 +93,36 @@ class GoldenReports:
                 weakened_floor=self._floor.weakenings,
             )
 
+    def _write_html(self) -> None:
+        if self._settings.html is not None:
+            report = gate_report(
+                self._recorder.check_result, gate=self._gate_facts(), weakened_floor=self._floor.weakenings
+            )
+            write_html(self._settings.html, report)
+
     def _gate_facts(self) -> dict[str, Any]:
         return {
             "entry_id": self.find_entry_id(),
             **describe_commit(self._declared.manifest.workspace_root),
             "manifest": self._declared.label,
             "mode": self._settings.mode,
+            "require": self._settings.require,
+            "command_line": self._describe_command(),
+            "environment": {
+                "python": f"{platform.python_implementation()} {platform.python_version()}",
+                "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+                "host": platform.node(),
+            },
             "started_at": iso_utc(self._started_at),
             "finished_at": iso_utc(utc_now()),
+            "interrupted": self._is_interrupted,
             "deselected": list(self._recorder.deselected),
             "not_run": list(self._recorder.not_run),
             "floor_base": self._settings.base,
             "floor_accepted": self._floor.is_accepted,
         }
+
+    def _describe_command(self) -> list[str] | None:
+        """Give what was typed, without the secrets of any project; None where that cannot be told."""
+        hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
+        return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])

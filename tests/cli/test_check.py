@@ -37,20 +37,45 @@ def test_valid_manifest_is_shown_in_order_with_what_would_be_run(golden_process:
         assert told in ran.out.replace("python3", "python")
 
 
-def test_real_writes_and_keys_that_nothing_uses_are_shown(golden_process: GoldenProcess, folder: Path) -> None:
+def test_real_writes_and_baselines_that_nothing_uses_are_shown(golden_process: GoldenProcess, folder: Path) -> None:
     (folder / "lake").mkdir()
     (folder / "run.sh").touch()
     (folder / "golden_projects.yaml").write_text(
-        "setup: make env\n"
         "golden_projects:\n"
-        "  - {path: run.sh, project_dir: ., depends_on: [lib], mounts: [{path: lake, mode: write}, {path: lib}]}\n"
+        "  - {path: run.sh, project_dir: ., outputs: [{path: a.csv}], mounts: [{path: lake, mode: write}, {path: lib}]}\n"
     )
     (folder / "lib").mkdir()
+    (folder / "golden_baselines" / "run").mkdir(parents=True)
+    (folder / "golden_baselines" / "run" / "b.csv").touch()
     ran = golden_process("check")
     assert "really writes lake\n" in ran.out
-    note = "`depends_on`, `setup` are declared, and nothing in this version uses them"
-    assert f"\nnote: {note}\n" in ran.out
-    assert golden_process("check", "--json").json["notes"] == [note]
+    (note,) = golden_process("check", "--json").json["notes"]
+    assert note.startswith("run: golden_baselines/run has baselines that no output is compared with (b.csv)")
+    assert "note: run: golden_baselines/run has baselines" in ran.out
+
+
+def test_outputs_are_shown_with_how_they_are_compared(golden_process: GoldenProcess, folder: Path) -> None:
+    (folder / "run.sh").touch()
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n"
+        "  - {path: run.sh, max_slowdown: 2.5, outputs: [{path: out/*.csv}, {path: logs/**}, {path: m, compare: exists}]}\n"
+    )
+    ran = golden_process("check")
+    assert ran.code == 0
+    assert "at most 10m, 2.5 times its own median\n" in ran.out
+    assert "outputs out/*.csv (table), logs/** (by suffix), m (exists)\n" in ran.out
+    (project,) = golden_process("check", "--json").json["projects"]
+    assert [output["path"] for output in project["outputs"]] == ["out/*.csv", "logs/**", "m"]
+    assert project["max_slowdown"] == 2.5
+
+
+def test_mistakes_of_outputs_are_told_with_their_place(golden_process: GoldenProcess, folder: Path) -> None:
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n  - path: run.sh\n    max_slowdown: 1\n    outputs: [{path: ../a.csv}, {path: a.txt, key: id}]\n"
+    )
+    ran = golden_process("check", "--json")
+    assert ran.code == 2
+    assert [(one["line"], one["column"]) for one in ran.json["errors"]] == [(3, 19), (4, 22), (4, 52)]
 
 
 def test_piped_lines_end_without_blanks(golden_process: GoldenProcess, three_projects: Path) -> None:

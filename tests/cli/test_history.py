@@ -97,6 +97,13 @@ def test_project_without_a_run_has_an_empty_history(golden: Golden, store: Path)
         "flakiness": None,
         "median_seconds": None,
         "mad_seconds": None,
+        "trend": {
+            "pass_count": 0,
+            "median_seconds": None,
+            "mad_seconds": None,
+            "max_slowdown": None,
+            "limit_seconds": None,
+        },
     }
     assert golden("history", "new").out == "new has no run yet: `pytest --golden -k new` makes the first\n"
 
@@ -109,6 +116,12 @@ def test_history_of_one_project_for_people(golden: Golden, store: Path) -> None:
         "runs       ✓~✗-✓   (✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted)",
         "durations  ▁█▅ ▂   (usually 1.2s, half of the passes within 0.2s of it)",
         "flakiness  50% of neighbouring results on one commit differ; passed only after a retry in 1 of 4 runs",
+        "       2.00s │    ███",
+        "             │    ███ ▄▄▄",
+        "median 1.20s │    ███ ███     ▅▅▅",
+        "             │███ ███ ███     ███",
+        "             │███ ███ ███     ███",
+        "             │███ ███ ███     ███",
         "when (UTC)        status   time  commit   tries  reason",
         "2026-11-20 16:00  PASSED   1.2s  bbbbbbb      1",
         "2026-11-20 15:00  SKIPPED     -  bbbbbbb      1  exit code 1, expected 0",

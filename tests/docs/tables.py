@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.manifest.keys import MOUNT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS
-from pytest_golden.manifest.model import GoldenProjectConfig, Mount, Quarantine
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Mount, Quarantine
+from pytest_golden.manifest.output_keys import OUTPUT_KEYS
 from pytest_golden.regression.wording import format_duration
 from pytest_golden.settings import SETTINGS
 
@@ -32,6 +33,17 @@ _SPECIAL_TYPES = {
     "quarantine": "mapping",
     "steps": "name or list of names",
     "tags": "name or list of names",
+    "outputs": "list of outputs",
+    "max_slowdown": "number",
+    "absolute_tolerance": "number",
+    "relative_tolerance": "number",
+    "min_bytes": "size",
+    "max_bytes": "size",
+    "ignore_lines": "text or list of texts",
+    "masks": "text or list of texts",
+    "ignore_paths": "text or list of texts",
+    "key": "text or list of texts",
+    "ignore_columns": "text or list of texts",
 }
 _PLAIN_TYPES = {"string": "text", "boolean": "true or false", "integer": "whole number"}
 
@@ -65,6 +77,10 @@ def project_rows() -> Iterator[str]:
 
 def mount_rows() -> Iterator[str]:
     return _key_rows(MOUNT_KEYS, Mount)
+
+
+def output_rows() -> Iterator[str]:
+    return _key_rows(OUTPUT_KEYS, DeclaredOutput)
 
 
 def quarantine_rows() -> Iterator[str]:
@@ -112,7 +128,7 @@ def _plain_type(schema: Mapping[str, Any]) -> str:
     if schema["type"] == "array":
         return "list of texts" if _plain_type(schema["items"]) == "text" else "list of names"
     if "pattern" in schema:
-        return "name"
+        return "text" if "minLength" in schema else "name"
     return _PLAIN_TYPES[schema["type"]]
 
 

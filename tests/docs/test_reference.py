@@ -52,6 +52,7 @@ def test_every_option_is_in_the_reference() -> None:
 def test_every_key_of_a_project_is_in_the_reference() -> None:
     assert list_rows(REFERENCE / "manifest.md", "A project") == tuple(tables.project_rows())
     assert list_rows(REFERENCE / "manifest.md", "mounts") == tuple(tables.mount_rows())
+    assert list_rows(REFERENCE / "manifest.md", "outputs") == tuple(tables.output_rows())
     assert list_rows(REFERENCE / "manifest.md", "quarantine") == tuple(tables.quarantine_rows())
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_golden.gate.declarations import compare_declarations
-from pytest_golden.manifest import GoldenProjectConfig, Mount
+from pytest_golden.manifest import DeclaredOutput, GoldenProjectConfig, Mount
 from pytest_golden.redaction import redact
 
 BEFORE = GoldenProjectConfig("a", "a.py", timeout=600, set_env={"TZ": "UTC", "OLD": "1", "API_TOKEN": "a1b2c3d4e5f6"})
@@ -34,6 +34,30 @@ def test_keys_that_changed_are_told_with_short_values() -> None:
         "network true -> false",
         'mounts none -> [{"path": "/data", "mode": "read"}]',
     )
+
+
+def test_outputs_are_told_one_by_one() -> None:
+    before = replace(
+        BEFORE, outputs=(DeclaredOutput("a.csv"), DeclaredOutput("b.csv"), DeclaredOutput("b.csv", "exists"))
+    )
+    now = replace(
+        BEFORE,
+        outputs=(
+            DeclaredOutput("a.csv", key=("id",), unordered=True, relative_tolerance=1e-6),
+            DeclaredOutput("b.csv"),
+            DeclaredOutput("c.csv"),
+        ),
+        max_slowdown=2.0,
+    )
+    assert compare_declarations(before.to_dict(), now.to_dict()) == (
+        "outputs.a.csv.unordered false -> true",
+        "outputs.a.csv.relative_tolerance 0 -> 1e-06",
+        'outputs.a.csv.key none -> ["id"]',
+        "outputs.c.csv added",
+        "outputs.b.csv (2) removed",
+        "max_slowdown none -> 2",
+    )
+    assert compare_declarations(before.to_dict(), before.to_dict()) == ()
 
 
 def test_variables_are_told_one_by_one_and_secrets_never() -> None:

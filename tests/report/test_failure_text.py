@@ -9,6 +9,7 @@ from pytest_golden.report.failure_text import (
     LAST_LINES,
     explain_failure,
     find_failing_step,
+    first_difference,
     make_visible,
 )
 
@@ -112,3 +113,21 @@ def test_last_failing_step_counts_and_observations_do_not() -> None:
     )
     assert find_failing_step(steps) is steps[0]
     assert find_failing_step(steps[1:]) is None
+
+
+def test_differences_of_outputs_stand_below_their_sentence_the_first_three_of_them() -> None:
+    reasons = [Reason(ReasonKind.OUTPUT_DIFFERS, f"{n}.csv differs\n- 1\n+ \x1b[31m2", f"{n}.csv") for n in range(5)]
+    missing = [Reason(ReasonKind.BASELINE_MISSING, "x has no baseline\nlook at it", "x")]
+    result = GoldenProjectResult("p", "p.py", ResultStatus.FAILED, reasons=(*reasons, *missing))
+    text = explain_failure(result, shell_command=None)
+    assert text.splitlines()[:6] == ["FAILED: 0.csv differs", "  - 1", "  + 2", "also: 1.csv differs", "  - 1", "  + 2"]
+    assert text.count("  - 1") == 3
+    assert text.splitlines()[-3:] == ["also: 3.csv differs", "also: 4.csv differs", "also: x has no baseline"]
+    assert first_difference(result) == ["  - 1", "  + 2"]
+    assert first_difference(GoldenProjectResult("p", "p.py", ResultStatus.PASSED)) == []
+
+
+def test_very_many_reasons_are_counted() -> None:
+    reasons = tuple(Reason(ReasonKind.OUTPUT_MISSING, f"{n} is missing") for n in range(150))
+    text = explain_failure(GoldenProjectResult("p", "p.py", ResultStatus.FAILED, reasons=reasons), shell_command=None)
+    assert text.splitlines()[-1] == "also: 49 more reasons"

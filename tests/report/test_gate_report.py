@@ -87,7 +87,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
     write_gate_report(pipe, RegressionCheckResult(), gate={})
-    reader.join(10)
+    reader.join(60)
     assert json.loads(read[0])["schema_version"] == 1
 
 

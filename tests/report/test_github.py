@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_golden.report import annotation
+from pytest_golden.report.github import Annotation, annotate
 
 
 def test_an_annotation_points_at_a_line() -> None:
@@ -18,3 +19,21 @@ def test_signs_that_mean_something_to_the_runner_are_escaped() -> None:
     line = annotation("notice", "50%\r\nnext: a,b \udc80", title="a: b, c%", file="C:/x")
     assert line == "::notice file=C%3A/x,title=a%3A b%2C c%25::50%25%0D%0Anext: a,b \\udc80"
     assert "\n" not in line
+
+
+def test_a_line_of_commands_in_a_message_stays_a_message() -> None:
+    line = annotation("error", "::stop-commands::x\n::set-output name=a::b", title="::add-mask::x")
+    assert line == "::error title=%3A%3Aadd-mask%3A%3Ax::::stop-commands::x%0A::set-output name=a::b"
+
+
+def test_of_more_than_github_shows_the_last_one_counts_the_others() -> None:
+    told = [Annotation("error", "broke", f"p{number}", number) for number in range(1, 13)]
+    told.insert(3, Annotation("warning", "No golden projects", "golden projects"))
+    lines = list(annotate(told, file="golden_projects.yaml"))
+    assert len(lines) == 11
+    assert lines[8] == "::error file=golden_projects.yaml,line=9,title=p9::broke"
+    assert lines[9] == (
+        "::error file=golden_projects.yaml,title=and more::3 more, told in the summary of the job:%0Ap10%0Ap11%0Ap12"
+    )
+    assert lines[10].startswith("::warning ")
+    assert len(list(annotate(told[:11], file=None))) == 11

@@ -68,9 +68,18 @@ def test_pass_on_edits_is_told() -> None:
     assert describe_changes(replace(NOTHING, dirty=True))[0] == f"{FIRST} with uncommitted edits"
 
 
+def test_inputs_that_changed_are_told_by_themselves_and_the_first_few_of_many() -> None:
+    changed = replace(NOTHING, inputs=("data/orders.csv changed (12KiB -> 14KiB)",), is_input_known=True)
+    assert describe_changes(changed) == (FIRST, "inputs: data/orders.csv changed (12KiB -> 14KiB)")
+    many = describe_changes(replace(NOTHING, inputs=tuple(f"{number}.csv is gone (1B)" for number in range(6))))
+    assert many[1].endswith("3.csv is gone (1B), +2 more")
+
+
 def test_nothing_that_changed_is_told_too() -> None:
     nothing = "since then: nothing changed in git, the manifest or the installed versions"
     assert describe_changes(NOTHING) == (FIRST, nothing)
+    more = "since then: nothing changed in git, the manifest, the installed versions or the inputs"
+    assert describe_changes(replace(NOTHING, is_input_known=True)) == (FIRST, more)
     assert describe_changes(replace(NOTHING, commit=None))[0] == "last passed 2026-11-20 12:00 UTC"
 
 

@@ -97,7 +97,7 @@ def test_nothing_that_a_pipeline_prints_means_anything_to_github() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("|\n\r`<>&@_*\\[]ax \x1b\u2028\x85"), max_size=80))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_row_stays_one_row_whatever_the_reason(reason: str) -> None:
     lines = summary(failed(reason=reason), failures={}).splitlines()
     assert len(lines) == 7

@@ -7,6 +7,8 @@ import pytest
 import pytest_golden.session.recording  # noqa: F401
 import pytest_golden.session.start  # noqa: F401
 import pytest_golden.storage.upgrade  # noqa: F401
+from pytest_golden.gate.lessons import learning
+from tests.patience import PATIENCE_SECONDS, wait_for_git
 from tests.session.recorded import Recorded
 from tests.session.workspace import Workspace
 
@@ -25,3 +27,11 @@ def recorded(workspace: Workspace) -> Recorded:
 def no_summary_of_an_inner_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the gates that these tests run out of the summary of the job that runs the tests."""
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def time_to_learn_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let inner sessions ask git, and learn at their ends, for as long as that takes; usually it is a twentieth of a second."""
+    wait_for_git(monkeypatch)
+    for name in ("GATE_SECONDS", "LEAST_SECONDS"):
+        monkeypatch.setattr(learning, name, PATIENCE_SECONDS)

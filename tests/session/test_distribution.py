@@ -131,8 +131,8 @@ def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None
 def test_ctrl_c_records_what_was_running(workspace: Workspace) -> None:
     (workspace.path / "marks").mkdir()
     mounts = [{"path": "marks", "mode": "write"}]
-    script = "touch ../marks/begun; sleep 60"
-    workspace.declare({"name": "slow", "script": script, "timeout": "2m", "mounts": mounts}, {"name": "later"})
+    script = "touch ../marks/begun; sleep 600"
+    workspace.declare({"name": "slow", "script": script, "mounts": mounts}, {"name": "later"})
     command = [sys.executable, "-m", "pytest", "--golden", "-n2", *OPTIONS]
     log = workspace.path / "output.txt"
     with (

@@ -178,15 +178,17 @@ def test_other_distribution_of_nearly_the_same_name_is_warned_of(workspace: Work
 
 @pytest.mark.parametrize("more", [[], ["-x"]])
 def test_ctrl_c_records_what_was_running_and_ends_with_2(workspace: Workspace, more: list[str]) -> None:
-    workspace.declare({"name": "slow", "script": "sleep 60", "timeout": "2m"}, {"name": "later"})
+    (workspace.path / "marks").mkdir()
+    mounts = [{"path": "marks", "mode": "write"}]
+    script = "touch ../marks/begun; sleep 600"
+    workspace.declare({"name": "slow", "script": script, "mounts": mounts}, {"name": "later"})
     command = [sys.executable, "-m", "pytest", "--golden", *OPTIONS, *more]
     log = workspace.path / "output.txt"
     with (
         log.open("wb") as output,
         subprocess.Popen(command, cwd=workspace.path, stdout=output, stderr=output, start_new_session=True) as gate,
     ):
-        wait_for((workspace.path / ".golden" / "gate.pid").exists)
-        time.sleep(1.0)  # until the pipeline itself has begun, of which nothing tells
+        wait_for((workspace.path / "marks" / "begun").exists)
         os.killpg(gate.pid, signal.SIGINT)
         assert gate.wait(timeout=60) == 2, log.read_text()
     told = log.read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -95,9 +94,7 @@ def test_locked_store_changes_no_exit_code_and_the_next_gate_takes_the_results_i
     assert workspace.run().ret == 0
     workspace.declare({"name": "one", "script": script})
     with locked(recorded.path):
-        started = time.monotonic()
         result = workspace.run_apart()
-        waited = time.monotonic() - started
     assert result.ret == code
     result.stdout.fnmatch_lines(
         [
@@ -105,7 +102,6 @@ def test_locked_store_changes_no_exit_code_and_the_next_gate_takes_the_results_i
             "WARNING: what the store did not take waits in *spool; the next gate takes it in",
         ]
     )
-    assert waited < 15
     assert result.stdout.str().count("holds it locked") == 1
     workspace.run().stdout.fnmatch_lines(["golden: 1 earlier run is in the history now"])
     assert len(recorded.past("one")) == 3

@@ -136,7 +136,7 @@ def test_base_of_the_environment_wins_over_one_that_a_change_puts_into_addopts(
 def test_unknown_base_is_a_usage_error_and_nothing_runs(based: Workspace) -> None:
     result = based.run("--golden-base=origin/main")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: --golden-base origin/main: *git fetch origin main"])
+    result.stderr.fnmatch_lines(["ERROR: --golden-base origin/main: *git fetch origin main*"])
     assert not (based.path / ".golden").exists()
 
 
@@ -171,3 +171,62 @@ def test_github_shows_the_weakening_at_its_line(based: Workspace, monkeypatch: p
             "::error file=golden_projects.yaml,line=*,title=weakened floor::one: retries was raised*",
         ]
     )
+
+
+@pytest.fixture
+def baselined(workspace: Workspace) -> Workspace:
+    """A base whose project compares what it writes, `a.txt`, with an accepted output."""
+    workspace.declare({"name": "one", "script": "echo 1 > a.txt", "outputs": [{"path": "a.txt"}]})
+    baseline = workspace.path / "golden_baselines" / "one" / "a.txt"
+    baseline.parent.mkdir(parents=True)
+    baseline.write_text("1\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    git(workspace.path, "add", "-A")
+    git(workspace.path, "commit", "-q", "-m", "the floor")
+    return workspace
+
+
+def test_output_that_is_given_up_weakens(baselined: Workspace) -> None:
+    baselined.declare({"name": "one", "script": "echo 1 > a.txt"})
+    result = baselined.run("--golden-base=main", "--golden-json=out.json")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["one: the output a.txt: is no output any more*"])
+    assert '"output"' in (baselined.path / "out.json").read_text()
+
+
+def test_changed_baseline_weakens_although_all_passed(baselined: Workspace) -> None:
+    baselined.declare({"name": "one", "script": "echo 2 > a.txt", "outputs": [{"path": "a.txt"}]})
+    (baselined.path / "golden_baselines" / "one" / "a.txt").write_text("2\n")
+    result = baselined.run("--golden-base=main")
+    assert result.ret == 1
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["one: baseline was changed: a.txt", "golden: 1 passed, floor weakened"])
+    assert baselined.run("--golden-base=main", "--golden-floor=accept").ret == 0
+
+
+def test_update_is_refused_in_ci_and_nothing_runs(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-update")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: --golden-update is refused in CI (CI is set)*"])
+    assert not (workspace.path / ".golden").exists()
+
+
+def test_session_that_accepts_outputs_is_not_red_for_the_baselines_that_it_accepts(
+    baselined: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    (baselined.path / "golden_baselines" / "one" / "a.txt").write_text("2\n")
+    assert baselined.run("--golden-base=main").ret == 1
+    assert baselined.run("--golden-base=main", "--golden-update").ret == 0
+
+
+def test_base_whose_baselines_git_cannot_list_is_a_usage_error_and_nothing_runs(baselined: Workspace) -> None:
+    tree = git(baselined.path, "rev-parse", "main:golden_baselines")
+    (baselined.path / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    result = baselined.run("--golden-base=main")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: the floor cannot be compared: the baselines at * cannot be listed*"])
+    result.stdout.no_fnmatch_line("*PASSED*")

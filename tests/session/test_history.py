@@ -35,7 +35,7 @@ def test_failure_tells_of_the_last_pass_of_what_changed_and_of_where_it_parted(w
     git(workspace.path, "commit", "-q", "-m", "it works")
     assert workspace.run().ret == 0
     workspace.declare(
-        {"name": "one", "script": f"{STEP % 'extract'}; echo 'no table orders' >&2; exit 3", "timeout": 9}
+        {"name": "one", "script": f"{STEP % 'extract'}; echo 'no table orders' >&2; exit 3", "timeout": 90}
     )
     git(workspace.path, "commit", "-q", "-a", "-m", "load no more")
     first = workspace.run("--golden-json=out.json")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import select
 
+from pytest_golden.gate.inputs import InputReader
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.store import Store
@@ -53,6 +54,46 @@ class Repository:
         self.run("--golden-json=out.json")
         result = json.loads((self.path / "out.json").read_text())["results"][0]
         return [one for one in result["known"] if one["kind"] == kind]
+
+
+def test_data_outside_git_that_broke_a_project_is_told_and_what_mended_it_becomes_a_lesson(
+    workspace: Workspace,
+) -> None:
+    repository = Repository(workspace)
+    (repository.path / ".gitignore").write_text(".golden\n*.json\ndata/\n")
+    script = (
+        "set -e; echo x > written.txt; grep -q amount data/orders.csv || { echo \"KeyError: 'amount'\" >&2; exit 3; }"
+    )
+    data = repository.path / "sales" / "data" / "orders.csv"
+    data.parent.mkdir(parents=True)
+    data.write_text("id,amount\n")
+    repository.commit(script, "it works", pass_env=["ORDERS_TOKEN"])
+    repository.run()
+    data.write_text("id,total\n")
+    (changed,) = repository.known("changed_since_pass")
+    assert changed["inputs"] == ["sales/data/orders.csv changed (10B -> 9B)"]
+    assert changed["lines"][1] == "inputs: sales/data/orders.csv changed (10B -> 9B)"
+    data.write_text("id,amount\n1,2\n")
+    repository.run()
+    data.write_text("id,total\n")
+    (known,) = repository.known()
+    assert known["lines"] == [
+        "lesson: input data that git does not hold was changed",
+        f"  fixed at {git(repository.path, 'rev-parse', 'HEAD')[:7]}, by no commit"
+        " (sales/data/orders.csv changed (9B -> 14B))",
+    ]
+
+
+def test_inputs_that_cannot_be_looked_at_cost_a_warning(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace.declare({"name": "sales"})
+
+    def read(*_: object) -> None:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr(InputReader, "read", read)
+    ran = workspace.run()
+    assert ran.ret == 0
+    ran.stdout.fnmatch_lines(["*WARNING: the inputs of sales are not known: the disk is on fire*"])
 
 
 @pytest.fixture
@@ -265,13 +306,13 @@ def test_lessons_that_cannot_be_recalled_are_said_once_and_cost_nothing_else(
 
 
 def test_manifest_key_that_was_changed_is_the_lesson(repository: Repository, recorded: Recorded) -> None:
-    repository.commit("sleep 3", "slow", timeout=0.5)
+    repository.commit("sleep 300", "slow", timeout=0.5)
     repository.run()
-    repository.commit("sleep 0", "faster", timeout=30)
+    repository.commit("sleep 0", "faster", timeout=90)
     repository.run()
     (skill,) = lessons(recorded)
     assert skill.lesson.startswith(
-        "the manifest's timeout was changed from 0.5s to 30s; the fix changed a shell script"
+        "the manifest's timeout was changed from 0.5s to 90s; the fix changed a shell script"
     )
 
 

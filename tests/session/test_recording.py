@@ -370,10 +370,8 @@ def test_ctrl_c_loses_nothing_and_the_run_is_no_success(
 ) -> None:
     (workspace.path / "marks").mkdir()
     mounts = [{"path": "marks", "mode": "write"}]
-    script = "touch ../marks/begun; sleep 60"
-    workspace.declare(
-        {"name": "quick"}, {"name": "slow", "script": script, "timeout": "2m", "mounts": mounts}, {"name": "later"}
-    )
+    script = "touch ../marks/begun; sleep 600"
+    workspace.declare({"name": "quick"}, {"name": "slow", "script": script, "mounts": mounts}, {"name": "later"})
     command = [sys.executable, "-m", "pytest", "--golden", *OPTIONS, *more]
     with subprocess.Popen(
         command, cwd=workspace.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

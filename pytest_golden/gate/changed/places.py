@@ -16,23 +16,39 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 
+# Tools go up from where they run until they find one of these.
+_CONFIGS = (
+    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "conftest.py", ".env", ".python-version"),
+    *("dbt_project.yml", "profiles.yml", "packages.yml", "requirements.txt", "uv.lock", "poetry.lock", "Pipfile.lock"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class InputPlaces:
-    """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it."""
+    """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it.
+
+    `folder` is the project's own. `configs` are where tools look for their settings in the folders above it.
+    """
 
     places: tuple[str, ...]
     patterns: tuple[str, ...] = ()
     doubt: str | None = None
+    folder: str | None = None
+    configs: tuple[str, ...] = ()
 
 
 class PlaceFinder:
-    """Finds the places of a manifest's projects in the checkout with this root, a real path."""
+    """Finds the places of a manifest's projects in the checkout with this root, a real path.
 
-    def __init__(self, manifest: Manifest, root: Path) -> None:
+    `judging` are files that take part in the judgement of every project.
+    """
+
+    def __init__(self, manifest: Manifest, root: Path, judging: Iterable[Path] = ()) -> None:
         self._root = str(root)
         self._workspace = os.path.realpath(manifest.workspace_root)
         self._baselines = str(find_baselines_folder(manifest.path, manifest.workspace_root))
+        self._manifest = None if manifest.path is None else self._real(str(manifest.path))
+        self._judging = tuple(place for place in map(self.relate, map(self._real, map(str, judging))) if place)
 
     def find(self, project: GoldenProjectConfig) -> InputPlaces:
         """Give the places of a project."""
@@ -43,16 +59,24 @@ class PlaceFinder:
         wanted += self._find_named(folder, _list_words(project))
         patterns = [self._place_pattern(pattern) for pattern in project.depends_on]
         places = [self.relate(path) for path in wanted]
+        own = places[0]
         outside = [
             path
             for path, place in zip([*wanted, *project.depends_on], [*places, *patterns], strict=True)
             if place is None
         ]
         return InputPlaces(
-            tuple(dict.fromkeys(place for place in places if place is not None)),
+            tuple(dict.fromkeys(place for place in (*places, *self._judging) if place is not None)),
             tuple(pattern for pattern in patterns if pattern is not None),
             outside[0] if outside else None,
+            own,
+            () if own is None else tuple(_list_configs(own)),
         )
+
+    def list_kept(self) -> tuple[str, ...]:
+        """Give the manifest and the folder of all baselines: what concerns a project in them is compared by itself."""
+        kept = (self._baselines, *([] if self._manifest is None else [self._manifest]))
+        return tuple(place for place in map(self.relate, kept) if place)
 
     def relate(self, path: str) -> str | None:
         """Give a real path relative to the checkout's root, itself as nothing; None for one outside it."""
@@ -88,12 +112,20 @@ class PlaceFinder:
 
 
 def _list_words(project: GoldenProjectConfig) -> Iterator[str]:
-    """Give the words of all commands that may name a file, also behind an option's equals sign."""
+    """Give the words of all commands and set variables that may name a file, also behind an option's equals sign."""
     commands: Sequence[Sequence[str]] = [*project.before, *project.after, project.command or ()]
-    for word in [*project.args, *(word for command in commands for word in _leave_program(command))]:
+    # Such as PYTHONPATH.
+    values = [entry for value in project.set_env.values() for entry in value.split(os.pathsep)]
+    for word in [*values, *project.args, *(word for command in commands for word in _leave_program(command))]:
         yield word
         if "=" in word:
             yield word.partition("=")[2]
+
+
+def _list_configs(folder: str) -> Iterator[str]:
+    while folder:
+        folder = folder.rpartition("/")[0]
+        yield from (f"{folder}/{name}" if folder else name for name in _CONFIGS)
 
 
 def _leave_program(command: Sequence[str]) -> Sequence[str]:

@@ -15,6 +15,7 @@ from pytest_golden.gate.changed.paths import PathIndex
 from pytest_golden.gate.changed.places import PlaceFinder
 from pytest_golden.gate.changed.store import LastResult, read_last_results
 from pytest_golden.gate.changed.tree import Tree, is_in_git, read_tree
+from pytest_golden.gate.changed.unclaimed import Claims
 from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.checkout_changes import list_changed_files
 from pytest_golden.gate.surroundings import describe_surroundings
@@ -64,14 +65,16 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
         past = _read_past(store, manifest)
-        present = _describe_present(question, tree, entries, past)
+        finder = PlaceFinder(manifest, tree.root, question.judging)
+        places = {project.name: finder.find(project) for project in manifest.projects}
+        claims = Claims(places.values(), finder.list_kept())
+        present = _describe_present(question, tree, entries, past, claims)
     except SettingsError:
         raise
     except GoldenError as error:
         return _run_all(question, None, str(error))
-    finder = PlaceFinder(manifest, tree.root)
     reasons = {
-        project.name: find_reason(project, finder.find(project), tree, present, past.get(project.name))
+        project.name: find_reason(project, places[project.name], tree, present, past.get(project.name))
         for project in manifest.projects
     }
     why = spread(reasons, manifest.projects)
@@ -122,6 +125,7 @@ def _describe_present(
     tree: Tree,
     entries: Mapping[str, GoldenProjectConfig] | None,
     past: Mapping[str, LastResult],
+    claims: Claims,
 ) -> Present:
     manifest = question.manifest
     return Present(
@@ -130,6 +134,7 @@ def _describe_present(
         _FilesSince(tree.root, question.hide),
         question.hide,
         os.environ,
+        claims,
     )
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _SECONDS = 120
 _LINK, _SUBMODULE = "120000", "160000"
+# Whatever is configured: a change in a submodule is one.
+_ALL = "--ignore-submodules=none"
 # What `ls-files -t` says of a file that git looks at; of others it would not see a change.
 _WATCHED = "H"
 
@@ -67,7 +69,7 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = ()) -> Tree:
     """
     base = find_base(folder, ref)
     root = Path(os.path.realpath(os.fsdecode(_ask(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))))
-    differing = _list(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative", base)
+    differing = _list(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative", _ALL, base)
     new = _list(root, "ls-files", "-z", "--others", "--exclude-standard")
     environments = find_environments(new)
     own = {os.path.realpath(product) for product in products}

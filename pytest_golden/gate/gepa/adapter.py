@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.gate.baselines import BaselineKeeper, find_baselines_folder
 from pytest_golden.gate.gepa.components import find_components
 from pytest_golden.gate.gepa.rollouts import make_output, make_trajectory, reflect_on
 from pytest_golden.gate.gepa.rules import is_not_by_text, score_result, was_interrupted
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch, ProposalFn
 
     from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome
+    from pytest_golden.gateway.written_files import Examine
     from pytest_golden.storage.store import Store
 
     Batch = EvaluationBatch[dict[str, Any], dict[str, Any]]
@@ -77,6 +79,7 @@ class GoldenAdapter:
             raise GoldenError(f"manifest must be a Manifest or the path of one, not {manifest!r:.100}")
         self._projects = {project.name: project for project in _choose(read, projects)}
         self._root, self._view = read.workspace_root, view
+        self._baselines = BaselineKeeper(find_baselines_folder(read.path, read.workspace_root))
         self._store = store.store if isinstance(store, MemoryStore) else store
         self._lock = threading.Lock()
         self._gateway: ExecutionGateway | None = None
@@ -194,7 +197,8 @@ class GoldenAdapter:
             stand_ins = self._components.stand_ins(project, candidate)
         except UnicodeEncodeError as error:
             return _unwritable(project, f"the text cannot be written as UTF-8: {error.reason}")
-        result = RegressionGuard(_CandidateGateway(self._open(), stand_ins)).check_one(project, {})
+        guard = RegressionGuard(_CandidateGateway(self._open(), stand_ins), baselines=self._baselines)
+        result = guard.check_one(project, {})
         if was_interrupted(result):
             raise KeyboardInterrupt
         return result
@@ -225,10 +229,17 @@ class _CandidateGateway:
     stand_ins: Mapping[str, bytes]
 
     def run_pipeline(
-        self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
+        self,
+        project: GoldenProjectConfig,
+        *,
+        role: AgentRole,
+        permissions: Permissions,
+        examine: Examine | None = None,
     ) -> PipelineOutcome:
         """Execute one golden project and give the facts."""
-        return self.gateway.run_pipeline(project, role=role, permissions=permissions, stand_ins=self.stand_ins)
+        return self.gateway.run_pipeline(
+            project, role=role, permissions=permissions, stand_ins=self.stand_ins, examine=examine
+        )
 
     def redact(self, project: GoldenProjectConfig, text: str) -> str:
         """Take a project's secrets out of a text."""

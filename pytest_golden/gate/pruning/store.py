@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, func, select
 
 from pytest_golden.gate.merging.rules import was_interrupted
-from pytest_golden.gate.store import list_projects
+from pytest_golden.gate.store import INPUTS_DIGEST, list_projects
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.json_member import json_member
+from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _MOST_READ = 50
 _FAILURES = (ResultStatus.FAILED.value, ResultStatus.ERROR.value)
 _PASSED = gate_results.c.status == ResultStatus.PASSED.value
 _REASONS = json_member(gate_results.c.result, "reasons")
+_INPUTS = json_member_text(gate_results.c.result, INPUTS_DIGEST)
 
 
 def find_needed_runs(connection: Connection) -> frozenset[str]:
@@ -64,7 +65,13 @@ def delete_unused_documents(connection: Connection) -> int:
     unused = documents.c.digest.not_in(select(gate_runs.c.environment_digest)) & documents.c.digest.not_in(
         select(gate_results.c.declaration_digest)
     )
-    return connection.execute(delete(documents).where(unused)).rowcount
+    found = set(connection.scalars(select(documents.c.digest).where(unused)))
+    if found:
+        found.difference_update(connection.scalars(select(_INPUTS), execution_options={"yield_per": _CHUNK}))
+    digests = sorted(found)
+    for start in range(0, len(digests), _CHUNK):
+        connection.execute(delete(documents).where(documents.c.digest.in_(digests[start : start + _CHUNK])))
+    return len(digests)
 
 
 def _find_needed_of_project(connection: Connection, project: str) -> set[str]:

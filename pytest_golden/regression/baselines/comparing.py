@@ -36,7 +36,7 @@ def compare_files(
         baseline: its accepted form, to be looked at by the caller when it may be a link; None where none is needed
             (`exists`) or only the rows of a table are to be counted.
         shown_as: the name that messages give the output.
-        redact: takes what is secret out of texts, bytes and JSON before they are cut; tables are for the caller to redact.
+        redact: takes what is secret out of texts, bytes, JSON and cells of tables before they are cut.
 
     Raises:
         GoldenError: the harness could not do its job.
@@ -61,7 +61,7 @@ def _compare(
     if comparison == "exists":
         return check_existence(declared, actual, shown_as=shown_as)
     if comparison == "table":
-        return _compare_tables(declared, actual, baseline, shown_as)
+        return _compare_tables(declared, actual, baseline, shown_as, redact)
     if baseline is None:
         raise UnreadableError(Side.BASELINE, "is missing")
     if has_equal_bytes(actual, baseline) or (is_archive(actual) and has_equal_content(actual, baseline)):
@@ -76,9 +76,10 @@ def _compare(
 
 
 def _compare_tables(
-    declared: DeclaredOutput, actual: Content, baseline: Content | None, shown_as: str
+    declared: DeclaredOutput, actual: Content, baseline: Content | None, shown_as: str, redact: Redact
 ) -> Mismatch | None:
     for content in (actual, baseline):
         if content is not None:
             read_size(content)
-    return compare_tables(declared, actual.path, None if baseline is None else baseline.path, shown_as=shown_as)
+    accepted = None if baseline is None else baseline.path
+    return compare_tables(declared, actual.path, accepted, shown_as=shown_as, redact=redact)

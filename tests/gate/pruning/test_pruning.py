@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,12 @@ def store(location: str | Path) -> Iterator[Store]:
         yield store
 
 
-def gate(store: Store, day: int, *, ends: bool = True, commit: str = "c", **results: ResultStatus) -> str:
+def gate(
+    store: Store, day: int, *, ends: bool = True, commit: str = "c", inputs: Any = None, **results: ResultStatus
+) -> str:
     begun = begin(*results, minute=day * 24 * 60, surroundings={"day": str(day)})
-    events: list[Any] = [begun, *(judge(begun, project, status) for project, status in results.items())]
+    judged = (judge(begun, project, status) for project, status in results.items())
+    events: list[Any] = [begun, *(replace(one, inputs=inputs or {}) for one in judged)]
     for event in [*events, end(begun)] if ends else events[:-1]:
         with store.write() as connection:
             record_event(connection, event)
@@ -85,6 +89,18 @@ def test_old_runs_go_with_all_that_belongs_to_them(store: Store) -> None:
         assert list_results(connection, "p", 9)[0].pass_streak == 6
     assert prune(store, older_than(60)) == PruneReport()
     assert_whole(store)
+
+
+def test_inputs_go_with_the_last_result_that_had_them(store: Store) -> None:
+    gate(store, 0, inputs={"files": {"a": [1, "w1"]}}, p=PASSED)
+    gate(store, 1, inputs={"files": {"a": [2, "w2"]}}, p=PASSED)
+    gate(store, 50, inputs={"files": {"a": [2, "w2"]}}, p=PASSED)
+    # What two runs were installed with, and the inputs of the first alone.
+    assert prune(store, older_than(60)).documents == 3
+    with store.read() as connection:
+        past = find_last_pass(connection, "p")
+    assert past is not None
+    assert past.inputs.found == {"files": {"a": [2, "w2"]}}
 
 
 def test_what_results_teach_is_learned_before_they_go(store: Store) -> None:

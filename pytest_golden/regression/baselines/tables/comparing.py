@@ -11,26 +11,30 @@ from pytest_golden.regression.baselines.tables.columns import compare_kinds, fin
 from pytest_golden.regression.baselines.tables.engine import DuckDBMissingError, QueryError, open_engine
 from pytest_golden.regression.baselines.tables.equality import Equality
 from pytest_golden.regression.baselines.tables.keyed import check_unique, compare_by_key
-from pytest_golden.regression.baselines.tables.model import TablesDifferError, Tolerance
+from pytest_golden.regression.baselines.tables.model import KeyRepeatedError, TablesDifferError, Tolerance
 from pytest_golden.regression.baselines.tables.positional import compare_by_position
 from pytest_golden.regression.baselines.tables.reading import read_table, read_whole
+from pytest_golden.regression.baselines.tables.sampling import is_wide
 from pytest_golden.regression.baselines.tables.troubles import describe_trouble
 from pytest_golden.regression.baselines.tables.unordered import compare_unordered, count_as_multisets
-from pytest_golden.regression.baselines.tables.wording import describe_rows, list_differences
+from pytest_golden.regression.baselines.tables.wording import Cells, describe_repeated, describe_rows, list_differences
 from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.manifest.model import DeclaredOutput
+    from pytest_golden.regression.baselines.showing import Redact
     from pytest_golden.regression.baselines.tables.engine import Engine
     from pytest_golden.regression.baselines.tables.model import Pair, RowDifferences, Table
 
-# What else could be said of tables in another order is looked for up to so many rows.
+# What else could be said of tables in another order is looked for up to so many rows, and not in wide ones.
 _MOST_LOOKED_AT = 1_000_000
 
 
-def compare_tables(declared: DeclaredOutput, actual: Path, baseline: Path | None, *, shown_as: str) -> Mismatch | None:
+def compare_tables(
+    declared: DeclaredOutput, actual: Path, baseline: Path | None, *, shown_as: str, redact: Redact = str
+) -> Mismatch | None:
     """Compare a table with its baseline by the rules that are declared for it.
 
     Without a baseline only what needs none is looked at: the table can be read, its key holds, so many rows are in it.
@@ -41,19 +45,22 @@ def compare_tables(declared: DeclaredOutput, actual: Path, baseline: Path | None
     """
     try:
         with open_engine() as engine:
-            _compare(engine, declared, actual, baseline)
+            _compare(engine, declared, actual, baseline, Cells(redact))
     except DuckDBMissingError as error:
         raise DuckDBMissingError(f"{shown_as} is to be compared as a table, which {error}") from None
     except UnreadableError as error:
         if error.side is Side.OUTPUT:
-            return Mismatch(ReasonKind.OUTPUT_UNREADABLE, compose(f"{shown_as} {error}"))
-        return Mismatch(ReasonKind.BASELINE_UNREADABLE, compose(f"the baseline of {shown_as} {error}"))
+            return Mismatch(ReasonKind.OUTPUT_UNREADABLE, compose(redact(f"{shown_as} {error}")))
+        return Mismatch(ReasonKind.BASELINE_UNREADABLE, compose(redact(f"the baseline of {shown_as} {error}")))
+    except KeyRepeatedError as error:
+        headline, details = describe_repeated(error, Cells(redact))
+        return Mismatch(ReasonKind.OUTPUT_DIFFERS, compose(f"{shown_as} {headline}", details))
     except TablesDifferError as error:
         return Mismatch(ReasonKind.OUTPUT_DIFFERS, compose(f"{shown_as} {error}", error.details))
     return None
 
 
-def _compare(engine: Engine, declared: DeclaredOutput, actual: Path, baseline: Path | None) -> None:
+def _compare(engine: Engine, declared: DeclaredOutput, actual: Path, baseline: Path | None, cells: Cells) -> None:
     here = read_table(engine, Content(actual, Side.OUTPUT))
     _check_row_range(declared, here)
     if baseline is None:
@@ -72,9 +79,8 @@ def _compare(engine: Engine, declared: DeclaredOutput, actual: Path, baseline: P
     except QueryError as error:
         _blame(engine, tables, error)
     if found:
-        raise TablesDifferError(
-            f"differs from its baseline: {describe_rows(found)}", tuple(list_differences(found, here.rows, there.rows))
-        )
+        lines = list_differences(found, here.rows, there.rows, cells)
+        raise TablesDifferError(f"differs from its baseline: {describe_rows(found)}", tuple(lines))
 
 
 def _check_row_range(declared: DeclaredOutput, table: Table) -> None:
@@ -119,7 +125,7 @@ def _look_for_order(
 ) -> RowDifferences:
     """Say so where rows have only moved, or where a few were put in or left out."""
     here, baseline = tables
-    if not pairs or max(here.rows, baseline.rows) > _MOST_LOOKED_AT:
+    if not pairs or is_wide(pairs) or max(here.rows, baseline.rows) > _MOST_LOOKED_AT:
         return found
     surplus = count_as_multisets(engine, pairs, tables)
     if not surplus:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_golden.regression.baselines.tables.engine import Engine
 
 _DEEPEST = 8
+# What DuckDB takes to plan a query grows faster than the columns that it computes.
+_MOST_KEYS = 1500
 # An object with more keys is a map from data to data.
 _MOST_INNER_KEYS = 1000
 
@@ -38,14 +40,14 @@ def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
     """Find the keys of all lines.
 
     Raises:
-        UnreadableError: a line is no object.
+        UnreadableError: a line is no object, or there are too many keys.
         QueryError: a line is no JSON.
     """
     lines = f"read_json_objects({quote_text(str(place))}, format = 'newline_delimited')"
     others = engine.query(f"SELECT json_type(json) FROM {lines} WHERE json_type(json) <> 'OBJECT' LIMIT 1")
     if others:
         raise UnreadableError(side, f"has a line that is no object but {_name(others[0][0])}, and so no row of a table")
-    keys = _find_keys(engine, lines)
+    keys = _find_keys(engine, lines, side)
     columns = tuple(Column(name, name, at, Values.JSON) for at, name in enumerate(".".join(key.names) for key in keys))
     if not columns:
         rows = int(engine.query(f"SELECT count(*) FROM {lines}")[0][0])
@@ -53,11 +55,16 @@ def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
     return Table(side, Format.JSON_LINES, columns, 0, _source(lines, keys))
 
 
-def _find_keys(engine: Engine, lines: str) -> list[_Key]:
+def _find_keys(engine: Engine, lines: str, side: Side) -> list[_Key]:
     found: list[_Key] = []
     level = [_Key((), is_object=True)]
     for _ in range(_DEEPEST):
-        below = [key for parent in level if parent.is_object for key in _keys_below(engine, lines, parent)]
+        below: list[_Key] = []
+        for parent in level:
+            below += _keys_below(engine, lines, parent) if parent.is_object else []
+            if len(found) + len(below) > _MOST_KEYS:
+                told = f"has more than {_MOST_KEYS:,} columns (keys), too many to be compared as JSON Lines"
+                raise UnreadableError(side, f"{told}: write it as Parquet or CSV, or declare `compare: text`")
         if not below:
             break
         level = _look_at(engine, lines, below)
@@ -67,9 +74,9 @@ def _find_keys(engine: Engine, lines: str) -> list[_Key]:
 
 def _keys_below(engine: Engine, lines: str, parent: _Key) -> list[_Key]:
     path = f", {parent.pointer}" if parent.names else ""
-    limit = f" LIMIT {_MOST_INNER_KEYS + 1}" if parent.names else ""
-    rows = engine.query(f"SELECT DISTINCT unnest(json_keys(json{path})) FROM {lines}{limit}")
-    if limit and len(rows) > _MOST_INNER_KEYS:
+    most = _MOST_INNER_KEYS if parent.names else _MOST_KEYS
+    rows = engine.query(f"SELECT DISTINCT unnest(json_keys(json{path})) FROM {lines} LIMIT {most + 1}")
+    if parent.names and len(rows) > most:
         return []
     return [_Key((*parent.names, str(name))) for (name,) in rows]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.regression.baselines.model import Side
 from pytest_golden.regression.baselines.tables.equality import any_of, is_other
-from pytest_golden.regression.baselines.tables.model import RowDifferences, TablesDifferError
+from pytest_golden.regression.baselines.tables.model import KeyRepeatedError, RowDifferences
 from pytest_golden.regression.baselines.tables.sampling import (
     SAMPLES,
     as_text,
@@ -16,7 +16,6 @@ from pytest_golden.regression.baselines.tables.sampling import (
     part,
     read_samples,
 )
-from pytest_golden.regression.baselines.tables.wording import describe_place, quote_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +34,7 @@ def compare_by_key(
     """Compare the rows of the output and of the baseline that have the same key.
 
     Raises:
-        TablesDifferError: the key is not unique.
+        KeyRepeatedError: the key is not unique.
         QueryError: DuckDB cannot answer.
     """
     here, baseline = tables
@@ -72,7 +71,7 @@ def check_unique(engine: Engine, keys: Sequence[Pair], table: Table) -> None:
     """Look for keys that stand more than once.
 
     Raises:
-        TablesDifferError: there are some.
+        KeyRepeatedError: there are some.
         QueryError: DuckDB cannot answer.
     """
     columns = _expressions(keys, table)
@@ -143,10 +142,7 @@ def _unmatched(
 def _refuse_repeated(rows: Sequence[tuple[Any, ...]], keys: Sequence[Pair], table: Table) -> None:
     if not rows:
         return
-    names = tuple(key.label for key in keys)
-    whose = "has" if table.side is Side.OUTPUT else "has a baseline with"
-    examples = tuple(f"  {describe_place(names, row[:-1])} stands {row[-1]:,} times" for row in rows)
-    raise TablesDifferError(f"{whose} a key that is not unique: {quote_names(names)}", examples)
+    raise KeyRepeatedError(table.side, tuple(key.label for key in keys), tuple(rows))
 
 
 def _expressions(keys: Sequence[Pair], table: Table) -> list[str]:

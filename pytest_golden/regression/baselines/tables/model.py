@@ -119,3 +119,13 @@ class TablesDifferError(GoldenError):
     def __init__(self, message: str, details: tuple[str, ...] = ()) -> None:
         self.details = details
         super().__init__(message)
+
+
+class KeyRepeatedError(GoldenError):
+    """A key stands more than once: `repeated` are some of its values, each with how often; `names` are those of its columns."""
+
+    def __init__(self, side: Side, names: tuple[str, ...], repeated: tuple[tuple[Any, ...], ...]) -> None:
+        self.side = side
+        self.names = names
+        self.repeated = repeated
+        super().__init__("is not unique")

@@ -19,7 +19,8 @@ SAMPLES = 10
 _AT_ONCE = 1000
 _MANY = 100
 _SHOWN_COLUMNS = 20
-_MOST_CHARACTERS = 2000
+# More than is ever shown: redaction sees the end of what a cut would hide from it.
+_MOST_CHARACTERS = 10_000
 _T = TypeVar("_T")
 
 

@@ -6,6 +6,7 @@ one column of numbers; the few pairs that then are too far apart are tried with 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.regression.baselines.tables.equality import NUMBER, any_of, canonical, holds_numbers
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _SHOWN_COLUMNS = 8
 _MOST_TRIED = 500
+_ADVICE = "if they should hold, declare a `key` instead of `unordered`"
+_TOO_WIDE = f"rows of so many columns are compared without the tolerance: {_ADVICE}"
 
 
 def compare_unordered(
@@ -44,12 +47,16 @@ def compare_unordered(
     # What usually holds is found in one pass and in flat memory.
     if is_same_in_order(engine, equality, pairs, tables):
         return RowDifferences(())
-    if tolerance and len(part(pairs)) == 1:
-        engine.keep_order(False)
-        numbers = _find_numbers(engine, pairs, tables)
-        if numbers and _is_same_within(engine, equality, pairs, numbers, tables):
-            return RowDifferences(())
-    return count_as_multisets(engine, pairs, tables)
+    if not tolerance:
+        return count_as_multisets(engine, pairs, tables)
+    if len(part(pairs)) > 1:
+        return replace(count_as_multisets(engine, pairs, tables), notes=(_TOO_WIDE,))
+    engine.keep_order(False)
+    numbers = _find_numbers(engine, pairs, tables)
+    is_same, note = _is_same_within(engine, equality, pairs, numbers, tables) if numbers else (False, "")
+    if is_same:
+        return RowDifferences(())
+    return replace(count_as_multisets(engine, pairs, tables), notes=(note,) if note else ())
 
 
 def count_as_multisets(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> RowDifferences:
@@ -146,11 +153,11 @@ def _find_numbers(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Ta
 
 def _is_same_within(
     engine: Engine, equality: Equality, pairs: Sequence[Pair], numbers: set[str], tables: tuple[Table, Table]
-) -> bool:
-    """Tell whether each row has a partner on the other side within the tolerance."""
+) -> tuple[bool, str]:
+    """Tell whether each row has a partner on the other side within the tolerance, and what is to be said of that."""
     here, baseline = tables
     if here.rows != baseline.rows:
-        return False
+        return False, ""
     exact = [pair for pair in pairs if pair.label not in numbers]
     met = " AND ".join(
         ["x.rank = y.rank"]
@@ -164,14 +171,15 @@ def _is_same_within(
     lonely, apart = engine.query(
         f"SELECT count(*) FILTER (x.rank IS NULL OR y.rank IS NULL), count(*) FILTER ({far}) {joined}"
     )[0]
-    if lonely or apart > _MOST_TRIED:
-        return False
-    if not apart:
-        return True
+    if lonely or not apart:
+        return not lonely, ""
+    if apart > _MOST_TRIED:
+        told = f"{apart:,} rows are beyond the tolerance when rows are paired in order, too many to try other pairs"
+        return False, f"{told}: {_ADVICE}"
     engine.query(
         f"CREATE OR REPLACE TEMP TABLE far AS SELECT row_number() OVER () AS n, {columns} {joined} WHERE {far}"
     )
-    return _can_be_paired_otherwise(engine, equality, pairs, apart)
+    return _can_be_paired_otherwise(engine, equality, pairs, apart), ""
 
 
 def _ranked(table: Table, alias: str, columns: list[tuple[Pair, str]], numbers: set[str]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_golden.regression.baselines.model import Side
 from pytest_golden.regression.baselines.showing import (
     count_of,
     cut,
@@ -14,12 +17,49 @@ from pytest_golden.regression.baselines.showing import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_golden.regression.baselines.tables.model import DifferingRow, RowDifferences
+    from pytest_golden.regression.baselines.showing import Redact
+    from pytest_golden.regression.baselines.tables.model import DifferingRow, KeyRepeatedError, RowDifferences
 
 _LONGEST_VALUE = 48
 _LONGEST_NAME = 40
+_SECRET = "[REDACTED]"
+# Cells come cut, and a cut can make a secret unrecognizable: what is behind this is for redaction alone.
+_LOOKED_AT = 2000
 _MOST_NAMES = 10
 _MOST_LINES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Takes what is secret out of values; the name of a value's column can tell that it is a secret."""
+
+    redact: Redact
+
+    def hide(self, name: str, value: str | None) -> str | None:
+        """Give what may be shown of a value, before it is cut."""
+        if value is None:
+            return None
+        named = json.dumps({name: value}, ensure_ascii=False)
+        hidden = self.redact(named)
+        if hidden == named:
+            return self.redact(value)[:_LOOKED_AT]
+        try:
+            shown = json.loads(hidden)[name]
+        except (ValueError, LookupError, TypeError):
+            return _SECRET
+        return shown[:_LOOKED_AT] if isinstance(shown, str) and shown != value else _SECRET
+
+    def hide_all(self, names: Sequence[str], values: Sequence[str | None]) -> tuple[str | None, ...]:
+        """Give what may be shown of a row's values."""
+        return tuple(self.hide(name, value) for name, value in zip(names, values, strict=True))
+
+
+def describe_repeated(error: KeyRepeatedError, cells: Cells) -> tuple[str, tuple[str, ...]]:
+    """Say whose key is not unique, and below it how often some of them stand."""
+    whose = "has" if error.side is Side.OUTPUT else "has a baseline with"
+    told = ((cells.hide_all(error.names, row[:-1]), row[-1]) for row in error.repeated)
+    examples = tuple(f"  {describe_place(error.names, place)} stands {times:,} times" for place, times in told)
+    return f"{whose} a key that is not unique: {quote_names(error.names)}", examples
 
 
 def describe_rows(found: RowDifferences) -> str:
@@ -35,8 +75,8 @@ def describe_rows(found: RowDifferences) -> str:
     return ", ".join(parts)
 
 
-def list_differences(found: RowDifferences, rows_here: int, rows_baseline: int) -> Iterator[str]:
-    """Give the lines below that sentence."""
+def list_differences(found: RowDifferences, rows_here: int, rows_baseline: int, cells: Cells) -> Iterator[str]:
+    """Give the lines below that sentence; values are redacted before they are cut."""
     yield f"rows: {rows_here:,} here, {rows_baseline:,} in the baseline"
     if found.by_column:
         counted = [f"{quote_name(name)} ({count_of(count, 'row')})" for name, count in found.by_column[:_MOST_NAMES]]
@@ -44,19 +84,24 @@ def list_differences(found: RowDifferences, rows_here: int, rows_baseline: int) 
         yield f"columns that differ{shown}: {', '.join(counted)}"
     yield from found.notes
     if found.samples:
-        yield from _table(found.places, found.samples, found.differing)
-    yield from _list_only(found.places, found.here_samples, found.only_here, "only here")
-    yield from _list_only(found.places, found.baseline_samples, found.only_baseline, "only in the baseline")
+        yield from _table(found.places, found.samples, found.differing, cells)
+    for samples, count, where in (
+        (found.here_samples, found.only_here, "only here"),
+        (found.baseline_samples, found.only_baseline, "only in the baseline"),
+    ):
+        yield from _list_only(found.places, [cells.hide_all(found.places, one) for one in samples], count, where)
 
 
-def _table(places: Sequence[str], samples: Sequence[DifferingRow], differing: int) -> Iterator[str]:
+def _table(
+    places: Sequence[str], samples: Sequence[DifferingRow], differing: int, cells: Cells
+) -> Iterator[str]:
     yield f"the first {len(samples)} of them:" if differing > len(samples) else "they are:"
     lines = [("  " + ", ".join(map(_name, places)), "column", "baseline", "here")]
     each = max(1, _MOST_LINES // len(samples) - 1)
     for sample in samples:
-        place = ", ".join(_value(value) for value in sample.place)
+        place = ", ".join(_value(value) for value in cells.hide_all(places, sample.place))
         for at, (name, baseline, here) in enumerate(sample.values[:each]):
-            was, now = side_by_side(baseline, here)
+            was, now = side_by_side(cells.hide(name, baseline), cells.hide(name, here))
             lines.append(("  " + (place if at == 0 else ""), _name(name), was, now))
         left = len(sample.values) - each
         if left > 0:

@@ -1,0 +1,124 @@
+"""`golden report [ENTRY]`: a recorded gate run as text, as one HTML page, or as the gate report. It runs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
+from pytest_golden.cli.screen import open_console, print_json, print_table, styled
+from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.recorded import read_run
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.report import gate_report, write_html
+from pytest_golden.report.failure_text import explain_failure
+from pytest_golden.report.one_line import short_reason
+from pytest_golden.report.shown_run import ShownRun
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+    from pytest_golden.regression.model import GoldenProjectResult
+
+_SHORT = 10
+_MOST_FAILURES = 20
+_STYLES = {
+    ResultStatus.PASSED: "green",
+    ResultStatus.FAILED: "bold red",
+    ResultStatus.ERROR: "bold red",
+    ResultStatus.SKIPPED: "yellow",
+}
+_EPILOG = """\
+ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
+told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
+What was known of a failure when it happened is in the reports that the gate itself wrote.
+
+exit code: 0 told, whatever the run's verdict, 2 bad input."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden report`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("entry", metavar="ENTRY", nargs="?", help="Which gate run (default: the last one).")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="Write the run as one HTML page.")
+    add_manifest_option(parser)
+    add_store_option(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tell the run."""
+    report = _read_report(arguments)
+    if arguments.html is not None:
+        write_html(arguments.html, report, option="--html")
+    if arguments.json:
+        print_json(report)
+    elif arguments.html is not None:
+        print(f"wrote {arguments.html}")
+    else:
+        _show(open_console(), ShownRun.read(report))
+    return 0
+
+
+def _read_report(arguments: argparse.Namespace) -> dict[str, Any]:
+    with open_store(arguments) as store:
+        with store.read() as connection:
+            recorded = read_run(connection, arguments.entry)
+        if recorded is None:
+            told = "no gate run" if arguments.entry is None else f"no one gate run that {arguments.entry!r} means"
+            raise SettingsError(
+                f"{told} is recorded in {store.where}; `golden journal review` lists the newest entries"
+            )
+    return gate_report(recorded.check, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
+
+
+def _show(console: Console, shown: ShownRun) -> None:
+    console.print(styled(shown.verdict, "bold green" if shown.is_good else "bold red"))
+    console.print(styled(shown.count))
+    console.print(styled(_describe_place(shown), "dim"))
+    print_table(console, _list_results(shown))
+    for weakening in shown.weakened_floor:
+        name = weakening.get("project") or "the manifest"
+        console.print(
+            styled(f"weakened floor: {name}: {weakening.get('message')}", "red" if shown.is_floor_bad else "")
+        )
+    for title, key in (("not run", "not_run"), ("deselected", "deselected")):
+        if names := shown.list_names(key):
+            console.print(styled(f"{title}: {', '.join(names)}", "yellow"))
+    failures = [result for result in shown.check.results if result.name in shown.failing]
+    for result in failures[:_MOST_FAILURES]:
+        console.print(styled(f"\n{result.name}", "bold"))
+        console.print(styled(explain_failure(result, shell_command=None)))
+    if len(failures) > _MOST_FAILURES:
+        console.print(styled(f"\nand {len(failures) - _MOST_FAILURES} more failures: --html and --json have them"))
+
+
+def _describe_place(shown: ShownRun) -> str:
+    gate = shown.gate
+    edited = " with uncommitted edits" if gate.get("dirty") else ""
+    commit = f"commit {gate['commit'][:_SHORT]}{edited}" if gate.get("commit") else "no commit"
+    return f"{gate['entry_id']}, {gate['started_at']}, {commit}, {gate['manifest']}"
+
+
+def _list_results(shown: ShownRun) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("status", "project", "time", "reason"):
+        table.add_column(column, justify="right" if column == "time" else "left", overflow="fold")
+    for result in shown.check.results:
+        table.add_row(
+            styled(result.status, _STYLES[result.status]),
+            styled(result.name),
+            styled(_show_time(result)),
+            styled("" if result.name in shown.failing else short_reason(result)),
+        )
+    return table
+
+
+def _show_time(result: GoldenProjectResult) -> str:
+    return "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)

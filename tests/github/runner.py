@@ -1,0 +1,148 @@
+"""Runs the steps of a composite action one by one, as GitHub's runner would, in a checkout of one's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import yaml
+
+from tests.docs.documents import REPOSITORY
+from tests.github.expressions import as_text, evaluate, fill
+
+ACTION = REPOSITORY / ".github" / "actions" / "golden"
+
+
+@dataclass
+class Run:
+    """What became of a run: the log, the exit code, each step's outputs, and the summary of the job."""
+
+    code: int = 0
+    log: str = ""
+    summary: str = ""
+    steps: dict[str, Any] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+
+
+class Runner:
+    """A runner with its own temporary folder, cache and artifacts. `commands` is a folder that comes first in PATH."""
+
+    def __init__(self, place: Path, workspace: Path, api: str) -> None:
+        self.temporary = place / "temp"
+        self.cache = place / "cache"
+        self.artifacts = place / "artifacts"
+        self.commands = place / "commands"
+        for folder in (self.temporary, self.cache, self.artifacts, self.commands):
+            folder.mkdir(parents=True)
+        self.workspace = workspace
+        self.api = api
+        self.runs = 0
+
+    def write_command(self, name: str, script: str) -> None:
+        command = self.commands / name
+        command.write_text(f"#!/bin/sh\n{script}\n")
+        command.chmod(0o755)
+
+    def run(self, github: dict[str, Any], **inputs: str) -> Run:
+        """Run the action; a step that fails ends it, unless it may."""
+        self.runs += 1
+        action = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))
+        assert set(inputs) <= {name.replace("-", "_") for name in action["inputs"]}
+        github = {"repository": "me/shop", "ref_name": "7/merge", "base_ref": "", "run_id": self.runs, **github}
+        contexts: dict[str, Any] = {
+            "github": {**github, "run_attempt": 1, "token": "t0ken"},
+            "runner": {"os": "Linux"},
+            "steps": {},
+        }
+        contexts["inputs"] = {
+            name: inputs.get(name.replace("-", "_"), fill(str(told.get("default", "")), contexts))
+            for name, told in action["inputs"].items()
+        }
+        run = Run(steps=contexts["steps"])
+        for step in action["runs"]["steps"]:
+            if not evaluate(step.get("if", "'true'"), contexts):
+                continue
+            run.ran.append(step["name"])
+            run.code = self._run_step(step, contexts, run)
+            if run.code and not step.get("continue-on-error"):
+                break
+        return run
+
+    def _run_step(self, step: dict[str, Any], contexts: dict[str, Any], run: Run) -> int:
+        if "uses" in step:
+            given = {name: fill(str(value), contexts) for name, value in step["with"].items()}
+            return self._use(step["uses"], given)
+        output, summary = self.temporary / "output", self.temporary / "summary"
+        output.write_text("")
+        summary.write_text("")
+        github = contexts["github"]
+        environment = {
+            **{
+                name: value for name, value in os.environ.items() if not name.startswith(("GITHUB", "GOLDEN", "PYTEST"))
+            },
+            "PATH": f"{self.commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(ACTION),
+            "GITHUB_API_URL": self.api,
+            "GITHUB_SERVER_URL": "https://git.example",
+            "GITHUB_REPOSITORY": github["repository"],
+            "GITHUB_RUN_ID": str(github["run_id"]),
+            "GITHUB_SHA": "0123456789abcdef",
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "RUNNER_TEMP": str(self.temporary),
+            **{name: fill(as_text(value), contexts) for name, value in step.get("env", {}).items()},
+        }
+        assert step["shell"] == "bash"
+        assert "${{" not in step["run"]
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.workspace / fill(step.get("working-directory", "."), contexts),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        run.log += done.stdout
+        run.summary += summary.read_text(encoding="utf-8")
+        if "id" in step:
+            told = dict(line.split("=", 1) for line in output.read_text().splitlines())
+            contexts["steps"][step["id"]] = {"outputs": told}
+        return done.returncode
+
+    def _use(self, uses: str, given: dict[str, str]) -> int:
+        paths = [self.workspace / path for path in given["path"].split("\n") if path]
+        if uses == "actions/cache/save@v5":
+            self._copy(paths, self.cache / quote(given["key"], safe=""))
+        elif uses == "actions/cache/restore@v5":
+            wanted = [key for key in given["restore-keys"].split("\n") if key]
+            saved = sorted(self.cache.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+            found = next((path for key in wanted for path in saved if path.name.startswith(quote(key, safe=""))), None)
+            if found is not None:
+                shutil.copytree(found, self.workspace, dirs_exist_ok=True)
+        else:
+            assert uses == "actions/upload-artifact@v6"
+            for path in filter(Path.exists, paths):
+                shutil.copytree(path, self.artifacts / given["name"] / path.name, dirs_exist_ok=True)
+        return 0
+
+    def _copy(self, paths: list[Path], to: Path) -> None:
+        to.mkdir(parents=True)
+        for path in paths:
+            aim = to / path.relative_to(self.workspace)
+            aim.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                shutil.copytree(path, aim)
+            elif path.exists():
+                shutil.copy2(path, aim)

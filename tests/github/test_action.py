@@ -1,0 +1,213 @@
+"""The composite action, run step by step in a clone as GitHub's runner would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.docs.documents import REPOSITORY
+from tests.github.comments_api import CommentsApi
+from tests.github.runner import ACTION, Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MANIFEST = "golden_projects:\n  - {name: sales, path: sales.sh, timeout: 5m}\n  - {name: fine, path: fine.sh}\n"
+NO_SUDO = {"sysctl": '[ "$1" = -n ] && echo 1 || exit 1', "sudo": "exit 1"}
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture
+def api() -> Iterator[CommentsApi]:
+    with CommentsApi() as server:
+        yield server
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "golden_projects.yaml").write_text(MANIFEST)
+    (folder / "sales.sh").write_text("echo sold\n")
+    (folder / "fine.sh").write_text("echo fine\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "A floor")
+    return folder
+
+
+@pytest.fixture
+def runner(tmp_path: Path, origin: Path, api: CommentsApi) -> Runner:
+    """A runner in a shallow clone of a pull request's branch, which has no branch `main` of origin."""
+    git(origin, "checkout", "-q", "-b", "change")
+    (origin / "note.txt").write_text("a change\n")
+    git(origin, "add", ".")
+    git(origin, "commit", "-q", "-m", "A change")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth=1", "--single-branch", "-b", "change", origin.as_uri(), str(clone))
+    runner = Runner(tmp_path / "runner", clone, api.url)
+    for name, script in NO_SUDO.items():
+        runner.write_command(name, script)
+    return runner
+
+
+def pull_request(*labels: str, repository: str = "me/shop") -> dict[str, Any]:
+    told = {"number": 7, "labels": [{"name": name} for name in labels], "head": {"repo": {"full_name": repository}}}
+    return {"base_ref": "main", "event": {"pull_request": told}}
+
+
+PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:randomly"
+
+
+def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kept(
+    runner: Runner, api: CommentsApi
+) -> None:
+    api.comments += [{"id": 1, "user": {"type": "User"}, "body": "<!-- golden-gate golden_report -->"}]
+    first = runner.run(pull_request(), pytest=PYTEST)
+    assert first.code == 0, first.log
+    assert len(api.comments) == 2
+    assert api.comments[1]["body"].startswith("<!-- golden-gate golden_report -->\n## Golden projects: SUCCESS\n")
+    assert "https://git.example/me/shop/actions/runs/1" in api.comments[1]["body"]
+
+    (runner.workspace / "sales.sh").write_text("echo no such column >&2\nexit 3\n")
+    subprocess.run(["rm", "-r", str(runner.workspace / ".golden")], check=True)
+    second = runner.run(pull_request(), pytest=PYTEST)
+    assert second.code == 1
+    assert second.ran[-1] == "Tell the verdict"
+    assert len(api.comments) == 2
+    assert "PARTIAL (1 golden project(s) failed)" in api.comments[1]["body"]
+    assert "no such column" in api.comments[1]["body"]
+    # What changed since the last pass is known although the folder was gone: the journal came back.
+    assert "last passed" in second.log
+    assert {line.partition(" ")[0] for line in api.requests} == {"GET", "POST", "PATCH"}
+    assert all(line.endswith("Bearer t0ken") for line in api.requests)
+    newest = max(
+        (runner.artifacts / "golden-report").glob("*/golden-report.json"), key=lambda path: path.stat().st_mtime_ns
+    )
+    report = json.loads(newest.read_text(encoding="utf-8"))
+    assert report["gate"]["floor_base"] == "refs/remotes/origin/main"
+    assert "::error file=golden_projects.yaml,line=2,title=sales%3A FAILED::exit code 3" in second.log
+    assert "::warning title=golden sandbox::" in second.log
+    assert "without a seal" in second.log
+
+
+def test_a_weakened_floor_is_red_until_the_label_is_there(runner: Runner, api: CommentsApi) -> None:
+    (runner.workspace / "golden_projects.yaml").write_text(MANIFEST.replace("5m", "50m"))
+    red = runner.run(pull_request("bug"), pytest=PYTEST, comment="false")
+    assert red.code == 1
+    assert "Weakened floor" in red.summary
+    green = runner.run(
+        pull_request("bug", "golden-floor-accepted"), pytest=PYTEST, comment="false", arguments="-k 'sales or fine'"
+    )
+    assert green.code == 0, green.log
+    assert "Weakened floor, accepted" in green.summary
+    assert api.requests == []
+
+
+def test_a_fork_gets_the_summary_only(runner: Runner, api: CommentsApi) -> None:
+    run = runner.run(pull_request(repository="you/shop"), pytest=PYTEST, keep_journal="false", artifact="")
+    assert run.code == 0, run.log
+    assert api.requests == []
+    assert run.ran == [
+        "Set the kernel switch that the seal needs",
+        "Fetch the base",
+        "Run the golden projects",
+        "Tell the verdict",
+    ]
+    assert "## Golden projects: SUCCESS" in run.summary
+
+
+def test_a_token_that_may_not_write_is_a_notice_and_no_failure(runner: Runner, api: CommentsApi) -> None:
+    api.refuses = 403
+    run = runner.run(pull_request(), pytest=f"{sys.executable} -c pass", keep_journal="false", artifact="")
+    assert run.code == 0, run.log
+    assert "::notice title=golden comment::no comment on the pull request (403 Forbidden)" in run.log
+
+
+def test_a_push_compares_no_floor_and_comments_nothing(runner: Runner, api: CommentsApi) -> None:
+    run = runner.run({"event": {}}, pytest=f"{sys.executable} -c pass", keep_journal="false", artifact="")
+    assert "the floor is not compared" in run.log
+    assert "ref" not in run.steps["base"]["outputs"]
+    assert api.requests == []
+
+
+def test_a_base_that_cannot_be_fetched_is_said_and_refused_by_the_gate(runner: Runner) -> None:
+    run = runner.run({**pull_request(), "base_ref": "gone"}, pytest=PYTEST, comment="false", keep_journal="false")
+    assert run.code == 4
+    assert "::warning title=golden base::" in run.log
+
+
+@pytest.mark.parametrize(
+    ("commands", "told"),
+    [
+        ({"sysctl": "echo 0"}, "nothing is to be set"),
+        ({"sysctl": '[ "$1" = -n ] && echo 1 || exit 0', "id": "echo 0"}, "was set to 0 for this job:"),
+        ({"sysctl": NO_SUDO["sysctl"], "id": "echo 1000", "sudo": "exit 0"}, "for this job by sudo"),
+        ({**NO_SUDO, "id": "echo 1000"}, "::warning title=golden sandbox::"),
+    ],
+)
+def test_the_kernel_switch_is_set_where_it_can_be_and_said(runner: Runner, commands: dict[str, str], told: str) -> None:
+    for name, script in commands.items():
+        runner.write_command(name, script)
+    done = subprocess.run(
+        ["bash", str(ACTION / "kernel.sh")],
+        env={**os.environ, "PATH": f"{runner.commands}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert told in done.stdout
+
+
+def test_a_summary_that_is_too_long_for_a_comment_loses_whole_failures_only(
+    runner: Runner, api: CommentsApi, tmp_path: Path
+) -> None:
+    head = "## Golden projects: PARTIAL\n\n" + "".join(f"| row {number} |\n" for number in range(5_000))
+    failure = f"<details><summary>sales</summary>\n\n<pre>\n{'x' * 15_000}\n</pre>\n\n</details>\n\n"
+    (tmp_path / "summary.md").write_text(head + "\n" + failure * 20)
+    done = subprocess.run(
+        [sys.executable, str(ACTION / "comment.py")],
+        env={
+            "SUMMARY": str(tmp_path / "summary.md"),
+            "NUMBER": "7",
+            "TOKEN": "t",
+            "GITHUB_API_URL": api.url,
+            "GITHUB_SERVER_URL": "https://git.example",
+            "GITHUB_REPOSITORY": "me/shop",
+            "GITHUB_RUN_ID": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout == "golden: the comment was posted\n"
+    body = api.comments[0]["body"]
+    assert len(body) < 65_000
+    assert body.count("<details>") == body.count("</details>") == 2
+    assert "There is more in the summary of the job." in body
+
+
+def test_the_workflows_pass_on_only_inputs_that_there_are() -> None:
+    action = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))
+    folder = REPOSITORY / ".github" / "workflows"
+    called = yaml.safe_load((folder / "golden-gate.yml").read_text(encoding="utf-8"))
+    own = yaml.safe_load((folder / "golden.yml").read_text(encoding="utf-8"))
+    step = next(step for step in called["jobs"]["gate"]["steps"] if "golden" in step.get("uses", ""))
+    # PyYAML reads the key `on` as true.
+    declared = called[True]["workflow_call"]["inputs"]
+    assert set(step["with"]) <= set(action["inputs"])
+    assert set(own["jobs"]["gate"]["with"]) <= set(declared)
+    assert own["jobs"]["gate"]["permissions"] == called["jobs"]["gate"]["permissions"]

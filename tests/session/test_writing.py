@@ -1,0 +1,48 @@
+"""The page that a session writes by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.session.workspace import FAILS
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.session.workspace import Workspace
+
+
+def test_the_page_says_what_the_terminal_says(workspace: Workspace) -> None:
+    workspace.declare({"name": "fine"}, {"name": "broken", "script": FAILS})
+    workspace.run("-q", "--golden-store", "none")
+    assert workspace.run("--golden-html", "reports/gate.html").ret == 1
+    page = (workspace.path / "reports" / "gate.html").read_text(encoding="utf-8")
+    for told in ("PARTIAL (1 golden project(s) failed)", "1 passed, 1 failed", "exit code 3, expected 0", "it broke"):
+        assert told in page
+    assert "--golden-html reports/gate.html" in page
+
+
+def test_a_page_that_cannot_be_written_is_no_success(workspace: Workspace) -> None:
+    workspace.declare({"name": "fine"})
+    result = workspace.run("--golden-html", ".", "--golden-store", "none")
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(["WARNING: --golden-html *: the report cannot be written (*"])
+
+
+def test_collecting_writes_no_page(workspace: Workspace) -> None:
+    workspace.declare({"name": "fine"})
+    workspace.run("--collect-only", "--golden-html", "gate.html")
+    assert not (workspace.path / "gate.html").exists()
+
+
+def test_secrets_on_the_command_line_stay_out_of_the_page(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "correct-horse-battery")
+    script = 'echo "cannot log in with $WAREHOUSE_PASSWORD" >&2; exit 1'
+    workspace.declare({"name": "broken", "script": script, "pass_env": ["WAREHOUSE_PASSWORD"]})
+    workspace.run("-k", "not correct-horse-battery", "--golden-html", "gate.html", "--golden-json", "gate.json")
+    for name in ("gate.html", "gate.json"):
+        text = (workspace.path / name).read_text(encoding="utf-8")
+        assert "cannot log in with" in text
+        assert "correct-horse-battery" not in text
