@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,16 +108,20 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSettings) -> GoldenProjectResult:
     root = manifest.workspace_root
     logs = choose_log_folder(prepare_state_folder(root), new_id("gate"))
+
+    @cache
+    def read_slowdowns() -> SlowdownJudge:
+        return _read_slowdowns(project, manifest, settings, gateway)
+
     with (
         hold_gate_lock(root, lambda text: print(f"golden: {text}", file=sys.stderr)),
         ExecutionGateway(
-            root, view=settings.sandbox, log_folder=logs, keep_if=choose_keeping(settings.keep)
+            root, view=settings.sandbox, log_folder=logs, keep_if=choose_keeping(settings.keep, read_slowdowns)
         ) as gateway,
         show_status(project.name, gateway.present_step),
     ):
         keeper = BaselineKeeper(find_baselines_folder(manifest.path, root))
-        slowdowns = _read_slowdowns(project, manifest, settings, gateway)
-        return RegressionGuard(gateway, baselines=keeper, slowdowns=slowdowns).check_one(project, {})
+        return RegressionGuard(gateway, baselines=keeper, slowdowns=read_slowdowns()).check_one(project, {})
 
 
 def _read_slowdowns(

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pytest_golden.report.failure_text import make_visible
+from pytest_golden.report.github import disarm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,8 +60,8 @@ def print_json(value: Any) -> None:
 
 
 def styled(text: object, style: str = "") -> Text:
-    """Give a text that is shown as it is: no markup is read in it, and no control character gets through."""
-    return Text(make_visible(str(text)), style=style, overflow="fold")
+    """Give a text that is shown as it is: no markup is read in it, no control character and no command gets through."""
+    return Text(disarm(make_visible(str(text))), style=style, overflow="fold")
 
 
 def print_list(console: Console, lines: Iterable[tuple[str, str]]) -> None:

@@ -79,7 +79,8 @@ def join_verdicts(state: CycleState, latest: CycleVerdict) -> CycleVerdict:
     """
     if latest is not CycleVerdict.REJECTED or state.improvements_approved == 0:
         return latest
-    return CycleVerdict.FLAGGED if state.regressions_detected else state.verdict
+    is_lower = state.regressions_detected > 0 or bool(state.weakened_floor)
+    return CycleVerdict.FLAGGED if is_lower else state.verdict
 
 
 def find_skip(step: CycleStep, config: CycleConfig, present: Round, *, failed: str | None) -> str | None:

@@ -142,7 +142,8 @@ class CycleWalk:
                 told = self._take_in(step, given)
             except _NotRun as nothing:
                 self._note(step, StepStatus.SKIPPED, str(nothing))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                # A step that leaves the interpreter, perhaps by 0, would end a cycle as if all were well.
                 given = None
                 self._fail(step, error)
             else:
@@ -266,7 +267,7 @@ class CycleWalk:
             walk = self._walk
         self._walk = replace(walk, position=following)
 
-    def _fail(self, step: CycleStep, error: Exception) -> None:
+    def _fail(self, step: CycleStep, error: BaseException) -> None:
         told = str(error) if isinstance(error, GoldenError) else f"{type(error).__name__}: {error}"
         _LOG.debug("a step of the cycle failed", extra={"step": str(step)}, exc_info=error)
         self._change(exit_status=rules.ERROR)

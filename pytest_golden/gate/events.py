@@ -53,7 +53,8 @@ class ResultJudged:
 class RunEnded:
     """A gate run ends. `immediate_result` is a word of the journal; `facts` say what was deselected and the like.
 
-    `news` are signals about the run as a whole, `{id, signal_type, summary, data}` each.
+    `news` are signals about the run as a whole, `{id, signal_type, summary, data}` each. `dirty_files` is as in
+    `Checkout.to_dict()`, given where the run itself has changed it since it began.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class RunEnded:
     final_status: str
     facts: Mapping[str, Any]
     news: tuple[Mapping[str, Any], ...] = ()
+    dirty_files: Mapping[str, str | None] | None = None
 
 
 GateEvent = RunBegun | ResultJudged | RunEnded

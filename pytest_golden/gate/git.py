@@ -31,7 +31,8 @@ def run_git_raw(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder and give the bytes that came back: names of files need not be text. Raises as `run_git`."""
     # Without optional locks, a question does not rewrite the index below a pipeline's eyes.
-    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    # A commit is what its name says: `refs/replace/` could give a base another content, unseen by any comparison.
+    command = ["git", "--no-optional-locks", "--no-replace-objects", "-C", str(folder), *arguments]
     try:
         return subprocess.run(
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=longest_seconds, check=False
@@ -55,6 +56,9 @@ def find_commit(folder: Path, ref: str) -> str:
         message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
         raise GoldenError(message)
     found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if found.returncode and ref == "HEAD":
+        message = f"nothing is committed in {folder} yet: make a first commit."
+        raise GoldenError(message)
     if found.returncode:
         message = f"there is no such commit here. Fetch it first: {_advise_fetch(folder, ref)}"
         raise GoldenError(message)

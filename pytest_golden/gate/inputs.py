@@ -122,7 +122,7 @@ class InputReader:
                 yield _Place(path, shown)
             elif _is_at_or_below(ignored, path):
                 below = os.path.relpath(ignored, path).replace(os.sep, "/")
-                if not any(map(_is_left_out, below.split("/"))):
+                if not any(map(is_left_out, below.split("/"))):
                     yield _Place(ignored, f"{shown}/{below}" if shown else below)
 
     def _look_at_passed(self, project: GoldenProjectConfig) -> Iterator[tuple[str, list[Any]]]:
@@ -184,7 +184,7 @@ class _Look:
             self._keep(_Place(entry.path, prefix + entry.name), status)
 
     def _is_left_out(self, entry: os.DirEntry[str]) -> bool:
-        return _is_left_out(entry.name) or _is_any_below(entry.path, self._products)
+        return is_left_out(entry.name) or _is_any_below(entry.path, self._products)
 
     def _read_folder(self, path: str) -> list[os.DirEntry[str]]:
         try:
@@ -249,7 +249,8 @@ def is_by_product(name: str) -> bool:
     return name in _BY_PRODUCTS or _LEFT_OUT_FILES.fullmatch(name) is not None
 
 
-def _is_left_out(name: str) -> bool:
+def is_left_out(name: str) -> bool:
+    """Tell by its name whether a file or folder comes and goes by itself, as what tools build and log."""
     return name in _LEFT_OUT or _LEFT_OUT_FILES.fullmatch(name) is not None
 
 

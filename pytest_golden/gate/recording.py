@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate.events import ResultJudged, RunBegun
-from pytest_golden.gate.store import finish_run, has_ended, insert_result, insert_run, list_interrupted
+from pytest_golden.gate.store import finish_run, has_ended, insert_result, insert_run, list_interrupted, update_edits
 from pytest_golden.journal.expiry.store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
@@ -188,6 +188,8 @@ def _record_end(connection: Connection, ended: RunEnded) -> None:
     record_outcome(connection, ended.run_id, outcome, moment, who=GATE_AGENT)
     close_expectations(connection, ended.run_id, moment, who=GATE_AGENT, why="the gate has ended")
     finish_run(connection, ended.run_id, ended.moment, ended.final_status, ended.facts)
+    if ended.dirty_files is not None:
+        update_edits(connection, ended.run_id, ended.dirty_files)
 
 
 def _make_news(ended: RunEnded, news: Mapping[str, Any]) -> Signal:

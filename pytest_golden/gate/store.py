@@ -77,6 +77,13 @@ def finish_run(
     )
 
 
+def update_edits(connection: Connection, run_id: str, dirty_files: Mapping[str, str | None]) -> None:
+    """Keep what the checkout had of its own after a run that changed it."""
+    of_run = gate_runs.c.entry_id == run_id
+    values = {"dirty": bool(dirty_files), "dirty_files": dict(dirty_files)}
+    connection.execute(update(gate_runs).where(of_run, gate_runs.c.dirty_files.is_not(None)).values(values))
+
+
 def has_ended(connection: Connection, run_id: str) -> bool:
     """Tell whether the end of a run is recorded.
 

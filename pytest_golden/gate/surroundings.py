@@ -41,7 +41,7 @@ def describe_surroundings(
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "golden": distributions.pop(_OURS, None),
         "distributions": distributions,
-        "venvs": {venv: _describe_venv(_locate(venv, workspace_root)) for venv in _list_venvs(projects)},
+        "venvs": {venv: _describe_venv(locate_venv(venv, workspace_root)) for venv in _list_venvs(projects)},
     }
 
 
@@ -61,8 +61,13 @@ def compare_surroundings(
 
 def find_venv_python(venv: str, workspace_root: Path) -> str | None:
     """Give the version of a `venv:`'s Python; None where that is not known."""
-    folder = _locate(venv, workspace_root)
+    folder = locate_venv(venv, workspace_root)
     return _find_python(folder, _list_sites(folder))
+
+
+def locate_venv(venv: str, workspace_root: Path) -> Path:
+    """Give the folder that a `venv:` names."""
+    return workspace_root / os.path.expanduser(venv)  # noqa: PTH111 - a user that there is not is no error here
 
 
 def read_distributions(folders: Iterable[str]) -> dict[str, str]:
@@ -107,10 +112,6 @@ def _read_version(metadata: Path) -> str:
 
 def _list_venvs(projects: Iterable[GoldenProjectConfig]) -> list[str]:
     return sorted({project.venv for project in projects if project.venv is not None})
-
-
-def _locate(venv: str, workspace_root: Path) -> Path:
-    return workspace_root / os.path.expanduser(venv)  # noqa: PTH111 - a user that there is not is no error here
 
 
 def _list_sites(folder: Path) -> list[Path]:

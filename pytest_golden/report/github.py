@@ -1,10 +1,14 @@
 """GitHub's annotations: one line on stdout for each, which the runner shows at the manifest's line.
 
+Also what keeps the runner from taking other lines, such as what a pipeline printed, for commands.
+
 Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +20,9 @@ Level = Literal["error", "warning", "notice"]
 MOST_OF_LEVEL = 10
 _IN_MESSAGES = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _IN_PROPERTIES = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
+# The runner takes both for commands, the one at the beginning of a line behind any blanks, the other one anywhere.
+# Source: https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+_COMMAND = re.compile(r"(?m)(?:^(?P<blanks>[^\S\n]*):(?=:))|#(?=#\[)")
 
 
 class Annotation(NamedTuple):
@@ -61,6 +68,21 @@ def annotation(
     given = (("file", file), ("line", line), ("title", title))
     properties = ",".join(f"{name}={_escape(str(value), _IN_PROPERTIES)}" for name, value in given if value)
     return f"::{level}{' ' if properties else ''}{properties}::{_escape(message, _IN_MESSAGES)}"
+
+
+def is_on_github() -> bool:
+    """Tell whether GitHub's runner reads what is printed here."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def disarm(text: str) -> str:
+    """Escape what the runner would take for a command; elsewhere nothing is changed."""
+    return _COMMAND.sub(_write_out, text) if is_on_github() else text
+
+
+def _write_out(found: re.Match[str]) -> str:
+    blanks = found["blanks"]
+    return "\\x23" if blanks is None else f"{blanks}\\x3a"
 
 
 def _escape(text: str, escapes: dict[int, str]) -> str:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 _SUCCESS = "SUCCESS"
 
 
+def fails_the_gate(result: GoldenProjectResult, *, skips_fail: bool) -> bool:
+    """Tell whether a result fails the gate; with `--golden-require` a skipped one does too, unless it is unchanged."""
+    return result.is_regression or (
+        skips_fail and result.status is ResultStatus.SKIPPED and not result.is_left_out_as_unchanged
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ShownRun:
     """One gate run. `failing` are the names of the results that fail the gate."""
@@ -34,11 +41,7 @@ class ShownRun:
         check = RegressionCheckResult(tuple(map(GoldenProjectResult.from_dict, report["results"])))
         gate = report.get("gate") or {}
         skips_fail = gate.get("require") is True
-        failing = (
-            result.name
-            for result in check.results
-            if result.is_regression or (skips_fail and result.status is ResultStatus.SKIPPED)
-        )
+        failing = (result.name for result in check.results if fails_the_gate(result, skips_fail=skips_fail))
         return cls(check, gate, tuple(report.get("weakened_floor") or ()), frozenset(failing))
 
     @property

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.changed.reading import Question, select_changed
 from pytest_golden.gate.lessons.before import foresee
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
     from pytest_golden.gate.changed import Selection
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _CONFTEST = "conftest.py"
+_BESIDE_STORE = ("", "-wal", "-shm", "-journal")
 
 
 def find_selection(
@@ -34,7 +38,7 @@ def find_selection(
         str(settings.changed),
         manifest,
         hide,
-        tuple(path for path in (settings.junit, settings.json, settings.html) if path is not None),
+        tuple(_list_products(config, settings, store)),
         tuple(folder / _CONFTEST for folder in folders),
     )
     selection = select_changed(question, store)
@@ -46,3 +50,11 @@ def find_selection(
     except Exception as error:
         # It is only a word to the person who waits.
         return replace(selection, forewarnings=(f"what these changes broke before is not known: {error}",))
+
+
+def _list_products(config: pytest.Config, settings: GoldenSettings, store: Store | None) -> Iterator[Path]:
+    """List the files that the session writes itself: reports, also pytest's own, and the store."""
+    reports = (settings.junit, settings.json, settings.html, config.getoption("xmlpath", None))
+    yield from (Path(config.invocation_params.dir, path) for path in reports if path is not None)
+    if store is not None and store.path is not None:
+        yield from (Path(f"{store.path}{ending}") for ending in _BESIDE_STORE)

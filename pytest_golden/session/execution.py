@@ -12,8 +12,9 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate import RegressionGuard
 from pytest_golden.gate.service import error_result
 from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.report.shown_run import fails_the_gate
 from pytest_golden.session.item import GoldenItem
-from pytest_golden.session.reports import dress_report, fails_the_gate
+from pytest_golden.session.reports import dress_report
 
 if TYPE_CHECKING:
     from collections.abc import Generator

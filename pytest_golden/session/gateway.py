@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.settings import GoldenSettings
 
 
@@ -58,7 +59,8 @@ class SessionGateway:
 class OwnGateway:
     """Our implementation of `pytest_golden_gateway`, which the other hooks reach into."""
 
-    def __init__(self, settings: GoldenSettings, declared: Declared) -> None:
+    def __init__(self, settings: GoldenSettings, declared: Declared, earlier: EarlierRuns) -> None:
+        self._earlier = earlier
         self._keep = settings.keep
         # What is accepted is written by the gate itself, while other projects may be running.
         baselines = find_baselines_folder(declared.manifest_path, declared.manifest.workspace_root)
@@ -83,7 +85,7 @@ class OwnGateway:
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=choose_log_folder(prepare_state_folder(self._workspace_root), name_session(config)),
-            keep_if=choose_keeping(self._keep),
+            keep_if=choose_keeping(self._keep, lambda: self._earlier.slowdowns),
             unwatched=self._unwatched,
         )
 

@@ -8,7 +8,8 @@ import pytest
 
 from pytest_golden.gate.service import error_result
 from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
-from pytest_golden.session.reports import category_of, dress_report, fails_the_gate, place_crash, read_result
+from pytest_golden.report.shown_run import fails_the_gate
+from pytest_golden.session.reports import category_of, dress_report, place_crash, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

@@ -17,6 +17,8 @@ import pytest
 
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.gate import lessons
+from pytest_golden.gate.baselines import find_baselines_folder
+from pytest_golden.gate.baselines.accepted_edits import find_accepted_edits
 from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.hiding import SecretHider
@@ -43,7 +45,7 @@ from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -90,7 +92,7 @@ class GoldenRecording:
         # Read now: a place where no store can be is refused before anything runs.
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
-        self._checkout_root: Path | None = None
+        self._checkout = Checkout()
         self._inputs: InputReader | None = None
         self._began_at = monotonic_seconds()
         self._may_learn = False
@@ -170,7 +172,7 @@ class GoldenRecording:
         self._history = GoldenHistory(
             self._record,
             # With the marks of what is stored: else each path with one would be a change since the last pass.
-            Checkout(root=self._checkout_root, **begun.checkout),
+            Checkout(root=self._checkout.root, **begun.checkout),
             begun.surroundings,
             self._declared.manifest.workspace_root,
             recalls=self._settings.learning != "off",
@@ -290,7 +292,7 @@ class GoldenRecording:
     def _describe_begin(self) -> RunBegun:
         root = self._declared.manifest.workspace_root
         checkout = read_checkout(root)
-        self._checkout_root = checkout.root
+        self._checkout = checkout
         reports = (self._settings.junit, self._settings.json, self._settings.html)
         self._inputs = InputReader(root, checkout, self._declared.projects.values(), reports)
         self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
@@ -341,7 +343,15 @@ class GoldenRecording:
                 "weakened_floor": self._hider.hide_for_all([one.to_dict() for one in self._floor.weakenings]) or [],
             },
             news=tuple(self._floor_news()),
+            dirty_files=self._read_accepted_edits(),
         )
+
+    def _read_accepted_edits(self) -> Mapping[str, str | None] | None:
+        """Give what of the checkout is edited now that baselines were accepted, redacted; None where none were."""
+        manifest = self._declared.manifest
+        folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
+        edits = find_accepted_edits(self._checkout, folder, self._recorder.results) if self._settings.update else None
+        return None if edits is None else self._hider.hide_for_all(dict(edits))
 
     def _immediate_result(self, *, is_interrupted: bool) -> ImmediateResult:
         if is_interrupted:

@@ -10,6 +10,7 @@ from pytest_golden.gate.service import error_result
 from pytest_golden.redaction import redact
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.report.failure_text import explain_failure
+from pytest_golden.report.github import disarm
 from pytest_golden.report.one_line import summarize_reasons
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class FailureRepr:
 
     def toterminal(self, tw: Any) -> None:
         """Write the text; the first line stands out."""
-        first, *rest = self._text.splitlines()
+        first, *rest = disarm(self._text).splitlines()
         tw.line(first, red=True, bold=True)
         for line in rest:
             tw.line(line)
@@ -83,24 +84,17 @@ def dress_report(
     if fails:
         report.outcome = "failed"
         text = explain_failure(result, shell_command=shell_command)
-        report.longrepr = FailureRepr(Crash(path, line, summarize_reasons(result)), text)  # type: ignore[assignment]
+        report.longrepr = FailureRepr(Crash(path, line, disarm(summarize_reasons(result))), text)  # type: ignore[assignment]
     elif result.quarantined is not None:
         report.outcome = "skipped"
-        report.wasxfail = f"quarantined, {result.quarantined}: {summarize_reasons(result)}"
+        report.wasxfail = disarm(f"quarantined, {result.quarantined}: {summarize_reasons(result)}")
         report.longrepr = (path, line, report.wasxfail)
     elif result.status is ResultStatus.SKIPPED:
         report.outcome = "skipped"
-        report.longrepr = (path, line, f"Skipped: {summarize_reasons(result)}")
+        report.longrepr = (path, line, disarm(f"Skipped: {summarize_reasons(result)}"))
     else:
         report.outcome = "passed"
         report.longrepr = None
-
-
-def fails_the_gate(result: GoldenProjectResult, *, skips_fail: bool) -> bool:
-    """Tell whether a result fails the gate; with `--golden-require` a skipped one does too, unless it is unchanged."""
-    return result.is_regression or (
-        skips_fail and result.status is ResultStatus.SKIPPED and not result.is_left_out_as_unchanged
-    )
 
 
 def category_of(result: GoldenProjectResult, *, fails: bool) -> str:

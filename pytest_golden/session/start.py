@@ -69,7 +69,7 @@ def _start(config: pytest.Config) -> None:
     board = RunBoard(declared.projects, find_notes(config) if distribution is None else distribution.notes)
     gateway = SessionGateway(config)
     register(gateway, "golden_session_gateway")
-    register(OwnGateway(settings, declared), "golden_own_gateway")
+    register(OwnGateway(settings, declared, earlier), "golden_own_gateway")
     register(GoldenCollection(declared, named), "golden_collection")
     if not distributed:
         baselines = keep_baselines(settings, declared, config.rootpath)

@@ -14,6 +14,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.report.accepted_text import describe_accepted
 from pytest_golden.report.failure_text import make_visible
+from pytest_golden.report.github import disarm
 from pytest_golden.report.one_line import closing_count, note_unchecked_needs
 from pytest_golden.session import header, table
 from pytest_golden.session.live import LiveLine
@@ -81,7 +82,7 @@ class GoldenTerminal:
     def say(self, text: str, **markup: bool) -> None:
         """Write a line of its own, whatever stands in the present one."""
         self._begin_line()
-        self._writer.line(text, **markup)
+        self._writer.line(disarm(text), **markup)
         self._writer.flush()
 
     def pytest_report_header(self) -> list[str]:
@@ -127,7 +128,9 @@ class GoldenTerminal:
         if self._declared.projects:
             self._write_count()
         for line in self._reports.github.annotations():
-            self.say(line)
+            # Not by `say`, which would disarm them.
+            self._begin_line()
+            self._writer.line(line)
 
     def _write_result(self, result: GoldenProjectResult) -> None:
         is_fine = result.status is ResultStatus.PASSED and not result.is_flaky
@@ -204,7 +207,7 @@ class GoldenTerminal:
         self._begin_line()
         quarantined = result.quarantined is not None
         self._writer.write(status, **(_MARKUP[ResultStatus.SKIPPED] if quarantined else _MARKUP[result.status]))
-        self._writer.line(" " + table.fit(row, self._fitting_width() - len(status) - 1))
+        self._writer.line(disarm(" " + table.fit(row, self._fitting_width() - len(status) - 1)))
         self._writer.flush()
 
     def _begin_line(self) -> None:

@@ -289,3 +289,89 @@ def test_commands_with_secrets_are_not_kept_and_must_be_given_again(repository: 
     assert again.code == 2
     assert "give --improve and --review again" in again.err
     assert golden("cycle", "--resume", "--improve", "true", "--review", "true").code == 0
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        "git replace $(git rev-parse HEAD:golden_projects.yaml) $(sed 's/path: run.sh/&, expected_outcome: exit_code:3/' "
+        "golden_projects.yaml | git hash-object -w --stdin)",
+        "git config filter.x.smudge 'sed s/3/0/'; git config filter.x.clean cat; "
+        'echo "lib.sh filter=x" > "$(git rev-parse --git-common-dir)/info/attributes"',
+        "echo 'import os; os._exit(0)' > pytest.py",
+        "mkdir x.egg-info; echo 'Name: x' > x.egg-info/PKG-INFO; echo 'import os; os._exit(0)' > evil.py; "
+        "printf '[pytest11]\\nx = evil\\n' > x.egg-info/entry_points.txt",
+    ],
+    ids=["a replaced manifest", "a filter", "a pytest of its own", "a plugin of its own"],
+)
+def test_a_break_is_seen_whatever_hides_it_from_git_or_from_the_gate(
+    repository: Repository, golden: Golden, disguise: str
+) -> None:
+    improve = ("--improve", f"echo 'exit 3' > lib.sh; {disguise}")
+    ran = golden("cycle", *improve, "--review", "true", "--max-improvements", "1", "--store", "none", "--json")
+    assert (ran.code, ran.json["verdict"]) == (1, "flagged"), ran.err
+
+
+def test_a_rejected_improvement_that_lowers_the_floor_spoils_the_approved_one_before_it(
+    repository: Repository, golden: Golden
+) -> None:
+    improve = 'echo "#" >> lib.sh; [ $GOLDEN_CYCLE_ROUND = 1 ] || echo "retired: []" >> golden_projects.yaml'
+    review = "[ $GOLDEN_CYCLE_ROUND = 1 ]"
+    ran = golden(
+        "cycle", "--improve", improve, "--review", review, "--max-improvements", "2", "--store", "none", "--json"
+    )
+    assert (ran.code, ran.json["verdict"]) == (1, "flagged")
+    assert (ran.json["improvements_approved"], ran.json["improvements_rejected"]) == (1, 1)
+    assert "the branch also holds" in ran.err
+
+
+def test_work_that_comes_back_upon_something_else_is_checked_again(repository: Repository, golden: Golden) -> None:
+    improve = "[ $GOLDEN_CYCLE_ROUND = 2 ] && echo 'exit 0 # 2' > lib.sh || echo 'exit 3' > lib.sh"
+    ran = golden(
+        "cycle", "--improve", improve, "--review", "true", "--max-improvements", "3", "--store", "none", "--json"
+    )
+    assert (ran.code, ran.json["verdict"], ran.json["improvements_approved"]) == (1, "flagged", 3)
+
+
+def test_a_worktree_of_a_killed_cycle_is_named_by_the_next_and_of_an_ended_one_removed(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    improve = f"echo '#' >> lib.sh; touch {ready}; sleep 600"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest_golden",
+        "cycle",
+        "--improve",
+        improve,
+        "--review",
+        "true",
+        "--store",
+        "none",
+    ]
+    with subprocess.Popen(
+        command, cwd=repository.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as killed:
+        wait_until(ready.exists)
+        killed.kill()
+    (left,) = repository.worktrees()[1:]
+    cycle_id = left.rpartition("/")[2]
+    nothing = ("cycle", "--improve", "true", "--review", "true", "--store", "none")
+    assert f"golden cycle --resume {cycle_id}" in golden(*nothing).err
+    assert repository.worktrees()[1:] == [left]
+    assert golden("cycle", "--resume", cycle_id, "--improve", "true", "--store", "none").code == 0
+    repository.git("worktree", "add", "-q", left, f"golden/cycle-{cycle_id.removeprefix('cycle_').lower()}")
+    assert f"the worktree of {cycle_id}, which was left, is removed" in golden(*nothing).err
+    assert len(repository.worktrees()) == 1
+
+
+def test_what_is_not_committed_yet_is_no_floor_and_said(folder: Path, golden: Golden) -> None:
+    repository = Repository(folder)
+    commands = ("cycle", "--improve", "true", "--review", "true")
+    unborn = golden(*commands)
+    assert (unborn.code, "nothing is committed" in unborn.err) == (2, True)
+    repository.commit("empty")
+    repository.declare("works")
+    undeclared = golden(*commands)
+    assert (undeclared.code, "golden_projects.yaml is not committed" in undeclared.err) == (2, True)

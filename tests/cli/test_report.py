@@ -91,7 +91,7 @@ def test_a_weakened_floor_and_what_left_no_steps_are_told(recorded: Workspace, g
     assert {result["trajectory"] for result in report["results"]} == {None}
 
 
-@pytest.mark.parametrize("words", [("nope",), ("entry_",), ("--html", "."), ("--store", "none")])
+@pytest.mark.parametrize("words", [("nope",), ("entry_",), ("\udc80",), ("--html", "."), ("--store", "none")])
 def test_bad_input_is_one_sentence(recorded: Workspace, golden: Golden, words: tuple[str, ...]) -> None:
     ran = golden("report", *words)
     assert ran.code == 2

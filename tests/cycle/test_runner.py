@@ -175,6 +175,12 @@ def test_a_step_that_raises_is_an_error_of_the_step_and_the_cycle_a_failure(cycl
     assert cycle.called.count("improvement") == (1 if step == "improvement" else 0)
 
 
+def test_a_step_that_leaves_the_interpreter_by_zero_is_an_error_too(cycle: Cycle) -> None:
+    cycle.answers["review"] = SystemExit(0)
+    state = cycle.run()
+    assert (get_final_status(state), state.verdict) == ("FAILURE", "rejected")
+
+
 def test_a_review_that_raises_rejects_and_the_proposal_is_checked_all_the_same(cycle: Cycle) -> None:
     cycle.answers["review"] = ValueError("no")
     state = cycle.run(max_improvements=3)

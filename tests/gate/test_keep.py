@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_golden.gate.keep import choose_keeping
+from pytest_golden.gate.trends import SlowdownJudge
 from pytest_golden.gateway.model import Ending, PipelineOutcome
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.regression.trends import DurationTrend
 
 MUST_PASS = GoldenProjectConfig("a", "a.py")
 MUST_FAIL = GoldenProjectConfig("b", "b.py", expected_outcome="exit_code:3")
@@ -20,6 +22,15 @@ def test_failed_is_what_is_judged_so_and_not_an_exit_code(
     keep_if = choose_keeping("failed")
     assert keep_if is not None
     assert keep_if(project, PipelineOutcome(Ending.EXITED, exit_code)) is is_kept
+
+
+@pytest.mark.parametrize(("median", "is_kept"), [(0.5, True), (5.0, False)])
+def test_run_that_is_too_slow_alone_has_failed(median: float, is_kept: bool) -> None:
+    slowdowns = SlowdownJudge({"c": DurationTrend(3, median, 0.0)})
+    keep_if = choose_keeping("failed", lambda: slowdowns)
+    assert keep_if is not None
+    outcome = PipelineOutcome(Ending.EXITED, 0, duration_seconds=3.0)
+    assert keep_if(GoldenProjectConfig("c", "c.py", max_slowdown=2.0), outcome) is is_kept
 
 
 def test_all_and_none_ask_for_no_judgement() -> None:

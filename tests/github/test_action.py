@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -65,6 +66,27 @@ def runner(tmp_path: Path, origin: Path, api: CommentsApi) -> Runner:
 def pull_request(*labels: str, repository: str = "me/shop") -> dict[str, Any]:
     told = {"number": 7, "labels": [{"name": name} for name in labels], "head": {"repo": {"full_name": repository}}}
     return {"base_ref": "main", "event": {"pull_request": told}}
+
+
+def write_comment(summary: Path, api: CommentsApi) -> str:
+    done = subprocess.run(
+        [sys.executable, str(ACTION / "comment.py")],
+        env={
+            "SUMMARY": str(summary),
+            "NAME": "golden-report",
+            "NUMBER": "7",
+            "TOKEN": "t",
+            "GITHUB_API_URL": api.url,
+            "GITHUB_SERVER_URL": "https://git.example",
+            "GITHUB_REPOSITORY": "me/shop",
+            "GITHUB_RUN_ID": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return done.stdout
 
 
 PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:randomly"
@@ -135,6 +157,66 @@ def test_a_token_that_may_not_write_is_a_notice_and_no_failure(runner: Runner, a
     assert "::notice title=golden comment::no comment on the pull request (403 Forbidden)" in run.log
 
 
+def test_a_persons_token_finds_its_own_comment_again(runner: Runner, api: CommentsApi) -> None:
+    api.person = "ann"
+    marked = "<!-- golden-gate golden_report -->\nquoted"
+    api.comments += [{"id": 1, "user": {"type": "Bot", "login": "other[bot]"}, "body": marked}]
+    (runner.temporary / "summary.md").write_text("## Golden projects: SUCCESS\n")
+    for _ in range(2):
+        told = write_comment(runner.temporary / "summary.md", api)
+    assert told == "golden: the comment was updated\n"
+    assert [comment["body"] == marked for comment in api.comments] == [True, False]
+
+
+@pytest.mark.parametrize("arguments", ["--golden-require 'never closed", "-k sales \\"])
+def test_arguments_that_cannot_be_read_are_an_error_and_no_gate_without_them(runner: Runner, arguments: str) -> None:
+    run = runner.run({"event": {}}, pytest=PYTEST, arguments=arguments, keep_journal="false")
+    assert run.code == 4
+    assert run.ran[-1] == "Run the golden projects"
+    assert "::error title=golden arguments::" in run.log
+    assert "golden-json" not in run.log
+
+
+def test_arguments_reach_pytest_as_they_are_quoted_and_nothing_in_them_is_run(runner: Runner) -> None:
+    script = "import json, sys; print('GIVEN', json.dumps(sys.argv[-4:]))"
+    (runner.temporary / "tell.py").write_text(script)
+    run = runner.run(
+        {"event": {}},
+        pytest=f"{sys.executable} {runner.temporary / 'tell.py'}",
+        arguments="-k 'a\nb' \"$(touch gone)\"\n`id`",
+        keep_journal="false",
+        artifact="",
+    )
+    assert 'GIVEN ["-k", "a\\nb", "$(touch gone)", "`id`"]' in run.log
+    assert not (runner.workspace / "gone").exists()
+
+
+def test_the_base_is_asked_for_with_one_authorization_though_the_checkout_left_one(
+    runner: Runner, api: CommentsApi
+) -> None:
+    git(runner.workspace, "remote", "set-url", "origin", f"{api.url}/me/shop")
+    git(runner.workspace, "config", f"http.{api.url}/.extraheader", "AUTHORIZATION: basic persisted")
+    done = subprocess.run(
+        ["bash", str(ACTION / "base.sh")],
+        cwd=runner.workspace,
+        env={
+            **os.environ,
+            "GIVEN": "",
+            "BRANCH": "main",
+            "TOKEN": "t",
+            "GITHUB_OUTPUT": str(runner.temporary / "output"),
+            "GITHUB_SERVER_URL": api.url,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert "::warning title=golden base::" in done.stdout
+    token = base64.b64encode(b"x-access-token:t").decode()
+    assert api.authorizations == [[f"basic {token}"]]
+
+
 def test_a_push_compares_no_floor_and_comments_nothing(runner: Runner, api: CommentsApi) -> None:
     run = runner.run({"event": {}}, pytest=f"{sys.executable} -c pass", keep_journal="false", artifact="")
     assert "the floor is not compared" in run.log
@@ -171,29 +253,12 @@ def test_the_kernel_switch_is_set_where_it_can_be_and_said(runner: Runner, comma
     assert told in done.stdout
 
 
-def test_a_summary_that_is_too_long_for_a_comment_loses_whole_failures_only(
-    runner: Runner, api: CommentsApi, tmp_path: Path
-) -> None:
+def test_a_summary_that_is_too_long_for_a_comment_loses_whole_failures_only(api: CommentsApi, tmp_path: Path) -> None:
     head = "## Golden projects: PARTIAL\n\n" + "".join(f"| row {number} |\n" for number in range(5_000))
     failure = f"<details><summary>sales</summary>\n\n<pre>\n{'x' * 15_000}\n</pre>\n\n</details>\n\n"
     (tmp_path / "summary.md").write_text(head + "\n" + failure * 20)
-    done = subprocess.run(
-        [sys.executable, str(ACTION / "comment.py")],
-        env={
-            "SUMMARY": str(tmp_path / "summary.md"),
-            "NUMBER": "7",
-            "TOKEN": "t",
-            "GITHUB_API_URL": api.url,
-            "GITHUB_SERVER_URL": "https://git.example",
-            "GITHUB_REPOSITORY": "me/shop",
-            "GITHUB_RUN_ID": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert done.stdout == "golden: the comment was posted\n"
+    told = write_comment(tmp_path / "summary.md", api)
+    assert told == "golden: the comment was posted\n"
     body = api.comments[0]["body"]
     assert len(body) < 65_000
     assert body.count("<details>") == body.count("</details>") == 2

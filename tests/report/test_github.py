@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_golden.report import annotation
-from pytest_golden.report.github import Annotation, annotate
+from pytest_golden.report.github import Annotation, annotate, disarm
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_an_annotation_points_at_a_line() -> None:
@@ -37,3 +42,13 @@ def test_of_more_than_github_shows_the_last_one_counts_the_others() -> None:
     )
     assert lines[10].startswith("::warning ")
     assert len(list(annotate(told[:11], file=None))) == 11
+
+
+def test_what_the_runner_takes_for_a_command_is_escaped_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "a\n::error::x\n \t\u00a0::stop-commands::y\nb ::c::\nd ##[add-mask]e ###[f]\nstd::move"
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    assert disarm(told) == told
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert disarm(told) == (
+        "a\n\\x3a:error::x\n \t\u00a0\\x3a:stop-commands::y\nb ::c::\nd \\x23#[add-mask]e #\\x23#[f]\nstd::move"
+    )

@@ -210,6 +210,17 @@ def test_a_skipped_one_is_told_in_full_where_skips_fail() -> None:
     assert read(skipped, {"require": True}).count("article") == 1
 
 
+def test_one_left_out_as_unchanged_fails_nothing_where_skips_fail() -> None:
+    reasons = (Reason(ReasonKind.UNCHANGED, "unchanged since main"),)
+    left_out = GoldenProjectResult("left", "a.py", ResultStatus.SKIPPED, reasons=reasons)
+    passed = GoldenProjectResult("ran", "b.py", ResultStatus.PASSED, 0)
+    page = read(RegressionCheckResult((left_out, passed)), {"require": True})
+    assert page.count("article") == 0
+    assert (
+        html_report(gate_report(RegressionCheckResult((left_out, passed)), gate={"require": True})).count("SUCCESS") > 1
+    )
+
+
 def test_no_results_are_a_page_too() -> None:
     page = Page(html_report(gate_report(RegressionCheckResult(), gate={})))
     assert "nothing ran" in page.text

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.gate.test_base_manifest import git
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -168,3 +170,19 @@ def test_outputs_are_accepted_and_compared_by_workers(workspace: Workspace) -> N
     assert workspace.run_apart("-n2").ret == pytest.ExitCode.OK
     folder = workspace.path / "golden_baselines"
     assert sorted(entry.name for entry in folder.iterdir()) == names
+
+
+def test_accepted_baselines_are_no_change_since_the_pass_that_accepted_them(workspace: Workspace) -> None:
+    declare(workspace)
+    git(workspace.path, "init", "-q", "-b", "main")
+    (workspace.path / ".gitignore").write_text(".golden\n")
+    git(workspace.path, "add", "-A")
+    git(workspace.path, "commit", "-q", "-m", "it works")
+    assert workspace.run("--golden-update").ret == pytest.ExitCode.OK
+    script = workspace.path / "sales/run.sh"
+    script.write_text(script.read_text().replace("10", "20"))
+    failing = workspace.run()
+    failing.stdout.fnmatch_lines(
+        ["last passed * UTC*", "since then: no commit, but files changed", "files: sales/run.sh"]
+    )
+    failing.stdout.no_fnmatch_line("*files*golden_baselines*")

@@ -138,14 +138,39 @@ def test_project_that_passed_on_something_else_runs(passed: Workspace) -> None:
 
 def test_ignored_data_is_a_doubt_and_caches_are_none(passed: Workspace) -> None:
     (passed.path / ".gitignore").write_text("*.bin\n__pycache__/\nvenv/\n")
-    for folder in ("one/__pycache__", "one/venv"):
+    for folder in ("one/__pycache__", "venv"):
         (passed.path / folder).mkdir()
     (passed.path / "one" / "__pycache__" / "x.pyc").write_text("")
-    (passed.path / "one" / "venv" / "pyvenv.cfg").write_text("version = 3.12.0\n")
+    (passed.path / "venv" / "pyvenv.cfg").write_text("version = 3.12.0\n")
     assert ran(passed, "--golden-changed=main") == []
     (passed.path / "one" / "data.bin").write_text("nobody sees this change")
     result = passed.run("--golden-changed=main", "-v")
     result.stdout.fnmatch_lines(["  one runs: git ignores one/data.bin, so nobody knows whether it changed"])
+
+
+@pytest.mark.parametrize("is_ignored", [True, False])
+def test_virtual_environment_whose_versions_nobody_knows_is_a_doubt(passed: Workspace, is_ignored: bool) -> None:
+    (passed.path / ".gitignore").write_text("venv/\n" if is_ignored else "")
+    (passed.path / "one" / "venv").mkdir()
+    (passed.path / "one" / "venv" / "pyvenv.cfg").write_text("version = 3.12.0\n")
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(["  one runs: nobody knows the versions in one/venv/, which no venv: names"])
+
+
+def test_ignored_data_that_anybody_may_read_is_a_doubt_once_it_changed(passed: Workspace) -> None:
+    (passed.path / ".gitignore").write_text("data/\nout/\n")
+    commit(passed.path)
+    data = passed.path / "data" / "days.csv"
+    data.parent.mkdir()
+    data.write_text("monday\n")
+    assert passed.run("--golden-json=out/last.json").ret == 0
+    assert ran(passed, "--golden-changed=main") == []
+    data.write_text("sunday\n")
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(
+        ["  two runs: git ignores data/days.csv, which is newer than its last pass, and it has no depends_on"]
+    )
+    assert "one" not in ran(passed, "--golden-changed=main")
 
 
 def test_links_that_lead_out_and_unwatched_files_are_doubts(passed: Workspace) -> None:
@@ -215,6 +240,73 @@ def test_outside_git_or_without_a_store_all_run(workspace: Workspace) -> None:
     git(workspace.path, "init", "-q", "-b", "main")
     commit(workspace.path)
     assert ran(workspace, "--golden-changed=main", "--golden-store=none") == ["one"]
+
+
+def test_shared_file_that_nobody_claims_brings_back_who_does_not_say_what_it_reads(workspace: Workspace) -> None:
+    shared = workspace.path / "tools" / "lib.sh"
+    shared.parent.mkdir()
+    shared.write_text("true\n")
+    workspace.declare(
+        {"name": "silent", "script": ". ../tools/lib.sh"},
+        {"name": "said", "depends_on": ["said/**"]},
+        {"name": "other"},
+    )
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run().ret == 0
+    (workspace.path / "README.md").write_text("for people\n")
+    (workspace.path / "other" / "data.txt").write_text("of another\n")
+    assert ran(workspace, "--golden-changed=main") == ["other"]
+    shared.write_text("exit 3\n")
+    result = workspace.run("--golden-changed=main", "-v")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["  silent runs: tools/lib.sh changed, and it has no depends_on", "FAILED  silent*", "SKIPPED said*"]
+    )
+    # It passed before a commit that is the ref's now.
+    shared.write_text("true # again\n")
+    assert workspace.run().ret == 0
+    shared.write_text("exit 4\n")
+    commit(workspace.path)
+    assert workspace.run("--golden-changed=HEAD").ret == 1
+
+
+def test_configuration_above_counts_whatever_is_declared(passed: Workspace) -> None:
+    (passed.path / "pyproject.toml").write_text("")
+    assert ran(passed, "--golden-changed=main") == ["one", "two", "three"]
+
+
+def test_folder_that_a_set_variable_names_counts(workspace: Workspace) -> None:
+    (workspace.path / "src").mkdir()
+    (workspace.path / "src" / "shared.py").write_text("")
+    workspace.declare({"name": "one", "set_env": {"PYTHONPATH": "lib:../src"}, "depends_on": ["one/**"]})
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run().ret == 0
+    assert ran(workspace, "--golden-changed=main") == []
+    (workspace.path / "src" / "shared.py").write_text("raise SystemExit(1)\n")
+    assert ran(workspace, "--golden-changed=main") == ["one"]
+
+
+def test_reports_and_by_products_that_lie_about_bring_nobody_back(passed: Workspace) -> None:
+    names = ("--golden-json=old.json", "--golden-junit=old.xml", "--golden-html=old.html", "--junitxml=tests.xml")
+    assert passed.run(*names).ret == 0
+    (passed.path / "coverage.log").write_text("x")
+    for _ in range(2):
+        assert passed.run("--golden-store=kept.db").ret == 0
+    assert ran(passed, "--golden-changed=main", "--golden-store=kept.db") == []
+    for file in passed.path.glob("kept.db*"):
+        file.unlink()
+    assert ran(passed, "--golden-changed=main") == []
+    (passed.path / "settings.json").write_text("{}")
+    assert ran(passed, "--golden-changed=main") == ["two", "three"]
+
+
+def test_conftest_that_changed_since_it_passed_brings_back_also_from_a_later_commit(passed: Workspace) -> None:
+    (passed.path / "conftest.py").write_text("def pytest_golden_judge(project, outcome):\n    return ()\n")
+    commit(passed.path)
+    assert ran(passed, "--golden-changed=HEAD") == ["one", "two", "three"]
+    assert ran(passed, "--golden-changed=HEAD") == []
 
 
 def test_conftest_that_may_judge_brings_all_back(passed: Workspace) -> None:

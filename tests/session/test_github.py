@@ -116,3 +116,14 @@ def test_inline_form_has_annotations_without_a_place(workspace: Workspace, step_
         ["::error title=broken%3A FAILED::exit code 3, expected 0: it broke"]
     )
     assert "| <code>broken</code> | FAILED |" in step_summary.read_text()
+
+
+@pytest.mark.usefixtures("step_summary")
+def test_what_a_pipeline_prints_gives_the_runner_no_command(workspace: Workspace) -> None:
+    script = "echo '::stop-commands::x'; echo '  ::add-mask::a'; echo 'b ##[error]c' >&2; exit 3"
+    workspace.declare({"name": "broken", "script": script})
+    lines = workspace.run("-v").outlines
+    commands = [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    assert len(commands) == 1
+    assert commands[0].startswith("::error file=golden_projects.yaml,line=")
+    assert "  \\x3a:stop-commands::x" in lines

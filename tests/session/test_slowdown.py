@@ -45,6 +45,12 @@ def test_too_slow_a_pass_fails_with_its_time_the_limit_and_the_median(fast: Work
     assert fast.run("-k", "one").ret == 1
 
 
+def test_view_of_a_run_that_was_only_too_slow_is_kept(fast: Workspace) -> None:
+    assert fast.run("--golden-keep=failed").ret == 1
+    assert (fast.path / ".golden/kept/one/out.txt").read_text() == "passed\n"
+    assert not (fast.path / ".golden/kept/two").exists()
+
+
 def test_slow_pass_is_tried_again_as_often_as_any_failure(fast: Workspace) -> None:
     declare(fast, retries=1)
     assert fast.run("--golden-json=report.json").ret == 1

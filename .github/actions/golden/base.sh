@@ -20,9 +20,11 @@ if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
 fi
 # A checkout without persisted credentials cannot read a private repository. Never on the command line, which others can see.
 server="${GITHUB_SERVER_URL:-https://github.com}"
-export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="http.$server/.extraheader"
-GIT_CONFIG_VALUE_0="AUTHORIZATION: basic $(printf 'x-access-token:%s' "$TOKEN" | base64 | tr -d '\n')"
-export GIT_CONFIG_VALUE_0
+header="http.$server/.extraheader"
+# The empty one takes away what the checkout may have left: GitHub refuses a request with two of them.
+export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0="$header" GIT_CONFIG_VALUE_0="" GIT_CONFIG_KEY_1="$header"
+GIT_CONFIG_VALUE_1="AUTHORIZATION: basic $(printf 'x-access-token:%s' "$TOKEN" | base64 | tr -d '\n')"
+export GIT_CONFIG_VALUE_1
 if ! git fetch --quiet --no-tags "${depth[@]}" origin "+refs/heads/$BRANCH:$ref"; then
   echo "::warning title=golden base::the base branch cannot be fetched: give actions/checkout fetch-depth: 0"
 fi

@@ -63,16 +63,26 @@ def describe_run() -> str:
 
 
 def find_comment(comments: str, marker: str) -> int | None:
-    """Find the newest comment of a bot with the marker: what a person quotes is a person's."""
+    """Find our own comment with the marker: what others quote is theirs."""
+    login = find_login()
     for page in range(1, MOST_PAGES + 1):
         told = ask("GET", f"{comments}?per_page={PAGE}&page={page}")
         for comment in told:
-            is_bots = (comment.get("user") or {}).get("type") == "Bot"
-            if is_bots and str(comment.get("body", "")).startswith(marker):
+            user = comment.get("user") or {}
+            is_ours = user.get("type") == "Bot" if login is None else user.get("login") == login
+            if is_ours and str(comment.get("body", "")).startswith(marker):
                 return int(comment["id"])
         if len(told) < PAGE:
             break
     return None
+
+
+def find_login() -> str | None:
+    """Find the person whose token it is; None for a bot's, as the job's own is, which may not ask."""
+    try:
+        return str(ask("GET", "/user")["login"])
+    except urllib.error.HTTPError:
+        return None
 
 
 def ask(method: str, path: str, value: dict[str, Any] | None = None) -> Any:

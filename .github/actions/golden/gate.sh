@@ -5,7 +5,13 @@ set -euo pipefail
 reports="$(mktemp -d "$RUNNER_TEMP/golden-reports.XXXXXX")"
 command=() given=() options=(--golden-sandbox "$SANDBOX" --golden-floor "$FLOOR")
 read -r -a command <<<"$PYTEST"
-mapfile -d '' -t given < <(xargs -r printf '%s\0' <<<"$ARGUMENTS")
+# What cannot be read is no run: a gate without the option that was meant may be green where it should not be.
+if ! python3 -c 'import os, shlex; print(end="".join(f"{word}\0" for word in shlex.split(os.environ["ARGUMENTS"])))' \
+  >"$RUNNER_TEMP/golden-arguments" 2>/dev/null; then
+  echo "::error title=golden arguments::the input arguments cannot be read: it is not quoted as in a shell"
+  exit 4
+fi
+mapfile -d '' -t given <"$RUNNER_TEMP/golden-arguments"
 if [ -n "$BASE" ]; then
   options+=(--golden-base "$BASE")
 fi

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _MARK = "GOLDEN_CYCLE_MARK"
 _LOOK_SECONDS = 0.2
 _LEAST_SECONDS = 0.001
+# PR_SET_CHILD_SUBREAPER and PR_GET_CHILD_SUBREAPER of <linux/prctl.h>
+_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _SWEEP_SECONDS = 30.0
 _LONGEST_LINE = 4_000
 _MOST_LOGGED = 64 * 1024 * 1024
@@ -56,6 +60,8 @@ class CommandRunner:
             timeout_seconds=max(_LEAST_SECONDS, seconds),
         )
         follower = _Follower(raw, self._log, f"{name} | ", Redactor(secret_literals(environment)), self._show)
+        before = set(_list_children())
+        was_adopting = _adopt_orphans(True)
         supervisor = Supervisor()
         try:
             ended = supervisor.run(launch)
@@ -64,6 +70,8 @@ class CommandRunner:
         finally:
             supervisor.close()
             _end_marked(mark)
+            _end_adopted(before)
+            _adopt_orphans(was_adopting)
             follower.close()
             raw.unlink(missing_ok=True)
         if ended.ending is Ending.INTERRUPTED:
@@ -146,4 +154,35 @@ def _find_marked(entry: bytes) -> list[int]:
         with suppress(OSError):
             if entry in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
+    return found
+
+
+def _adopt_orphans(is_wanted: bool) -> bool:
+    """Let what a command started become ours when the supervisor above it was killed, and tell whether it did before.
+
+    Only Linux can.
+    """
+    was = ctypes.c_int(0)
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_GET_CHILD_SUBREAPER, ctypes.byref(was), 0, 0, 0)
+        prctl(_SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0)
+    return bool(was.value)
+
+
+def _end_adopted(before: set[int]) -> None:
+    """End the children that are not those from before, and theirs, which then become ours, and so on."""
+    limit = monotonic_seconds() + _SWEEP_SECONDS
+    while (found := set(_list_children()) - before) and monotonic_seconds() < limit:
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _list_children() -> list[int]:
+    found: list[int] = []
+    for file in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, file.read_text(encoding="ascii").split())
     return found

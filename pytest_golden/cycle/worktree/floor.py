@@ -6,6 +6,7 @@ The gate runs in a worktree of the proposal's commit that no command has touched
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,7 +128,7 @@ class ProposalGuard:
                 weakened = [*list_edits(changed, self._floor.protect()), *self._compare(tree.root, changed)]
                 self._put_floor(tree.root)
                 environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
-                place = environment.prepare(tree.root / self._floor.relative, manifest.setup)
+                place = _keep_out_of_path(environment.prepare(tree.root / self._floor.relative, manifest.setup))
                 report = self._run(place, private.path)
             finally:
                 tree.close()
@@ -195,3 +196,8 @@ class ProposalGuard:
         if removed.returncode or put.returncode:
             told = last_line(removed.stderr if removed.returncode else put.stderr)
             raise GoldenError(f"the base's floor cannot be put over the proposal: {told}")
+
+
+def _keep_out_of_path(place: GatePlace) -> GatePlace:
+    # Else a proposal's own `pytest.py`, or an entry point that it declares, would be the gate that judges it.
+    return replace(place, environment={**place.environment, "PYTHONSAFEPATH": "1"})

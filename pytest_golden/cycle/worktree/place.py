@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
 _LONGEST_SECONDS = 3600
+_PREFIX = f"golden-cycle-{os.getuid()}-"
 _NAME, _ADDRESS = "golden cycle", "golden-cycle@localhost"
 _NEUTRAL = (
     *("-c", f"user.name={_NAME}", "-c", f"user.email={_ADDRESS}", "-c", "commit.gpgsign=false"),
@@ -31,7 +32,7 @@ class CycleWorktree:
         self.checkout = checkout
         self.base = base
         self.branch = branch
-        self.folder = _choose_place(checkout) / f"golden-cycle-{os.getuid()}-{cycle_id}"
+        self.folder = _choose_place(checkout) / f"{_PREFIX}{cycle_id}"
         # Git names what it knows of a worktree by the last part of its path, and this one is nobody else's.
         self.root = self.folder / cycle_id
         told = run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir")
@@ -166,6 +167,16 @@ class CycleWorktree:
         if done.returncode:
             raise GoldenError(f"git {arguments[0]} in the cycle's worktree: {last_line(done.stderr)}")
         return done.stdout.strip()
+
+
+def is_cycle_folder(path: Path) -> bool:
+    """Tell whether a path is that of a cycle's folder by its name, whether or not it is still there."""
+    return path.name.startswith(f"{_PREFIX}cycle_")
+
+
+def name_branch(cycle_id: str) -> str:
+    """Give the name of a cycle's branch."""
+    return f"golden/cycle-{cycle_id.removeprefix('cycle_').lower()}"
 
 
 def _choose_place(outside: Path) -> Path:

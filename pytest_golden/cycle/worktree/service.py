@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle.config import CycleConfig
 from pytest_golden.cycle.keeping import find_unfinished
-from pytest_golden.cycle.rules import get_final_status
+from pytest_golden.cycle.model import CycleVerdict
+from pytest_golden.cycle.rules import ERROR, get_final_status
 from pytest_golden.cycle.runner import CycleRunner, read_notes
 from pytest_golden.cycle.worktree.floor import read_base_floor
+from pytest_golden.cycle.worktree.git_settings import read_git_settings
+from pytest_golden.cycle.worktree.leftovers import clear_leftovers
 from pytest_golden.cycle.worktree.steps import CommandSteps
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.git import find_commit, run_git
@@ -97,12 +100,16 @@ class CommandCycle:
         if run_git(checkout, "status", "--porcelain").stdout:
             self._say(f"there are edits that are not committed: the cycle works on {base[:12]}, without them")
         floor = read_base_floor(checkout, base, request.manifest)
+        if floor.manifest is None and floor.file.exists():
+            raise SettingsError(f"{floor.file.name} is not committed: the cycle goes by what is, so commit it first")
+        clear_leftovers(checkout, floor.root, self._say)
         notes = {
             "base": base,
             "improve": request.improve,
             "review": request.review,
             "has_secrets": redact([request.improve, request.review]) != [request.improve, request.review],
             "limits": dict(request.limits),
+            "git_settings": read_git_settings(checkout),
         }
         return self._walk(floor, notes, None)
 
@@ -164,4 +171,9 @@ class CommandCycle:
                     steps.take_up(cycle_id)
             finally:
                 commit = steps.close()
+        unchecked = steps.find_unchecked(state, commit) if state.completed else None
+        if unchecked is not None:
+            self._say(f"WARNING: {unchecked}")
+            warnings = (*state.warnings, unchecked)
+            state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
         return CycleOutcome(state, None if commit is None else steps.branch, commit)

@@ -10,7 +10,8 @@ from pytest_golden.cycle.config import DEFAULT_TASK
 from pytest_golden.cycle.model import CycleStep
 from pytest_golden.cycle.worktree.commands import CommandRunner, describe_ending
 from pytest_golden.cycle.worktree.floor import ProposalGuard
-from pytest_golden.cycle.worktree.place import CycleWorktree
+from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings
+from pytest_golden.cycle.worktree.place import CycleWorktree, name_branch
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.git import find_commit, run_git
 from pytest_golden.gate.lock import prepare_state_folder
@@ -51,7 +52,6 @@ class CommandSteps:
         self._scratch = scratch
         self._show = show
         self._tree: CycleWorktree | None = None
-        self._round = 0
         self.branch: str | None = None
         self.seconds_left: Callable[[], float] = lambda: 0.0
 
@@ -66,7 +66,8 @@ class CommandSteps:
     def improve(self, state: CycleState) -> Mapping[str, Any]:
         """Run the improvement, and take what it left as the proposal, also when it failed: then it is kept, and no more."""
         tree = self._open(state)
-        before = tree.name_tree(f"refs/heads/{tree.branch}")
+        checked = self._read_checked(state.cycle_id)
+        before = checked or tree.name_tree(tree.base)
         ended, warnings = self._run("improve", self._notes["improve"], state)
         commit = tree.take_work(f"Improvement of {state.cycle_id}")
         if ended.ending is not Ending.EXITED or ended.exit_code != 0:
@@ -74,8 +75,8 @@ class CommandSteps:
         now = tree.name_tree(commit)
         changed = tree.list_changes(commit)
         told = {"warnings": warnings, "reason": f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"}
-        is_new = bool(changed) and not (now == before and self._round > 1)
-        return {**told, "proposal": {"branch": tree.branch, "tree": now}} if is_new else told
+        # By its commit: what was there once before and comes back upon something else is to be checked again.
+        return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
 
     def review(self, state: CycleState) -> Mapping[str, Any]:
         """Run the review on what is proposed; whatever it does to the worktree is put back."""
@@ -86,6 +87,8 @@ class CommandSteps:
         if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
             raise GoldenError(f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)")
         is_approved = ended.exit_code == 0
+        if not is_approved and state.improvements_approved:
+            warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
         return {"approved": is_approved, "reason": "approved" if is_approved else "rejected", "warnings": warnings}
 
     def check(self, state: CycleState) -> Mapping[str, Any]:
@@ -100,7 +103,17 @@ class CommandSteps:
             seconds_left=self.seconds_left,
             show=self._show,
         )
-        return guard.check(commit, tree.list_changes(commit))
+        found = guard.check(commit, tree.list_changes(commit))
+        settings = list_changed_settings(self._notes.get("git_settings", {}), read_git_settings(tree.checkout))
+        self._checked_file(state.cycle_id).write_text(tree.name_tree(commit), encoding="utf-8")
+        return {**found, "weakened_floor": (*found["weakened_floor"], *settings)}
+
+    def find_unchecked(self, state: CycleState, commit: str | None) -> str | None:
+        """Say that a commit does not hold what was checked last; None where it does, or nothing was checked."""
+        checked = self._read_checked(state.cycle_id)
+        if self._tree is None or checked is None or self._tree.name_tree(commit or self._tree.base) == checked:
+            return None
+        return f"what {self._tree.branch} holds at the end is not what was checked: something changed it later"
 
     def close(self) -> str | None:
         """Remove the worktree, and give the branch's commit; None where nothing was proposed."""
@@ -109,7 +122,7 @@ class CommandSteps:
     def take_up(self, cycle_id: str) -> CycleWorktree:
         """Know the worktree and the branch of a cycle, also where no step wanted them."""
         if self._tree is None:
-            self.branch = f"golden/cycle-{cycle_id.removeprefix('cycle_').lower()}"
+            self.branch = name_branch(cycle_id)
             self._tree = CycleWorktree(self._floor.checkout, cycle_id, self._floor.commit, self.branch)
         return self._tree
 
@@ -118,12 +131,20 @@ class CommandSteps:
         tree.open()
         return tree
 
+    def _checked_file(self, cycle_id: str) -> Path:
+        return prepare_state_folder(self._floor.root) / "cycles" / f"{cycle_id}.checked"
+
+    def _read_checked(self, cycle_id: str) -> str | None:
+        """Give git's name for the content that was checked last; a cycle that was killed has it too."""
+        with suppress(FileNotFoundError):
+            return self._checked_file(cycle_id).read_text(encoding="utf-8")
+        return None
+
     def _find_commit(self, tree: CycleWorktree) -> str:
         return find_commit(tree.checkout, f"refs/heads/{tree.branch}")
 
     def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
         tree = self._open(state)
-        self._round += name == "improve"
         difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
         tree.write_difference(difference)
         told.write_text(json.dumps(redact(state.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
@@ -131,7 +152,7 @@ class CommandSteps:
         environment |= {
             "GOLDEN_CYCLE_ID": state.cycle_id,
             "GOLDEN_CYCLE_TASK": str(self._notes["limits"].get("task_description") or DEFAULT_TASK),
-            "GOLDEN_CYCLE_ROUND": str(self._round),
+            "GOLDEN_CYCLE_ROUND": str(state.improvements_approved + state.improvements_rejected + 1),
             "GOLDEN_CYCLE_BASE": self._floor.commit,
             "GOLDEN_CYCLE_DIFF": str(difference),
             "GOLDEN_CYCLE_STATE": str(told),

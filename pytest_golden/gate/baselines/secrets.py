@@ -25,6 +25,9 @@ _CHUNK_BYTES = 64 << 10
 _OVERLAP_SIGNS = 8 << 10
 _TABLE = "table"
 _PROBE = "tr0ub4dor-and-3"
+# A zero byte, and what bytes become that are no UTF-8.
+_NO_TEXT = frozenset({"\0", "\ufffd"})
+# So what is text in UTF-16 begins, and other things too: those are searched as both.
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -36,22 +39,26 @@ def find_secret(actual: Path, file: ExpectedFile, redact: Callable[[str], str]) 
     """
     content = Content(actual, Side.OUTPUT)
     try:
-        found = _find_row(content, file, redact)
-        if found is not None:
-            return f"redaction finds a secret in row {found}"
-        found = _find_line(_decode(_read(content)), redact)
+        row = _find_row(content, file, redact)
+        if row is not None:
+            return f"redaction finds a secret in row {row}"
+        line, is_text = _find_line(_decode(_read(content), "utf-8"), redact)
+        if line is None and next(_read(content), b"").startswith(_UTF_16):
+            line, is_text = _find_line(_decode(_read(content), "utf-16"), redact)
     except UnreadableError as error:
         raise OSError(str(error)) from error
-    return None if found is None else f"redaction finds a secret in line {found}"
+    if line is None:
+        return None
+    return f"redaction finds a secret in line {line}" if is_text else "redaction finds a secret in it, which is no text"
 
 
 def _find_row(content: Content, file: ExpectedFile, redact: Callable[[str], str]) -> int | None:
     if any(choose_comparison(file.path, entry) == _TABLE for entry in file.entries):
-        return _find_line(_read_rows(content, redact), redact)
+        return _find_line(_read_rows(content, redact), redact)[0]
     if comparison_by_suffix(file.path) != _TABLE or find_spec("duckdb") is None:
         return None
     try:
-        return _find_line(_read_rows(content, redact), redact)
+        return _find_line(_read_rows(content, redact), redact)[0]
     except UnreadableError:  # Nobody compares it as a table, so it need not be one.
         return None
 
@@ -66,30 +73,28 @@ def _read(content: Content) -> Iterator[bytes]:
         yield from read_raw_chunks(content, _CHUNK_BYTES)
 
 
-def _decode(chunks: Iterable[bytes]) -> Iterator[str]:
-    decoder: codecs.IncrementalDecoder | None = None
+def _decode(chunks: Iterable[bytes], encoding: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
     for chunk in chunks:
-        if decoder is None:
-            decoder = codecs.getincrementaldecoder("utf-16" if chunk.startswith(_UTF_16) else "utf-8")("replace")
         yield decoder.decode(chunk)
-    if decoder is not None:
-        yield decoder.decode(b"", final=True)
+    yield decoder.decode(b"", final=True)
 
 
-def _find_line(texts: Iterable[str], redact: Callable[[str], str]) -> int | None:
-    """Give the number of the line in which the first secret begins."""
-    line, kept = 1, ""
+def _find_line(texts: Iterable[str], redact: Callable[[str], str]) -> tuple[int | None, bool]:
+    """Give the number of the line in which the first secret begins, and whether it is text up to there."""
+    line, kept, is_text = 1, "", True
     for text in texts:
+        is_text = is_text and not _NO_TEXT.intersection(text)
         piece = strip_escapes(kept + text)
         redacted = redact(piece)
         if redacted != piece:
-            return line + piece.count("\n", 0, _first_difference(piece, redacted))
+            return line + piece.count("\n", 0, _first_difference(piece, redacted)), is_text
         cut = max(len(piece) - _OVERLAP_SIGNS, 0)
         # A line that is cut in its middle can look like a secret.
         cut = piece.rfind("\n", 0, cut) + 1 or cut
         line += piece.count("\n", 0, cut)
         kept = piece[cut:]
-    return None
+    return None, is_text
 
 
 def _first_difference(left: str, right: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,10 +19,15 @@ from pytest_golden.errors import BaselineError
 from pytest_golden.gate.baselines.place import WAITING_PREFIX
 from pytest_golden.gateway.view import copy_content
 
+if sys.platform != "win32":
+    import fcntl
+
 if TYPE_CHECKING:
     from pytest_golden.gate.baselines.place import ProjectBaselines
 
+# Where nothing can be held, as on Windows and some network file systems, only age tells.
 _ABANDONED_SECONDS = 24 * 3600
+_HELD_BY_THEN_SECONDS = 10
 _SYNCED_AT_ONCE = 8
 
 
@@ -32,6 +38,7 @@ class WaitingRoom:
         self._baselines = baselines
         self._folder: Path | None = None
         self._count = 0
+        self._mark: int | None = None
 
     def copy(self, actual: Path) -> Path:
         """Copy an output here, and give the copy.
@@ -97,6 +104,9 @@ class WaitingRoom:
     def empty(self) -> None:
         """Remove what still waits."""
         folder, self._folder = self._folder, None
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            os.close(mark)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -106,16 +116,42 @@ class WaitingRoom:
             self._baselines.refuse_symlinks("")
             folder.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(folder)
-            return Path(tempfile.mkdtemp(prefix=WAITING_PREFIX, dir=folder))
+            made = Path(tempfile.mkdtemp(prefix=WAITING_PREFIX, dir=folder))
+            # What a killed process leaves here is not to be committed.
+            (made / ".gitignore").write_text("*\n")
+            self._mark = _hold(made)
         except OSError as error:
             raise BaselineError(f"nothing can be accepted into {folder}: {error.strerror or error}") from error
+        return made
 
 
 def _remove_abandoned(folder: Path) -> None:
     for left in folder.glob(f"{WAITING_PREFIX}*"):
         with suppress(OSError):
-            if utc_now().timestamp() - left.lstat().st_mtime > _ABANDONED_SECONDS:
+            age = utc_now().timestamp() - left.lstat().st_mtime
+            if age > _ABANDONED_SECONDS or (age > _HELD_BY_THEN_SECONDS and _is_free(left)):
                 shutil.rmtree(left)
+
+
+def _hold(folder: Path) -> int | None:
+    """Mark a folder as that of a living process; None where that cannot be done."""
+    if sys.platform == "win32":
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_free(folder: Path) -> bool:
+    """Tell whether the process that made a folder is gone: nobody holds it."""
+    mark = _hold(folder)
+    if mark is not None:
+        os.close(mark)
+    return mark is not None
 
 
 def _sync(path: Path) -> None:

@@ -12,6 +12,7 @@ from pytest_golden.regression.wording import show_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_golden.gate.changed.ignored import IgnoredFiles
     from pytest_golden.gate.changed.paths import PathIndex
     from pytest_golden.gate.changed.places import InputPlaces
     from pytest_golden.gate.changed.store import LastResult
@@ -23,12 +24,20 @@ _FOR_PEOPLE = frozenset({"title", "description"})
 
 
 @dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """What may be an input of any project that declares no `depends_on`: what nobody claims, and which of it git ignores."""
+
+    claims: Claims
+    ignored: IgnoredFiles
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
     """What a project is compared with, beside the files.
 
     `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
     `since_pass` gives the files that differ from those of a run, or why that is not known. `hide` takes out of a
-    declaration what the store does not keep. `environ` is where `pass_env` is taken from. `claims` are all projects'.
+    declaration what the store does not keep. `environ` is where `pass_env` is taken from.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -36,7 +45,7 @@ class Present:
     since_pass: Callable[[LastResult], PathIndex | str]
     hide: Callable[[dict[str, Any]], dict[str, Any] | None]
     environ: Mapping[str, str]
-    claims: Claims
+    unclaimed: Unclaimed
 
 
 def find_reason(
@@ -45,7 +54,7 @@ def find_reason(
     """Say why a project has to run; None where nothing that it is made of changed, and it passed so."""
     return (
         _find_changed_entry(project, present)
-        or _find_changed_input(places, tree.changed, present.claims)
+        or _find_changed_input(places, tree.changed, present.unclaimed.claims)
         or _find_doubt(places, tree)
         or _find_variable(project, present.environ)
         or _find_in_past(project, places, present, last)
@@ -106,6 +115,7 @@ def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
         return f"{show_path(places.doubt)} is outside git, so nobody knows whether it changed"
     for index, told in (
         (tree.ignored, "git ignores {}, so nobody knows whether it changed"),
+        (tree.environments, "nobody knows the versions in {}, which no venv: names"),
         (tree.submodules, "{} is a submodule"),
         (tree.unwatched, "git does not watch {}"),
     ):
@@ -147,4 +157,7 @@ def _find_in_past(
     since = present.since_pass(last)
     if isinstance(since, str):
         return since
-    return _find_changed_input(places, since, present.claims, " since it passed")
+    newer = None if places.patterns else present.unclaimed.ignored.find_newer(last.started_at)
+    if newer is not None:
+        return f"git ignores {show_path(newer)}, which is newer than its last pass, and it has no depends_on"
+    return _find_changed_input(places, since, present.unclaimed.claims, " since it passed")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.base_manifest import read_base_manifest
-from pytest_golden.gate.changed.deciding import Present, find_reason, spread
+from pytest_golden.gate.changed.deciding import Present, Unclaimed, find_reason, spread
+from pytest_golden.gate.changed.ignored import IgnoredFiles
 from pytest_golden.gate.changed.model import Selection
 from pytest_golden.gate.changed.paths import PathIndex
 from pytest_golden.gate.changed.places import PlaceFinder
@@ -18,7 +20,7 @@ from pytest_golden.gate.changed.tree import Tree, is_in_git, read_tree
 from pytest_golden.gate.changed.unclaimed import Claims
 from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.checkout_changes import list_changed_files
-from pytest_golden.gate.surroundings import describe_surroundings
+from pytest_golden.gate.surroundings import describe_surroundings, locate_venv
 from pytest_golden.manifest import parse_manifest
 from pytest_golden.redaction.references import MARK
 
@@ -60,15 +62,21 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     if not is_in_git(folder):
         return _run_all(question, None, f"{folder} is in no git repository")
     try:
-        tree = read_tree(folder, ref, question.products)
+        venvs = {project.venv for project in manifest.projects if project.venv is not None}
+        known = [Path(sys.prefix), *(locate_venv(venv, folder) for venv in venvs)]
+        tree = read_tree(folder, ref, question.products, known)
         doubt, entries = _compare_manifests(question, tree)
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
         past = _read_past(store, manifest)
         finder = PlaceFinder(manifest, tree.root, question.judging)
         places = {project.name: finder.find(project) for project in manifest.projects}
-        claims = Claims(places.values(), finder.list_kept())
-        present = _describe_present(question, tree, entries, past, claims)
+        products = {os.path.realpath(product) for product in question.products}
+        claims = Claims(
+            places.values(), (*finder.list_kept(), *tree.reports, *filter(None, map(finder.relate, products)))
+        )
+        ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
+        present = _describe_present(question, tree, entries, past, Unclaimed(claims, ignored))
     except SettingsError:
         raise
     except GoldenError as error:
@@ -125,7 +133,7 @@ def _describe_present(
     tree: Tree,
     entries: Mapping[str, GoldenProjectConfig] | None,
     past: Mapping[str, LastResult],
-    claims: Claims,
+    unclaimed: Unclaimed,
 ) -> Present:
     manifest = question.manifest
     return Present(
@@ -134,7 +142,7 @@ def _describe_present(
         _FilesSince(tree.root, question.hide),
         question.hide,
         os.environ,
-        claims,
+        unclaimed,
     )
 
 

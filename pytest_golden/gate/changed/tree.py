@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.changed.paths import PathIndex
+from pytest_golden.gate.changed.reports import list_reports
 from pytest_golden.gate.checkout import find_environments
 from pytest_golden.gate.git import find_commit, last_line, run_git, run_git_raw
 from pytest_golden.gate.inputs import is_by_product
@@ -31,7 +32,7 @@ class Tree:
 
     `changed` differ from the commit, new files among them. `ignored` are what git does not hold, without caches and
     virtual environments. `links` are symlinks that it does, `submodules` other repositories, `unwatched` files of which
-    git was told not to see a change.
+    git was told not to see a change, `environments` virtual ones of which nobody knows the versions, `reports` new ones that earlier runs and tools left.
     """
 
     root: Path
@@ -41,6 +42,8 @@ class Tree:
     links: PathIndex
     submodules: PathIndex
     unwatched: PathIndex
+    environments: PathIndex
+    reports: tuple[str, ...] = ()
     targets: dict[str, str] = field(default_factory=dict)
 
     def find_target(self, link: str) -> str:
@@ -58,10 +61,10 @@ def is_in_git(folder: Path) -> bool:
         return False
 
 
-def read_tree(folder: Path, ref: str, products: Iterable[Path] = ()) -> Tree:
+def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iterable[Path] = ()) -> Tree:
     """Compare the working tree that a folder is in with where its branch left a ref.
 
-    `products` are files that this session itself writes.
+    `products` are files that this session itself writes, `known` virtual environments of which the versions are.
 
     Raises:
         SettingsError: no such ref; the message says what to fetch.
@@ -72,10 +75,12 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = ()) -> Tree:
     differing = _list(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative", _ALL, base)
     new = _list(root, "ls-files", "-z", "--others", "--exclude-standard")
     environments = find_environments(new)
+    homes = {os.path.realpath(home) for home in known}
     own = {os.path.realpath(product) for product in products}
     edits = [path for path in new if not path.startswith(environments) and str(root / path) not in own]
     everything = [_HeldPath(*record.split(" ", 3)) for record in _list(root, "ls-files", "-z", "-t", "-v", "--stage")]
     ignored = _list(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    ignored_environments = [path for path in ignored if _is_environment(root, path)]
     return Tree(
         root,
         base,
@@ -84,6 +89,8 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = ()) -> Tree:
         PathIndex(held.path for held in everything if held.mode == _LINK),
         PathIndex(held.path for held in everything if held.mode == _SUBMODULE),
         PathIndex(held.path for held in everything if held.tag != _WATCHED),
+        PathIndex(path for path in (*environments, *ignored_environments) if _real(root, path) not in homes),
+        list_reports(root, edits),
     )
 
 
@@ -117,9 +124,16 @@ class _HeldPath:
 
 
 def _is_no_input(root: Path, ignored: str) -> bool:
-    """Tell whether an ignored path is a cache, what tools leave, or a virtual environment, whose versions are known."""
-    parts = ignored.rstrip("/").split("/")
-    return any(map(is_by_product, parts)) or (ignored.endswith("/") and (root / ignored / VENV_MARK).exists())
+    """Tell whether an ignored path is a cache, what tools leave, or a virtual environment, which is told by its versions."""
+    return any(map(is_by_product, ignored.rstrip("/").split("/"))) or _is_environment(root, ignored)
+
+
+def _is_environment(root: Path, ignored: str) -> bool:
+    return ignored.endswith("/") and (root / ignored / VENV_MARK).exists()
+
+
+def _real(root: Path, path: str) -> str:
+    return os.path.realpath(root / path)
 
 
 def _list(folder: Path, *arguments: str) -> list[str]:

@@ -45,8 +45,12 @@ class Claims:
         """Give the first path that nobody claims; each index is looked through once."""
         if id(index) not in self._known:
             # The index is kept too, since an id may be given again.
-            self._known[id(index)] = index, next((path for path in index.paths if not self._is_claimed(path)), None)
+            self._known[id(index)] = index, next(iter(self.leave_unclaimed(index.paths)), None)
         return self._known[id(index)][1]
+
+    def leave_unclaimed(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Give the paths that nobody claims."""
+        return tuple(path for path in paths if not self._is_claimed(path))
 
     def _is_claimed(self, path: str) -> bool:
         if _FOR_PEOPLE.fullmatch(path):

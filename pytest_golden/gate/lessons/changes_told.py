@@ -6,6 +6,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from pytest_golden.gate.baselines.place import BASELINES_FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -25,7 +27,7 @@ _OF_JUDGEMENT = frozenset(
 )
 _FOR_PEOPLE = frozenset({".md", ".rst", ".adoc", ".svg", ".png", ".jpg"})
 _NAMES_FOR_PEOPLE = frozenset({"license", "changelog", "codeowners", ".gitignore", ".gitattributes", ".editorconfig"})
-_FOLDERS_FOR_PEOPLE = frozenset({"docs", ".github", "golden_baselines"})
+_FOLDERS_FOR_PEOPLE = frozenset({"docs", ".github", BASELINES_FOLDER})
 _DEPENDENCIES = re.compile(
     r"(?:requirements|constraints)[\w.-]*\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|pipfile(?:\.lock)?|poetry\.lock"
     r"|uv\.lock|pdm\.lock|pixi\.(?:toml|lock)|(?:conda-)?environment\.ya?ml|packages\.yml|package-lock\.yml|dependencies\.yml"
@@ -80,6 +82,11 @@ def is_judged_otherwise(lines: Iterable[str]) -> bool:
 def choose_files(files: Iterable[str], manifest: str) -> tuple[str, ...]:
     """Choose the files that can change how a project runs: no papers, no baselines, and not the manifest itself."""
     return tuple(file for file in files if file != manifest and not _is_for_people(PurePosixPath(file.lower())))
+
+
+def has_baselines_of(project: str, files: Iterable[str]) -> bool:
+    """Tell whether the baselines of a project are among these files: what it produced is judged otherwise then."""
+    return any(f"/{BASELINES_FOLDER}/{project}/" in f"/{file}" for file in files)
 
 
 def name_kinds(files: Iterable[str]) -> tuple[str, ...]:

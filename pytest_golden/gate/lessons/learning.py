@@ -232,7 +232,7 @@ class GateLearner:
             return None
         if not point.has_passed:
             return make_break(point, difference, self._name_manifest())
-        if is_chance(before, point, earlier):
+        if point.is_accepted or is_chance(before, point, earlier):
             return None
         return word_fix(before, point, difference, self._name_manifest())
 

@@ -35,7 +35,10 @@ _OF_HARNESS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One result of a project and where it ran. `message` is the first reason of a failure that tells of the project."""
+    """One result of a project and where it ran. `message` is the first reason of a failure that tells of the project.
+
+    `is_accepted` tells that what it produced was made its baselines: it passed by that, whatever it produced.
+    """
 
     number: int
     entry_id: str
@@ -53,6 +56,7 @@ class Point:
     environment_digest: str
     created_at: int
     inputs_digest: str | None = None
+    is_accepted: bool = False
 
     @property
     def has_passed(self) -> bool:

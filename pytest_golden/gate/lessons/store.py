@@ -88,7 +88,8 @@ def _points() -> Select[Any]:
     reasons = json_member(gate_results.c.result, "reasons")
     message = json_member_text(gate_results.c.result, "error_message")
     inputs = json_member_text(gate_results.c.result, INPUTS_DIGEST)
-    return select(*columns, gate_results.c.status, reasons, message, inputs, _LEARNING).join(
+    accepted = json_member(gate_results.c.result, "accepted")
+    return select(*columns, gate_results.c.status, reasons, message, inputs, accepted, _LEARNING).join(
         gate_runs, gate_runs.c.entry_id == gate_results.c.run_id
     )
 
@@ -102,4 +103,5 @@ def _point(row: Row[Any]) -> Point:
         message=find_reason(row.status, {"reasons": reasons, "error_message": row.error_message}),
         reason_kind=reasons[0].get("kind") if reasons else None,
         inputs_digest=row.inputs_digest,
+        is_accepted=row.accepted is not None,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate.lessons.changes_told import (
     choose_files,
+    has_baselines_of,
     is_judged_otherwise,
     join,
     name_kinds,
@@ -61,7 +62,8 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     """
     error = cause_of(failed.message or "")
     files = choose_files(difference.files, manifest)
-    if not error_signature(error) or _is_unclear(difference, files):
+    has_other_baselines = has_baselines_of(failed.project, difference.files)
+    if not error_signature(error) or has_other_baselines or _is_unclear(difference, files):
         return None
     files = _choose_own(difference, files)
     told = [*tell_versions(difference.surroundings, error), *tell_keys(difference.declaration)]

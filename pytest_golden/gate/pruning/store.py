@@ -9,6 +9,7 @@ from sqlalchemy import delete, func, select
 from pytest_golden.gate.merging.rules import was_interrupted
 from pytest_golden.gate.store import INPUTS_DIGEST, list_projects
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.trends import MOST_PASSES
 from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 
@@ -30,7 +31,7 @@ def find_needed_runs(connection: Connection) -> frozenset[str]:
     """Give the runs that the next one is judged by.
 
     They are the last of all, and of each project the last result, the last that ran to its end, the last pass and the
-    first failure since.
+    first failure since; where durations are judged, the passes that tell how long it takes.
     """
     last = select(gate_runs.c.entry_id).order_by(gate_runs.c.number.desc()).limit(1)
     needed = set(connection.scalars(last))
@@ -84,8 +85,19 @@ def _find_needed_of_project(connection: Connection, project: str) -> set[str]:
     if passed is not None:
         since = results.where(gate_results.c.number > passed.number).where(gate_results.c.status.in_(_FAILURES))
         failed = connection.execute(since.order_by(gate_results.c.number).limit(_MOST_READ)).all()
-        needed += [passed.run_id, _find_whole(failed)]
+        needed += [passed.run_id, _find_whole(failed), *_find_timed(connection, project)]
     return {run_id for run_id in needed if run_id is not None}
+
+
+def _find_timed(connection: Connection, project: str) -> Iterable[str]:
+    """Find the passes that durations are judged by, where the last result's declaration asks for that."""
+    of_project = gate_results.c.project == project
+    declared = select(json_member(documents.c.body, "max_slowdown"))
+    declared = declared.join(gate_results, gate_results.c.declaration_digest == documents.c.digest).where(of_project)
+    if connection.execute(declared.order_by(gate_results.c.number.desc()).limit(1)).scalar() is None:
+        return ()
+    timed = select(gate_results.c.run_id).where(of_project, _PASSED)
+    return connection.scalars(timed.order_by(gate_results.c.number.desc()).limit(MOST_PASSES))
 
 
 def _find_whole(rows: Iterable[Any]) -> str | None:

@@ -54,6 +54,9 @@ def _find_run(connection: Connection, entry: str | None) -> Row[Any] | None:
     query = select(gate_runs)
     if entry is None:
         return connection.execute(query.order_by(gate_runs.c.number.desc()).limit(1)).one_or_none()
+    if not (entry.isascii() and entry.isprintable()):
+        # No id is like that, and a database may not even take it for a text.
+        return None
     own = select(gate_results.c.run_id).where(gate_results.c.entry_id == entry)
     found = connection.execute(query.where(or_(gate_runs.c.entry_id == entry, gate_runs.c.entry_id.in_(own)))).first()
     if found is not None or len(entry) < _LEAST_OF_ID:

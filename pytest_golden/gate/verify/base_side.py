@@ -12,16 +12,17 @@ from pytest_golden.errors import GoldenError, ManifestError
 from pytest_golden.gate.base_manifest import read_base_manifest
 from pytest_golden.gate.verify.environment import BaseEnvironment
 from pytest_golden.gate.verify.gates import GatePlace, start_gate
+from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
 from pytest_golden.gate.verify.recording import BaseKey, digest_environment
 from pytest_golden.gate.verify.reports import finish_gate
 from pytest_golden.gate.verify.worktree import BaseWorktree
-from pytest_golden.manifest import parse_manifest
+from pytest_golden.manifest import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import SideRuns, tells_nothing
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_golden.gate.verify.base_commit import BaseCommit
     from pytest_golden.gate.verify.gates import StartedGate
@@ -55,7 +56,8 @@ class Request:
 class BaseSide:
     """Gives the base's results. To be used in a with-block, which removes the worktree.
 
-    `run_ids` are the gate runs that were made here, `gaps` what the worktree lacked. `location` is the store, None for none. `say` gets news, `show` what runs.
+    `run_ids` are the gate runs that were made here, `gaps` what the worktree lacked, `missing` what it lacked of
+    a project that failed in it, by name. `location` is the store, None for none. `say` gets news, `show` what runs.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class BaseSide:
         self._count = 0
         self.run_ids: list[str] = []
         self.gaps: tuple[str, ...] = ()
+        self.missing: dict[str, str] = {}
         self.reused = False
         self.manifest = self._read_manifest()
         self._setup = self.manifest.setup if self.manifest.setup is not None else head.setup
@@ -100,8 +103,11 @@ class BaseSide:
             return found
         if not names:
             return {}
-        report = self._run(())
-        return {name: SideRuns.begin(result_of(report, name)) for name in names}
+        return self._run_first(names, ())
+
+    def run_anew(self, names: Sequence[str]) -> dict[str, SideRuns]:
+        """Run some projects of which the earlier runs tell nothing, and give their runs. Raises as `find_runs`."""
+        return self._run_first(names, names)
 
     def repeat(self, names: Sequence[str]) -> dict[str, ResultStatus]:
         """Run some projects once more, and give how each ended.
@@ -110,6 +116,9 @@ class BaseSide:
             BaseUnavailableError: one of them could not be run any more.
         """
         results = self._run(names).results
+        if self.reused:
+            # Where the worktree's first run passed, nothing that it needs is missing.
+            self._note_missing(results.values())
         for result in results.values():
             if tells_nothing(result):
                 raise BaseUnavailableError(f"{result.name} could not be run again on the base: {result.error_message}")
@@ -120,6 +129,18 @@ class BaseSide:
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def _run_first(self, names: Sequence[str], chosen: Sequence[str]) -> dict[str, SideRuns]:
+        report = self._run(chosen)
+        self._note_missing(report.results.values())
+        return {name: SideRuns.begin(result_of(report, name)) for name in names}
+
+    def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
+        failed = [result for result in results if result.is_regression]
+        if failed:
+            base = load_manifest(self._get_place().manifest)
+            workspaces = Workspaces(self.manifest.workspace_root, base.workspace_root)
+            self.missing |= find_missing_inputs(workspaces, base.projects, failed)
 
     def _run(self, names: Sequence[str]) -> GateReport:
         try:

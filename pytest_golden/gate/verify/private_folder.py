@@ -13,7 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Self
 
-_PREFIX = f"golden-verify-{os.getuid()}-"
+_ANYBODYS_PREFIX = "golden-verify-"
+_PREFIX = f"{_ANYBODYS_PREFIX}{os.getuid()}-"
 _LOCK_NAME = "alive.lock"
 
 
@@ -42,6 +43,11 @@ class PrivateFolder:
 def is_private_folder(path: Path) -> bool:
     """Tell whether a path is that of such a folder by its name, whether or not it is still there."""
     return path.name.startswith(_PREFIX)
+
+
+def is_in_private_folder(path: str) -> bool:
+    """Tell whether a path lies in such a folder of anybody's, on whatever machine."""
+    return any(part.startswith(_ANYBODYS_PREFIX) for part in Path(path).parts)
 
 
 def _choose_place(outside: Path) -> Path:

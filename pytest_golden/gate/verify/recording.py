@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.recording import GATE_AGENT
 from pytest_golden.gate.surroundings import describe_surroundings
+from pytest_golden.gate.verify.private_folder import is_in_private_folder
 from pytest_golden.gate.verify.store import (
     list_clean_runs,
     list_ended,
@@ -112,7 +113,9 @@ def _is_there(location: str | Path) -> bool:
 def _list_runs(connection: Connection, key: BaseKey) -> list[str]:
     clean = list_clean_runs(connection, key.commit, key.environment)
     # A gate names its manifest from pytest's rootdir, which need not be the checkout's root.
-    recorded = [run.run_id for run in clean if f"/{key.manifest}".endswith(f"/{run.manifest}")]
+    fits = [run for run in clean if f"/{key.manifest}".endswith(f"/{run.manifest}")]
+    # A worktree may have lacked something: its verification says whether its runs may stand for later ones.
+    recorded = [run.run_id for run in fits if not is_in_private_folder(run.workspace_root)]
     noted = list_verifications(connection, GATE_AGENT, VERIFY_TYPE)
     wanted = redact(key.to_dict())
     ours = [run for note in noted if note.get("base") == wanted for run in note.get("base_runs", ())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import SettingsError
@@ -71,7 +72,7 @@ class Verifier:
             except BaseUnavailableError as error:
                 found = self._give_up(str(error), reused=side.reused)
             # What lacked something on the base must not stand for a run of later verifications.
-            kept = () if side.gaps else tuple(side.run_ids)
+            kept = () if side.gaps or side.missing else tuple(side.run_ids)
             record.keep(found, side.key, RunIds(tuple(self._head_run_ids), kept))
         return found
 
@@ -92,9 +93,10 @@ class Verifier:
         }
         self._say(f"head: {_count(one.head for one in runs.values())}")
         runs |= {name: ProjectRuns(name, base=one) for name, one in base.items() if name not in runs}
+        runs = self._ask_anew(runs, side)
         self._refuse_unjudged(runs.values())
         comparisons = compare_runs(self._run_again(runs, side), self._request.repeat)
-        _refuse_gaps(comparisons, side.gaps)
+        _refuse_gaps(comparisons, side)
         return Verification(
             base=self._describe_base(available=True, reused=side.reused),
             head=self._gate.head,
@@ -103,6 +105,14 @@ class Verifier:
             is_floor_accepted=self._gate.accepts_floor,
             fails_unexplained=report.fails_unexplained,
         )
+
+    def _ask_anew(self, runs: dict[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
+        """Run on the base what failed on the head and was skipped, or could not be run, when the base was run earlier."""
+        names = [name for name, one in runs.items() if side.reused and find_unjudged(one) is not None]
+        if not names:
+            return runs
+        self._say(f"base: running {', '.join(names)}, of which earlier runs tell nothing")
+        return runs | {name: replace(runs[name], base=one) for name, one in side.run_anew(names).items()}
 
     def _run_again(self, runs: Mapping[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
         told, repeat = dict(runs), self._request.repeat
@@ -156,11 +166,13 @@ class Verifier:
         return BaseFacts(base.ref, base.commit, base.ref_commit, available, reused, reason)
 
 
-def _refuse_gaps(comparisons: Iterable[Comparison], gaps: Sequence[str]) -> None:
+def _refuse_gaps(comparisons: Iterable[Comparison], side: BaseSide) -> None:
     """Refuse to excuse a failure by one of the base that what the worktree lacked may have caused."""
     excused = [one.runs.name for one in comparisons if one.runs.head.failed and one.runs.base.tally.failed]
-    if gaps and excused:
-        raise BaseUnavailableError(f"{', '.join(excused)} failed on the base too, but {'; '.join(gaps)}")
+    suspects = excused if side.gaps else [name for name in excused if name in side.missing]
+    if suspects:
+        told = [*side.gaps, *dict.fromkeys(side.missing[name] for name in suspects if name in side.missing)]
+        raise BaseUnavailableError(f"{', '.join(suspects)} failed on the base too, but {'; '.join(told)}")
 
 
 def _count(runs: Iterable[SideRuns]) -> str:

@@ -25,19 +25,20 @@ class CleanRun(NamedTuple):
 
     run_id: str
     manifest: str
+    workspace_root: str
 
 
 def list_clean_runs(connection: Connection, commit: str, environment_digest: str) -> tuple[CleanRun, ...]:
     """Give the newest runs that ended on a commit without edits, in this environment; newest first."""
     oldest = select(func.max(gate_runs.c.number) - _MOST_RUNS_LOOKED_AT).scalar_subquery()
     rows = connection.execute(
-        select(gate_runs.c.entry_id, gate_runs.c.manifest)
+        select(gate_runs.c.entry_id, gate_runs.c.manifest, gate_runs.c.workspace_root)
         .where(gate_runs.c.number > oldest, gate_runs.c.commit == commit, gate_runs.c.dirty.is_(False))
         .where(gate_runs.c.environment_digest == environment_digest, _ended())
         .order_by(gate_runs.c.number.desc())
         .limit(_MOST_RUNS)
     )
-    return tuple(CleanRun(row.entry_id, row.manifest) for row in rows)
+    return tuple(CleanRun(row.entry_id, row.manifest, row.workspace_root) for row in rows)
 
 
 def list_ended(connection: Connection, run_ids: Iterable[str]) -> tuple[str, ...]:

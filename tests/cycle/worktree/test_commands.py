@@ -89,6 +89,14 @@ def test_a_command_that_kills_what_watches_over_it_is_ended_and_said(watched: Wa
     watched.wait_for_end()
 
 
+def test_a_daemon_that_cleared_its_environment_does_not_outlive_the_supervisor_that_was_killed(
+    watched: Watched,
+) -> None:
+    with pytest.raises(GoldenError, match="ended what watched over it"):
+        watched.run(f"env -i {sys.executable} daemon.py; {AWAIT}; kill -9 $PPID; sleep 600")
+    watched.wait_for_end()
+
+
 def test_how_a_command_ended_is_said_in_words(watched: Watched) -> None:
     assert describe_ending(watched.run("exit 7")) == "ended with exit code 7"
     assert describe_ending(watched.run("kill -9 $$")) == "was ended by signal 9"

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_golden.gate import RegressionGuard
 from pytest_golden.gate.baselines import BaselineKeeper
-from pytest_golden.gate.baselines.place import WAITING_PREFIX
+from pytest_golden.gate.baselines.place import WAITING_PREFIX, ProjectBaselines
+from pytest_golden.gate.baselines.waiting import WaitingRoom
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import OutputChange, Reason, ResultStatus
 from tests.gate.baselines.conftest import kinds
@@ -291,3 +293,19 @@ def test_link_that_lies_where_a_folder_of_baselines_belongs_makes_room_for_it(
         workspace.declare("mkdir -p a/link; echo 1 > a/link/b.txt; echo 1 > c.txt", entry, "c.txt")
     )
     assert changes(result) == {"a/link": "removed", "a/link/b.txt": "new", "a/x": "removed", "c.txt": "new"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing can be held there")
+def test_what_a_killed_process_leaves_is_ignored_by_git_and_gone_with_the_next(workspace: Workspace) -> None:
+    folder = workspace.baselines.parent
+    file = workspace.keep("a.txt", "1\n")
+    held, left = WaitingRoom(ProjectBaselines(folder, "sales")), folder / f"{WAITING_PREFIX}left"
+    waiting = held.copy(file).parent
+    assert (waiting / ".gitignore").read_text() == "*\n"
+    left.mkdir()
+    for place in (waiting, left):
+        os.utime(place, (place.stat().st_mtime - 60,) * 2)
+    workspace.accept(workspace.declare("echo 2 > a.txt", "a.txt"))
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted([waiting.name, "sales"])
+    held.empty()
+    assert [entry.name for entry in folder.iterdir()] == ["sales"]

@@ -50,3 +50,10 @@ def test_very_long_line_is_searched_in_pieces(tmp_path: Path) -> None:
     assert find(file) == "redaction finds a secret in line 2"
     file.write_text("first\n" + "word " * 80_000)
     assert find(file) is None
+
+
+@pytest.mark.parametrize("noise", [b"\0\n" * 100, b"\xff\xfe\xfd\n" * 100, b"\x80\n"])
+def test_no_line_is_told_of_what_has_none(tmp_path: Path, noise: bytes) -> None:
+    file = tmp_path / "a.bin"
+    file.write_bytes(noise + TOKEN.encode())
+    assert find(file) == "redaction finds a secret in it, which is no text"

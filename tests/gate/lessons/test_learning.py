@@ -24,7 +24,14 @@ from pytest_golden.learning.lessons.store import put_lesson
 from pytest_golden.learning.results.old_turns import note_old_turns
 from pytest_golden.learning.results.turns import list_turns, take_turn
 from pytest_golden.learning.store import list_keys
-from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.model import (
+    AcceptedOutput,
+    GoldenProjectResult,
+    OutputChange,
+    Reason,
+    ReasonKind,
+    ResultStatus,
+)
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.schema import documents, entries, gate_results, lesson_recalls, memories
 from pytest_golden.storage.store import Store
@@ -64,6 +71,7 @@ class Recorded:
         self, status: str = "PASSED", message: str = BOOM, kind: str = "exit_code", inputs: Any = None, **more: Any
     ) -> str:
         self.minute += 1
+        accepted = more.pop("accepted", None)
         begun = begin(
             "sales",
             minute=self.minute,
@@ -72,6 +80,7 @@ class Recorded:
             **more,
         )
         judged = replace(self._judge(judge(begun, "sales", ResultStatus(status)), message, kind), inputs=inputs or {})
+        judged = replace(judged, result=replace(judged.result, accepted=accepted))
         with self.store.write() as connection:
             record_event(connection, begun)
             record_event(connection, judged)
@@ -504,3 +513,18 @@ def test_store_that_takes_nothing_still_tells_its_lessons(local: Recorded, tmp_p
         assert known["recall_id"]
         blank = GoldenProjectResult("sales", "a.py", ResultStatus.FAILED, error_message=" ")
         assert find_known_lessons(store, blank, "entry_1", keeps=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "count"), [(None, 1), ((), 0), ((AcceptedOutput("a.txt", OutputChange.CHANGED),), 0)]
+)
+def test_pass_by_accepting_what_was_produced_teaches_no_fix(
+    recorded: Recorded, accepted: tuple[AcceptedOutput, ...] | None, count: int
+) -> None:
+    recorded.run()
+    recorded.commit("prices now")
+    recorded.run("FAILED")
+    recorded.commit("read the total column")
+    recorded.run(accepted=accepted)
+    recorded.learn()
+    assert len(recorded.lessons()) == count

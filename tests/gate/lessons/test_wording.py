@@ -132,6 +132,8 @@ def test_versions_explain_the_file_that_pins_them() -> None:
         {"files": ("a.py",), "declaration": ("expected_outcome success -> exit_code:1",)},
         {"files": ("a.py",), "declaration": ("retries 0 -> 3",)},
         {"files": tuple(f"a{number}.py" for number in range(101))},
+        {"files": ("a.py", "golden_baselines/sales/out.csv")},
+        {"files": ("a.py", "flows/golden_baselines/sales/out.csv")},
         {"files": ("a.py",), "commit_count": 21},
         {"files": ("a.py",), "commit_count": 0, "commits": (), "lost_count": 1},
     ],

@@ -15,6 +15,7 @@ from pytest_golden.journal import Journal
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.trends import MOST_PASSES
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import documents, entries, memories, signals, trajectories
 from pytest_golden.storage.store import Store
@@ -126,6 +127,22 @@ def test_what_the_next_run_is_judged_by_stays(store: Store) -> None:
     assert gone not in runs(store)
     with store.read() as connection:
         assert find_last_pass(connection, "p") == before
+
+
+def test_passes_that_durations_are_judged_by_stay(store: Store) -> None:
+    def run(day: int) -> str:
+        begun = begin("slow", "other", minute=day * 24 * 60)
+        slow = judge(begun, "slow")
+        slow = replace(slow, declaration={**slow.declaration, "max_slowdown": 2.0})
+        events: list[Any] = [begun, slow, judge(begun, "other"), end(begun)]
+        for event in events:
+            with store.write() as connection:
+                record_event(connection, event)
+        return begun.run_id
+
+    done = [run(day) for day in range(MOST_PASSES + 2)]
+    prune(store, older_than(1))
+    assert runs(store) == set(done[2:])
 
 
 def test_a_running_gate_stays(store: Store) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,8 +22,8 @@ def key_of(lines: list[str]) -> str:
     return "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----", ""])
 
 
-def tell(files: Files, name: str, output: object, baseline: object, **rules: bool) -> str:
-    declared = DeclaredOutput(path=name, **rules)  # type: ignore[arg-type]
+def tell(files: Files, name: str, output: object, baseline: object, **rules: Any) -> str:
+    declared = DeclaredOutput(path=name, **rules)
     actual, accepted = files.write("view", name, output), files.write("baselines", name, baseline)
     found = compare_files(declared, actual, accepted, shown_as=name, redact=redact)
     assert found is not None
@@ -67,3 +68,40 @@ def test_bytes_in_a_secret_are_not_shown(files: Files) -> None:
     told = tell(files, "a.bin", output, baseline)
     assert "first at byte 1,015 " in told
     assert told.endswith("[... not shown: redaction finds a secret there ...]")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {},
+        {"key": ("id",)},
+        {"key": ("password",)},
+        {"key": ("note",)},
+        {"unordered": True},
+        {"ignore_columns": ("id",)},
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("before", [0, 30, 1990])
+def test_cells_of_tables_are_redacted_before_they_are_cut(
+    files: Files, rules: dict[str, Any], form: str, before: int
+) -> None:
+    pytest.importorskip("duckdb")
+
+    def write(end: str) -> str:
+        row = {"id": "1", "password": f"hunter2secret{end}", "note": "x " * before + TOKEN + end}
+        if form == "csv":
+            return "\n".join([",".join(row), ",".join(row.values()), ""])
+        return json.dumps(row) + "\n"
+
+    told = tell(files, f"a.{form}", write("a"), write("b"), **rules)
+    for secret in ("hunter", "secret", "ghp", "16C7", "78B4"):
+        assert secret not in told
+    assert "differ" in told or "only here" in told
+
+
+def test_values_of_a_repeated_key_are_redacted(files: Files) -> None:
+    pytest.importorskip("duckdb")
+    table = "api_key,n\nhunter2secret,1\nhunter2secret,2\n"
+    told = tell(files, "a.csv", table, table, key=("api_key",))
+    assert "a key that is not unique: `api_key`\n  api_key=[REDACTED] stands 2 times" in told

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 8
 # What DuckDB takes to plan a query grows faster than the columns that it computes.
-_MOST_KEYS = 1500
+_MOST_KEYS = 1000
 # An object with more keys is a map from data to data.
 _MOST_INNER_KEYS = 1000
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_golden.redaction.references import MARK
 from pytest_golden.regression.baselines.model import Side
 from pytest_golden.regression.baselines.showing import (
     count_of,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _LONGEST_VALUE = 48
 _LONGEST_NAME = 40
-_SECRET = "[REDACTED]"
 # Cells come cut, and a cut can make a secret unrecognizable: what is behind this is for redaction alone.
 _LOOKED_AT = 2000
 _MOST_NAMES = 10
@@ -46,8 +46,8 @@ class Cells:
         try:
             shown = json.loads(hidden)[name]
         except (ValueError, LookupError, TypeError):
-            return _SECRET
-        return shown[:_LOOKED_AT] if isinstance(shown, str) and shown != value else _SECRET
+            return MARK
+        return shown[:_LOOKED_AT] if isinstance(shown, str) and shown != value else MARK
 
     def hide_all(self, names: Sequence[str], values: Sequence[str | None]) -> tuple[str | None, ...]:
         """Give what may be shown of a row's values."""
@@ -92,9 +92,7 @@ def list_differences(found: RowDifferences, rows_here: int, rows_baseline: int, 
         yield from _list_only(found.places, [cells.hide_all(found.places, one) for one in samples], count, where)
 
 
-def _table(
-    places: Sequence[str], samples: Sequence[DifferingRow], differing: int, cells: Cells
-) -> Iterator[str]:
+def _table(places: Sequence[str], samples: Sequence[DifferingRow], differing: int, cells: Cells) -> Iterator[str]:
     yield f"the first {len(samples)} of them:" if differing > len(samples) else "they are:"
     lines = [("  " + ", ".join(map(_name, places)), "column", "baseline", "here")]
     each = max(1, _MOST_LINES // len(samples) - 1)

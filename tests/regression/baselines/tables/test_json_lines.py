@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,3 +97,16 @@ def test_kinds_of_values_belong_to_the_schema(files: Files) -> None:
     assert files.tell("t.jsonl", '{"a":1}', '{"a":2.5}', schema_only=True) == ""
     message = files.tell("t.jsonl", '{"a":"x"}', '{"a":2.5}', schema_only=True)
     assert message.splitlines()[1] == "  `a`: texts here, numbers in the baseline"
+
+
+@pytest.mark.parametrize(
+    "row", [{f"k{at}": at for at in range(10_000)}, {f"o{at}": {f"k{n}": n for n in range(600)} for at in range(3)}]
+)
+def test_more_keys_than_can_be_compared_are_refused_in_a_sentence(files: Files, row: dict[str, Any]) -> None:
+    found = files.compare("t.jsonl", row, row)
+    assert found is not None
+    assert found.kind == ReasonKind.OUTPUT_UNREADABLE
+    assert found.message == (
+        "out/t.jsonl has more than 1,000 columns (keys), too many to be compared as JSON Lines:"
+        " write it as Parquet or CSV, or declare `compare: text`"
+    )

@@ -213,3 +213,24 @@ def test_a_table_of_many_columns_is_compared_in_parts(files: Files, rules: dict[
     else:
         assert "at least 1 row differs" in message
         assert "columns that differ: `c7` (1 row), `c1007` (1 row)" in message
+
+
+def test_pairs_within_a_tolerance_that_were_not_tried_are_told(files: Files) -> None:
+    # Paired in the order of both numbers each row is too far off, and every row has a partner all the same.
+    rows = [(at * 10 + side, at % 2 * 100) for at in range(600) for side in (0, 0.2)]
+    here = "".join(f"{a},{b}\n" for a, b in rows)
+    there = "".join(f"{a + (0.3 if at % 2 == 0 else -0.1)},{b + at % 2 * 50 - 25}\n" for at, (a, b) in enumerate(rows))
+    message = files.tell("t.csv", f"a,b\n{here}", f"a,b\n{there}", unordered=True, absolute_tolerance=0.5)
+    assert "rows are beyond the tolerance when rows are paired in order, too many to try other pairs" in message
+    assert "declare a `key` instead of `unordered`" in message
+
+
+def test_tolerance_that_many_columns_leave_out_is_told(files: Files) -> None:
+    header = ",".join(f"c{at}" for at in range(1010))
+    here, there = (f"{header}\n{end}{',1' * 1009}\n" for end in ("1.0", "1.01"))
+    message = files.tell("t.csv", here, there, unordered=True, absolute_tolerance=0.5)
+    assert "rows of so many columns are compared without the tolerance" not in message
+    other = f"{header}\n2{',1' * 1009}\n1.0{',1' * 1009}\n"
+    mixed = f"{header}\n1.01{',1' * 1009}\n2{',1' * 1009}\n"
+    message = files.tell("t.csv", other, mixed, unordered=True, absolute_tolerance=0.5)
+    assert "rows of so many columns are compared without the tolerance" in message

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from tests.gate.verify.repository import Repository
+
+
+def test_a_filter_and_attributes_that_were_set_are_named_and_a_persons_name_is_not(repository: Repository) -> None:
+    before = read_git_settings(repository.folder)
+    repository.git("config", "user.name", "an agent")
+    repository.git("config", "core.hooksPath", ".husky")
+    assert list_changed_settings(before, read_git_settings(repository.folder)) == ()
+    repository.git("config", "filter.x.smudge", "sed s/exit 3/exit 0/")
+    (repository.folder / ".git" / "info" / "attributes").write_text("lib.py filter=x\n")
+    found = list_changed_settings(before, read_git_settings(repository.folder))
+    assert [(one["kind"], one["message"].split()[2]) for one in found] == [
+        ("gate_configuration", ".git/info/attributes,"),
+        ("gate_configuration", "filter.x.smudge,"),
+    ]
+
+
+def test_settings_that_git_cannot_read_are_an_error_and_not_none(repository: Repository) -> None:
+    (repository.folder / ".git" / "config").write_text("[core\n")
+    with pytest.raises(GoldenError, match="does not tell its settings"):
+        read_git_settings(repository.folder)
