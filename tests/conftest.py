@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import os
 import signal
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
 
 from tests.postgres import run_server
 
@@ -16,13 +14,9 @@ if TYPE_CHECKING:
 
     from tests.postgres import PostgresServer
 
-pytest_plugins = "pytester"
-
-# How long an example takes says more of the machine than of the code.
-_UNTIMED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("random", _UNTIMED, derandomize=False)
-settings.register_profile("same", _UNTIMED, derandomize=True, database=None)
-settings.load_profile("same" if os.environ.get("CI") or os.environ.get("GOLDEN_TEST_REQUIRE") else "random")
+pytest_plugins = ["pytester"]
+if find_spec("hypothesis") is not None:
+    pytest_plugins.append("tests.drawn_examples")
 
 
 @pytest.hookimpl(trylast=True)
@@ -30,9 +24,6 @@ def pytest_configure() -> None:
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that; some tests send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if settings.get_current_profile_name() == "same":
-        # It tries what stands in our code too, but only in what other tests have loaded by then, in whatever order.
-        pytest.MonkeyPatch().setattr(providers, "is_local_module_file", lambda _path: False)
 
 
 @pytest.fixture(scope="session")
