@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from side_by_side import seconds
 
@@ -27,7 +28,7 @@ print(f"{took:.2f} {more / 1024:.0f} {child / 1024:.0f} {'equal' if found is Non
 """
 LINE = "2026-03-04 05:06:07 INFO row {:09d} of the daily load was written to the warehouse\n"
 STAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
-CASES = (
+CASES: tuple[tuple[str, str, dict[str, Any], tuple[str, ...]], ...] = (
     ("equal", "DeclaredOutput('load.log')", {}, ('cmp "$1" "$2"', 'diff -q "$1" "$2"')),
     ("one more line at the end", "DeclaredOutput('load.log')", {"last": "and one more\n"}, ('cmp "$1" "$2"',)),
     (

@@ -50,8 +50,9 @@ def run_gate(store: Store, folder: Path, names: list[str], status: ResultStatus,
     )
     told = [judge(begun, name, status, number) for number, name in enumerate(names)]
     with store.write() as connection:
-        for event in (begun, *told):
-            record_event(connection, event)
+        record_event(connection, begun)
+        for result in told:
+            record_event(connection, result)
     return told
 
 

@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -170,9 +171,9 @@ def bench_hybrid(memory_store: MemoryStore, texts: Sequence[str], amount: int) -
     print(
         f"first hybrid_search: {memory_store.hybrid_search((), texts[0]).method}, {time.perf_counter() - start:.2f} s"
     )
-    tell("hybrid_search everywhere", [lambda text=text: memory_store.hybrid_search((), text) for text in texts])
+    tell("hybrid_search everywhere", [partial(memory_store.hybrid_search, (), text) for text in texts])
     one = ("outcomes", "agent3")
-    tell("hybrid_search, one agent's", [lambda text=text: memory_store.hybrid_search(one, text) for text in texts])
+    tell("hybrid_search, one agent's", [partial(memory_store.hybrid_search, one, text) for text in texts])
     matrix = np.random.default_rng(1).standard_normal((amount, DIMENSION)).astype(np.float32)
     tell("bare product of matrix and vector", [lambda: matrix @ matrix[0] for _ in texts])
 

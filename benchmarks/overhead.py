@@ -42,7 +42,7 @@ def make_projects(folder: Path, count: int) -> list[GoldenProjectConfig]:
     for number in range(count):
         (folder / f"p{number}").mkdir(parents=True)
         (folder / f"p{number}" / "run.sh").write_text("true\n")
-        projects.append(GoldenProjectConfig(f"p{number}", f"p{number}/run.sh", command=["true"]))
+        projects.append(GoldenProjectConfig(f"p{number}", f"p{number}/run.sh", command=("true",)))
     return projects
 
 

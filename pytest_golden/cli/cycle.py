@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.ending import raise_when_ended
+from pytest_golden.cli.gate_store_option import add_gate_store_option
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -59,11 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=_NEWEST,
         help="Go on with a cycle that was interrupted or killed (default: the newest one).",
     )
-    parser.add_argument(
-        "--store",
-        metavar="STORE",
-        help="The store: a file, a URL or none (default: env GOLDEN_STORE_URL, else .golden/golden.db).",
-    )
+    add_gate_store_option(parser)
     add_manifest_option(parser)
     add_json_option(parser)
 

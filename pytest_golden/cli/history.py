@@ -15,6 +15,7 @@ from pytest_golden.cli.manifest_option import (
     read_command_settings,
 )
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
+from pytest_golden.cli.status_styles import STATUS_STYLES
 from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import ManifestError, SettingsError
@@ -49,12 +50,6 @@ _MOST_RUNS = 100_000
 _SHORT = 7
 # In a pipe there is no width; a screen's is enough for what fits there.
 _WIDEST_PLOT = 200
-_STYLES = {
-    ResultStatus.PASSED: "green",
-    ResultStatus.FAILED: "bold red",
-    ResultStatus.ERROR: "bold red",
-    ResultStatus.SKIPPED: "yellow",
-}
 _EPILOG = """\
 Without a NAME all projects are listed, one a line; with one, its runs, the newest first. Times are UTC.
 Flakiness is the share of neighbouring results on one commit, without edits, that differ.
@@ -193,7 +188,7 @@ def _show_all(
         row = _Row(
             styled(name, "bold"),
             styled(strip(results[:limit], is_unicode=is_unicode)),
-            styled(last or "-", _STYLES[last] if last else "dim"),
+            styled(last or "-", STATUS_STYLES[last] if last else "dim"),
             styled(_show_usual(results[:limit])),
             styled(_tell(results, is_gone=bool(declared) and name not in declared)),
         )
@@ -281,7 +276,7 @@ def _list_runs(results: Sequence[PastResult]) -> Table:
         took = format_elapsed(result.execution_time_seconds) if result.counts else "-"
         table.add_row(
             styled(show_moment(result.created_at)),
-            styled(result.status, _STYLES[result.status]),
+            styled(result.status, STATUS_STYLES[result.status]),
             styled(took),
             styled(_show_commit(result)),
             styled(result.attempts),

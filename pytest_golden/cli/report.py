@@ -9,6 +9,7 @@ from rich.table import Table
 
 from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
+from pytest_golden.cli.status_styles import STATUS_STYLES
 from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.recorded import read_run
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
 
 _SHORT = 10
 _MOST_FAILURES = 20
-_STYLES = {
-    ResultStatus.PASSED: "green",
-    ResultStatus.FAILED: "bold red",
-    ResultStatus.ERROR: "bold red",
-    ResultStatus.SKIPPED: "yellow",
-}
 _EPILOG = """\
 ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
 told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
@@ -112,7 +107,7 @@ def _list_results(shown: ShownRun) -> Table:
         table.add_column(column, justify="right" if column == "time" else "left", overflow="fold")
     for result in shown.check.results:
         table.add_row(
-            styled(result.status, _STYLES[result.status]),
+            styled(result.status, STATUS_STYLES[result.status]),
             styled(result.name),
             styled(_show_time(result)),
             styled("" if result.name in shown.failing else short_reason(result)),

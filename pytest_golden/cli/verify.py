@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.ending import raise_when_ended
+from pytest_golden.cli.gate_store_option import add_gate_store_option
 from pytest_golden.cli.manifest_option import (
     add_json_option,
     add_manifest_option,
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.gate.verify.base_commit import BaseCommit, HeadCommit
-    from pytest_golden.gate.verify.base_side import Request
-    from pytest_golden.gate.verify.model import Verification
+    from pytest_golden.gate.verify.model import Verification, VerificationRequest
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.settings import GoldenSettings
 
@@ -63,11 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--floor", choices=("check", "accept"), help="Accept a weakened floor (default: env GOLDEN_FLOOR, else check)."
     )
-    parser.add_argument(
-        "--store",
-        metavar="STORE",
-        help="The store: a file, a URL or none (default: env GOLDEN_STORE_URL, else .golden/golden.db).",
-    )
+    add_gate_store_option(parser)
     add_manifest_option(parser)
     add_json_option(parser)
 
@@ -101,7 +97,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         model = import_module("pytest_golden.gate.verify.model")
         return _show(arguments, model.Verification(model.BaseFacts(arguments.base, reason=str(error)), head))
     floor = arguments.floor or settings.floor
-    options = () if settings.store is None else ("--golden-store", settings.store)
+    options = () if settings.store is None else (f"--golden-store={settings.store}",)
     place = GatePlace(manifest, clean_environment(os.environ), options=options)
     with PrivateFolder(outside=checkout) as private, ExitStack() as held:
         gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
@@ -115,7 +111,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
         held.callback(gate.process.end)
         _say(_describe(base, head))
-        request = import_module("pytest_golden.gate.verify.base_side").Request(
+        request = import_module("pytest_golden.gate.verify.model").VerificationRequest(
             manifest=manifest,
             base=base,
             checkout=checkout,
@@ -129,7 +125,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
     return _show(arguments, found)
 
 
-def _run_beside(request: Request, declared: Manifest, gate: HeadGate) -> Verification:
+def _run_beside(request: VerificationRequest, declared: Manifest, gate: HeadGate) -> Verification:
     with _watch() as (say, show):
         service = import_module("pytest_golden.gate.verify.service")
         found: Verification = service.Verifier(request, declared, gate, say=say, show=show).run()

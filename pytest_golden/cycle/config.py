@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from pytest_golden.manifest.inline import parse_golden_projects_input
 from pytest_golden.manifest.model import GoldenProjectConfig
 
-NO_PROJECTS = "No golden projects configured: an approved improvement cannot be verified."
-NO_PROJECTS_REQUIRED = "Golden projects are required, and none is configured: the cycle does not begin."
+_UNVERIFIABLE = "No golden projects configured: an approved improvement cannot be verified."
+_REQUIRED = "Golden projects are required, and none is configured: the cycle does not begin."
 DEFAULT_TASK = "Scheduled maintenance cycle"
 _DEFAULT_HOURS = 8.0
 
@@ -72,7 +72,7 @@ class CycleConfig:
         """Give warnings where the golden projects do not fit the mode; empty when there is nothing to say."""
         if self.is_learning_mode or self.golden_projects:
             return ()
-        return (NO_PROJECTS_REQUIRED if self.require_golden_projects else NO_PROJECTS,)
+        return (_REQUIRED if self.require_golden_projects else _UNVERIFIABLE,)
 
 
 def _check_count(count: Any) -> None:
@@ -82,8 +82,8 @@ def _check_count(count: Any) -> None:
 
 def _check_hours(hours: Any) -> float:
     is_number = isinstance(hours, int | float) and not isinstance(hours, bool)
-    if not is_number or not math.isfinite(hours) or hours < 0:
-        raise ValueError(f"max_runtime_hours must be a number of hours from 0 on, not {hours!r:.100}")
+    if not is_number or not math.isfinite(hours) or hours <= 0:
+        raise ValueError(f"max_runtime_hours must be a number of hours above 0, not {hours!r:.100}")
     return float(hours)
 
 

@@ -22,10 +22,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class CheckedFloor(NamedTuple):
-    """What the regression checks found: all results, and in what way the floor is lower than it was."""
+    """What the regression checks found: all results, in what way the floor is lower than it was, and what else is to be said."""
 
     check: RegressionCheckResult
     weakened_floor: tuple[Mapping[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def check_projects(config: CycleConfig, gateway: Gateway | None) -> RegressionCheckResult:
@@ -46,13 +47,15 @@ def read_check(given: Any, config: CycleConfig) -> CheckedFloor:
         GoldenError: it is no check, or it says nothing of a configured project.
     """
     weakened: Any = ()
+    warnings: Any = ()
     check = given
     if isinstance(given, Mapping):
         check, weakened = given.get("regression_check"), given.get("weakened_floor") or ()
+        warnings = given.get("warnings") or ()
     if not isinstance(check, RegressionCheckResult):
         raise GoldenError(f"the regression checks gave {check!r:.100}, and not a RegressionCheckResult")
     told = {result.name for result in check.results}
     untold = [project.name for project in config.golden_projects if project.name not in told]
     if untold:
         raise GoldenError(f"the regression checks say nothing of {', '.join(untold)}")
-    return CheckedFloor(check, tuple(dict(one) for one in weakened))
+    return CheckedFloor(check, tuple(dict(one) for one in weakened), tuple(map(str, warnings)))

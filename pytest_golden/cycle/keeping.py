@@ -21,6 +21,7 @@ from pytest_golden.cycle.rules import Round
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
 from pytest_golden.redaction import redact
+from pytest_golden.storage.flushing import flush
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -176,11 +177,7 @@ def _replace(path: Path, content: bytes) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush(path.parent)
 
 
 def _write_walk(walk: Walk) -> Any:

@@ -173,7 +173,7 @@ class CycleState:
         return cls(
             **{name: _require(mapping[name], kind, name) for name, kind in _PLAIN.items()},
             steps=tuple(StepRecord.from_dict(record) for record in mapping["steps"]),
-            regression_check=None if check is None else read_check(check),
+            regression_check=None if check is None else _read_check(check),
             verdict=CycleVerdict(mapping["verdict"]),
             started_at=_read_moment(mapping["started_at"]),
             finished_at=_read_moment(mapping["finished_at"]),
@@ -192,8 +192,7 @@ _PLAIN: Mapping[str, type] = {
 }
 
 
-def read_check(mapping: Mapping[str, Any]) -> RegressionCheckResult:
-    """Read back what `RegressionCheckResult.to_dict` gave."""
+def _read_check(mapping: Mapping[str, Any]) -> RegressionCheckResult:
     return RegressionCheckResult(tuple(GoldenProjectResult.from_dict(result) for result in mapping["results"]))
 
 

@@ -165,7 +165,8 @@ class CycleWalk:
     def _run(self, step: CycleStep) -> Any:
         given = self._around.steps.get(step)
         if given is not None:
-            return given(self._walk.state)
+            # A copy: by `object.__setattr__` a step could give itself another state than it was walked to.
+            return given(replace(self._walk.state))
         if step is CycleStep.REGRESSION_CHECKS and step in self._around.steps:
             raise StepError("there is no regression guard, so that nothing can be verified")
         own: Mapping[CycleStep, Callable[[], Any]] = {
@@ -212,6 +213,7 @@ class CycleWalk:
             found = read_check(given, self._config)
             count = found.check.failed_count
             self._change(regression_check=found.check, regressions_detected=count, weakened_floor=found.weakened_floor)
+            self._warn(found.warnings)
             passed = f"{found.check.passed_count} of {found.check.total_count} golden projects passed"
             return f"{passed}, the floor is weakened" if found.weakened_floor else passed
         if given is not None and not isinstance(given, Mapping):

@@ -27,13 +27,19 @@ def flakiness(results: Iterable[PastResult]) -> float | None:
     """Give the share of neighbouring results on one commit that differ, 0 to 1; None without two runs on one commit.
 
     Those on edits that were not committed do not count, nor those whose commit is not known, nor what did not run to
-    its end: interrupted or skipped. One in quarantine counts as what it was.
+    its end: interrupted or skipped. One in quarantine counts as what it was. One that a person accepted is no neighbour
+    of those before it, which were held against other baselines.
+
+    Args:
+        results: newest first.
     """
-    by_commit: dict[str, list[ResultStatus]] = {}
+    groups: dict[tuple[str, int], list[ResultStatus]] = {}
+    accepted_count = 0
     for result in results:
         if result.counts and result.commit is not None and result.dirty is False:
-            by_commit.setdefault(result.commit, []).append(result.status)
-    return flakiness_of_groups(by_commit.values())
+            groups.setdefault((result.commit, accepted_count), []).append(result.status)
+        accepted_count += result.is_accepted
+    return flakiness_of_groups(groups.values())
 
 
 def usual_duration(results: Iterable[PastResult]) -> UsualDuration:

@@ -19,7 +19,8 @@ class PastResult:
     """One project's result in one gate run, as far as its history needs it.
 
     `message` is the first reason, None for a pass. `pass_streak` counts the passes in a row up to this one.
-    What was skipped or interrupted is neither a pass nor a failure, and breaks no streak.
+    What was skipped or interrupted is neither a pass nor a failure, and breaks no streak. `is_accepted` tells that a person
+    accepted what it gave: another past begins with it.
     """
 
     entry_id: str
@@ -39,6 +40,7 @@ class PastResult:
     trajectory_id: str | None
     message: str | None
     is_interrupted: bool = False
+    is_accepted: bool = False
 
     @property
     def counts(self) -> bool:

@@ -14,6 +14,7 @@ from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import expectations, gate_results, gate_runs
 
@@ -36,7 +37,8 @@ _INSERT_RESULT = Prepared(
 )
 _LAST_STREAK = Prepared(
     select(gate_results.c.pass_streak)
-    .where(gate_results.c.project == bindparam("project_name"))
+    .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
+    .where(gate_results.c.project == bindparam("project_name"), is_own_run())
     .order_by(gate_results.c.number.desc())
     .limit(1)
 )
@@ -175,17 +177,19 @@ def list_projects(connection: Connection) -> tuple[str, ...]:
 
 
 def list_results(connection: Connection, project: str, limit: int) -> tuple[PastResult, ...]:
-    """Give a project's last results, newest first."""
-    rows = connection.execute(_past_results().where(gate_results.c.project == project).limit(limit))
-    return tuple(map(_past_result, rows))
+    """Give a project's last results in people's own runs, newest first."""
+    query = _past_results(_ACCEPTED).where(gate_results.c.project == project, is_own_run())
+    rows = connection.execute(query.limit(limit))
+    return tuple(_past_result(row, is_accepted=row.accepted is not None) for row in rows)
 
 
 def find_last_pass(connection: Connection, project: str) -> PastPass | None:
-    """Give a project's last pass and what it ran in, or None."""
+    """Give a project's last pass and what it ran in, or None: one of people's own runs, where there is one."""
     about_run = (gate_runs.c.dirty_files, gate_runs.c.environment_digest)
     query = _past_results(gate_results.c.number, gate_results.c.declaration_digest, *OF_INPUTS, *about_run)
     passed = and_(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value)
-    row = connection.execute(query.where(passed).limit(1)).one_or_none()
+    own, any_pass = query.where(passed, is_own_run()).limit(1), query.where(passed).limit(1)
+    row = connection.execute(own).one_or_none() or connection.execute(any_pass).one_or_none()
     if row is None:
         return None
     return PastPass(
@@ -209,7 +213,7 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Fir
         select(_REASONS, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, gate_runs.c.dirty_files)
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
         .where(gate_results.c.project == project, gate_results.c.number > after)
-        .where(gate_results.c.status.in_([status.value for status in FAILURES]))
+        .where(gate_results.c.status.in_([status.value for status in FAILURES]), is_own_run())
         .order_by(gate_results.c.number)
         .limit(_MOST_FAILURES_READ)
     )
@@ -218,6 +222,7 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Fir
 
 
 _REASONS = json_member(gate_results.c.result, "reasons")
+_ACCEPTED = json_member(gate_results.c.result, "accepted")
 OF_INPUTS = (json_member_text(gate_results.c.result, INPUTS_DIGEST), json_member(gate_results.c.result, "write_set"))
 
 
@@ -247,10 +252,11 @@ _RESULT_COLUMNS = (
 )
 
 
-def _past_result(row: Row[Any]) -> PastResult:
+def _past_result(row: Row[Any], *, is_accepted: bool = False) -> PastResult:
     fields = {name: getattr(row, name) for name in (*_RESULT_COLUMNS, "commit", "branch", "dirty", "message")}
     fields |= {"status": ResultStatus(row.status), "created_at": from_ms(row.created_at)}
-    return PastResult(**fields, is_interrupted=_was_interrupted(_list_kinds(row.reasons)))
+    is_interrupted = _was_interrupted(_list_kinds(row.reasons))
+    return PastResult(**fields, is_interrupted=is_interrupted, is_accepted=is_accepted)
 
 
 def _list_kinds(reasons: Any) -> Iterable[Any]:

@@ -17,23 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_golden.report.github import Level
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.floor import FloorCheck
-    from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.session.parts import SessionParts
 
 _TAKEN_BY_GITHUB = 1024 * 1024
 
 
 class GitHubNews:
-    """Speaks to GitHub Actions, and elsewhere says nothing. `warnings` are the session's own."""
+    """Speaks to GitHub Actions, and elsewhere says nothing."""
 
-    def __init__(
-        self, declared: Declared, recorder: GoldenRecorder, floor: FloorCheck, warnings: Sequence[str]
-    ) -> None:
-        self._declared = declared
-        self._recorder = recorder
-        self._floor = floor
-        self._warnings = warnings
+    def __init__(self, parts: SessionParts) -> None:
+        self._declared = parts.declared
+        self._recorder = parts.recorder
+        self._floor = parts.floor
+        self._warnings = parts.warnings
         self._is_there = os.environ.get("GITHUB_ACTIONS") == "true"
         self._summary = os.environ.get("GITHUB_STEP_SUMMARY")
 

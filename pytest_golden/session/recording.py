@@ -52,11 +52,7 @@ if TYPE_CHECKING:
     from pytest_golden.gate.store_place import StorePlace
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.floor import FloorCheck
-    from pytest_golden.session.gateway import SessionGateway
-    from pytest_golden.session.recorder import GoldenRecorder
-    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.session.parts import SessionParts
     from pytest_golden.storage.store import Store
 
 
@@ -64,30 +60,20 @@ class GoldenRecording:
     """Begins the record when golden projects will run, adds each result, and ends it with the session.
 
     `run_id` is the id of the run's journal entry: the session's own under another prefix. `say` gets what the
-    store has to say, `warnings` what is to be said again at the end.
+    store has to say; what is to be said again at the end is added to the session's warnings.
     """
 
-    def __init__(
-        self,
-        settings: GoldenSettings,
-        declared: Declared,
-        recorder: GoldenRecorder,
-        floor: FloorCheck,
-        gateway: SessionGateway,
-        *,
-        say: Callable[[str], None],
-        warnings: list[str],
-    ) -> None:
-        self.run_id = f"entry_{name_session(recorder.config).partition('_')[2]}"
+    def __init__(self, parts: SessionParts, say: Callable[[str], None]) -> None:
+        self.run_id = f"entry_{name_session(parts.recorder.config).partition('_')[2]}"
         self._history: GoldenHistory | None = None
-        self._settings = settings
-        self._declared = declared
-        self._recorder = recorder
-        self._floor = floor
-        self._gateway = gateway
-        self._hider = SecretHider(partial(gateway.call, "redact"), declared.projects.values())
+        self._settings = parts.settings
+        self._declared = parts.declared
+        self._recorder = parts.recorder
+        self._floor = parts.floor
+        self._gateway = parts.gateway
+        self._warnings = parts.warnings
+        self._hider = SecretHider(partial(parts.gateway.call, "redact"), parts.declared.projects.values())
         self._say = say
-        self._warnings = warnings
         self._record: RunRecord | None = None
         # Read now: a place where no store can be is refused before anything runs.
         self._shown_place = self._show_place()
@@ -98,7 +84,7 @@ class GoldenRecording:
         self._may_learn = False
         self._told: list[str] = []
         self._held: list[str] | None = None
-        recorder.keep = self.keep
+        parts.recorder.keep = self.keep
 
     @property
     def _may_ask_model(self) -> bool:

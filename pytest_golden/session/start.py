@@ -21,6 +21,7 @@ from pytest_golden.session.gateway import OwnGateway, SessionGateway
 from pytest_golden.session.github import GitHubNews
 from pytest_golden.session.header import warn_of_nothing
 from pytest_golden.session.locking import GoldenLock
+from pytest_golden.session.parts import SessionParts
 from pytest_golden.session.recorder import GoldenRecorder
 from pytest_golden.session.terminal import GoldenTerminal
 from pytest_golden.session.writing import GoldenReports
@@ -78,18 +79,18 @@ def _start(config: pytest.Config) -> None:
         )
         register(execution, "golden_execution")
     if not is_worker(config):
-        _start_owner(config, settings, declared, board, gateway, earlier)
+        _start_owner(config, _make_parts(config, settings, declared, board, gateway, earlier))
 
 
-def _start_owner(
+def _make_parts(
     config: pytest.Config,
     settings: GoldenSettings,
     declared: Declared,
     board: RunBoard,
     gateway: SessionGateway,
     earlier: EarlierRuns,
-) -> None:
-    """Register what belongs into the one process that shows and writes results."""
+) -> SessionParts:
+    """Register what gathers the results and compares the floor, and put it together with what was there before."""
     register = _registering(config)
     recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require)
     register(recorder, "golden_recorder")
@@ -97,71 +98,57 @@ def _start_owner(
     register(floor, "golden_floor")
     warning = warn_of_nothing(declared, settings.mode)
     warnings = [] if warning is None else [warning]
-    github = GitHubNews(declared, recorder, floor, warnings)
-    reports = GoldenReports(settings, declared, recorder, floor, github, gateway)
+    return SessionParts(settings, declared, gateway, board, earlier, recorder, floor, warnings)
+
+
+def _start_owner(config: pytest.Config, parts: SessionParts) -> None:
+    """Register what shows, writes and records results."""
+    register = _registering(config)
+    reports = GoldenReports(parts, GitHubNews(parts))
     register(reports, "golden_reports")
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    say, terminal = _say_nothing, None
-    if reporter is not None:
-        terminal = GoldenTerminal(
-            reporter,
-            declared,
-            recorder,
-            gateway,
-            board,
-            floor=floor,
-            reports=reports,
-            earlier=earlier,
-            warnings=warnings,
-            accepts_outputs=settings.update,
-        )
-        register(terminal, "golden_terminal")
-        say = terminal.say
-    root = declared.manifest.workspace_root
-    register(GoldenLock(root, recorder, say, is_distributed=is_distributed(config)), "golden_lock")
-    recording = _start_recording(settings, recorder, floor, gateway, warnings, say=say)
+    terminal = _start_terminal(config, parts, reports)
+    say = _say_nothing if terminal is None else terminal.say
+    root = parts.declared.manifest.workspace_root
+    register(GoldenLock(root, parts.recorder, say, is_distributed=is_distributed(config)), "golden_lock")
+    recording = _start_recording(config, parts, say)
     if recording is not None:
         register(recording, "golden_recording")
         reports.find_entry_id = lambda: recording.entry_id
-        earlier.read_slowdowns = recording.read_slowdowns
+        parts.earlier.read_slowdowns = recording.read_slowdowns
         if terminal is not None:
             terminal.describe_streak = recording.describe_streak
-    if settings.changed is not None and not config.option.collectonly:
-        earlier.selection = _find_selection(config, settings, declared, recording)
+    if parts.settings.changed is not None and not config.option.collectonly:
+        parts.earlier.selection = _find_selection(config, parts, recording)
 
 
-def _start_recording(
-    settings: GoldenSettings,
-    recorder: GoldenRecorder,
-    floor: FloorCheck,
-    gateway: SessionGateway,
-    warnings: list[str],
-    *,
-    say: Callable[[str], None],
-) -> GoldenRecording | None:
-    config = recorder.config
-    if settings.store == NO_STORE or config.option.collectonly:
+def _start_terminal(config: pytest.Config, parts: SessionParts, reports: GoldenReports) -> GoldenTerminal | None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return None
+    terminal = GoldenTerminal(reporter, parts, reports)
+    _registering(config)(terminal, "golden_terminal")
+    return terminal
+
+
+def _start_recording(config: pytest.Config, parts: SessionParts, say: Callable[[str], None]) -> GoldenRecording | None:
+    if parts.settings.store == NO_STORE or config.option.collectonly:
         return None
     # Not imported for a mere collection: the database library costs more than all the rest of it.
     room = import_module("pytest_golden.session.recording")
-    recording: GoldenRecording = room.GoldenRecording(
-        settings, recorder.declared, recorder, floor, gateway, warnings=warnings, say=say
-    )
+    recording: GoldenRecording = room.GoldenRecording(parts, say)
     if is_distributed(config):
         # The workers' first collection tells that projects will run, inside this process's own loop.
-        recorder.on_selected.append(recording.begin)
+        parts.recorder.on_selected.append(recording.begin)
     return recording
 
 
-def _find_selection(
-    config: pytest.Config, settings: GoldenSettings, declared: Declared, recording: GoldenRecording | None
-) -> Selection:
+def _find_selection(config: pytest.Config, parts: SessionParts, recording: GoldenRecording | None) -> Selection:
     room = import_module("pytest_golden.session.changed")
     find: Callable[..., Selection] = room.find_selection
     if recording is None:
-        return find(config, settings, declared, None, dict)
+        return find(config, parts.settings, parts.declared, None, dict)
     with recording.open_earlier() as store:
-        return find(config, settings, declared, store, recording.hide)
+        return find(config, parts.settings, parts.declared, store, recording.hide)
 
 
 def _registering(config: pytest.Config) -> Callable[[object, str], None]:

@@ -20,15 +20,10 @@ from pytest_golden.session import header, table
 from pytest_golden.session.live import LiveLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping
 
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.earlier import EarlierRuns
-    from pytest_golden.session.floor import FloorCheck
-    from pytest_golden.session.gateway import SessionGateway
-    from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.session.parts import SessionParts
     from pytest_golden.session.writing import GoldenReports
 
 _LONGEST_TABLE = 40
@@ -43,37 +38,24 @@ _MARKUP: Mapping[ResultStatus, Mapping[str, bool]] = {
 class GoldenTerminal:
     """The hooks that write to pytest's terminal, in the process that owns it."""
 
-    def __init__(
-        self,
-        reporter: pytest.TerminalReporter,
-        declared: Declared,
-        recorder: GoldenRecorder,
-        gateway: SessionGateway,
-        board: RunBoard,
-        *,
-        floor: FloorCheck,
-        reports: GoldenReports,
-        earlier: EarlierRuns,
-        warnings: Sequence[str] = (),
-        accepts_outputs: bool = False,
-    ) -> None:
+    def __init__(self, reporter: pytest.TerminalReporter, parts: SessionParts, reports: GoldenReports) -> None:
         self._reporter = reporter
         self._config = reporter.config
         self._writer = reporter.config.get_terminal_writer()
-        self._declared = declared
-        self._recorder = recorder
-        self._gateway = gateway
-        self._board = board
-        self._floor = floor
+        self._declared = parts.declared
+        self._recorder = parts.recorder
+        self._gateway = parts.gateway
+        self._board = parts.board
+        self._floor = parts.floor
+        self._earlier = parts.earlier
+        self._warnings = parts.warnings
+        self._accepts_outputs = parts.settings.update
         self._reports = reports
-        self._earlier = earlier
-        self._name_width = table.name_width(declared.projects)
+        self._name_width = table.name_width(parts.declared.projects)
         self._live: LiveLine | None = None
         self.describe_streak: Callable[[str], str] = lambda _: ""
         self._has_written = False
-        self._warnings = warnings
-        self._accepts_outputs = accepts_outputs
-        recorder.on_result.append(self._write_result)
+        parts.recorder.on_result.append(self._write_result)
 
     @property
     def _verbosity(self) -> int:

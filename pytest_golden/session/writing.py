@@ -17,12 +17,8 @@ from pytest_golden.report import gate_report, write_gate_report, write_html, wri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.floor import FloorCheck
-    from pytest_golden.session.gateway import SessionGateway
     from pytest_golden.session.github import GitHubNews
-    from pytest_golden.session.recorder import GoldenRecorder
-    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.session.parts import SessionParts
 
 _SUITE = "golden projects"
 
@@ -33,20 +29,12 @@ class GoldenReports:
     `problems` says which of the asked ones could not be written, `lesser_problems` which of the others.
     """
 
-    def __init__(
-        self,
-        settings: GoldenSettings,
-        declared: Declared,
-        recorder: GoldenRecorder,
-        floor: FloorCheck,
-        github: GitHubNews,
-        gateway: SessionGateway,
-    ) -> None:
-        self._settings = settings
-        self._declared = declared
-        self._recorder = recorder
-        self._floor = floor
-        self._gateway = gateway
+    def __init__(self, parts: SessionParts, github: GitHubNews) -> None:
+        self._settings = parts.settings
+        self._declared = parts.declared
+        self._recorder = parts.recorder
+        self._floor = parts.floor
+        self._gateway = parts.gateway
         self._started_at = utc_now()
         self._is_interrupted = False
         self.github = github

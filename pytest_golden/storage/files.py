@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import SettingsError, StorageError
 from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
+from pytest_golden.storage.flushing import flush
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
 
@@ -123,7 +124,7 @@ def made_whole(target: Path) -> Iterator[Path]:
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         yield draft
-        _flush(draft)
+        flush(draft)
         _publish(draft, target)
     except OSError as error:
         raise explain(str(target), error) from error
@@ -178,15 +179,6 @@ def _copy(path: Path, draft: Path) -> None:
         source.execute("COMMIT")
 
 
-def _flush(path: Path) -> None:
-    # A folder cannot be opened for writing; elsewhere than on POSIX only what is can be flushed.
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _publish(draft: Path, target: Path) -> None:
     """Give a finished file its name, without ever replacing another."""
     try:
@@ -198,4 +190,4 @@ def _publish(draft: Path, target: Path) -> None:
         draft.rename(target)
     # Not every system lets a folder be flushed.
     with suppress(OSError):
-        _flush(target.parent)
+        flush(target.parent)

@@ -19,20 +19,12 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden
 
+pytestmark = pytest.mark.usefixtures("temporary_folder")
+
 KEYS = [
     *("cycle_id", "final_status", "verdict", "branch", "commit", "regressions_detected", "improvements_approved"),
     *("improvements_rejected", "steps", "regression_check", "weakened_floor"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files of this test's own."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
 
 
 @pytest.fixture
@@ -46,7 +38,7 @@ def repository(folder: Path) -> Repository:
 
 
 def test_an_approved_improvement_is_verified_kept_on_its_branch_and_merged_nowhere(
-    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, place: Path
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, temporary_folder: Path
 ) -> None:
     base = repository.git("rev-parse", "HEAD")
     repository.write(lib__sh="exit 1 # an edit that is not committed\n")
@@ -66,7 +58,7 @@ def test_an_approved_improvement_is_verified_kept_on_its_branch_and_merged_nowhe
     assert repository.git("diff", "--name-only", base, told["commit"]) == "lib.sh"
     assert repository.git("rev-parse", "main") == base
     assert repository.worktrees() == [str(repository.folder)]
-    assert not list(place.iterdir())
+    assert not list(temporary_folder.iterdir())
     assert "edits that are not committed" in ran.err
     assert "improve | " in ran.err
     assert "correct-horse" not in ran.err

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_golden.manifest import load_manifest
+from tests.permissions import without_powers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,9 +149,8 @@ def test_text_that_is_no_command_is_bad_input(golden: Golden, command: str, said
     assert said in ran.err
 
 
+@without_powers
 def test_folder_that_cannot_be_written_is_a_sentence(golden: Golden, folder: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
     folder.chmod(0o500)
     try:
         ran = golden("init")

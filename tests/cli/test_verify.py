@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.journal.service import Journal
+from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
 from tests.gate.verify.repository import MANIFEST, Repository
 from tests.patience import wait_until
 
@@ -19,17 +20,9 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden, Ran
 
+pytestmark = pytest.mark.usefixtures("temporary_folder")
+
 FLAKY = "turns=$(cat {counter}); echo $((turns + 1)) > {counter}; test $((turns % 2)) -eq {passes}\n"
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files of this test's own."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
 
 
 @pytest.fixture
@@ -56,12 +49,12 @@ def projects(ran: Ran) -> dict[str, Any]:
     return {project["name"]: project for project in ran.json["projects"]}
 
 
-def left_behind(place: Path) -> list[str]:
-    return [path.name for path in place.glob("golden-verify-*")]
+def left_behind(temporary_folder: Path) -> list[str]:
+    return [path.name for path in temporary_folder.glob(f"{PRIVATE_PREFIX}*")]
 
 
 def test_what_this_change_broke_is_told_from_what_was_broken_before(
-    committed: Repository, golden: Golden, place: Path
+    committed: Repository, golden: Golden, temporary_folder: Path
 ) -> None:
     base = committed.git("rev-parse", "HEAD")
     committed.script("works", "echo 'no such table: orders' >&2; exit 1\n")
@@ -91,7 +84,7 @@ def test_what_this_change_broke_is_told_from_what_was_broken_before(
     assert works["p_value"] == pytest.approx(1 / 6)
     assert projects(again)["broken"]["p_value"] is None
     assert committed.worktrees() == [str(committed.folder)]
-    assert left_behind(place) == []
+    assert left_behind(temporary_folder) == []
     with Journal.open(committed.folder / ".golden" / "golden.db") as journal:
         entries = journal.review_journal(agent_id="golden", intent_type="verify")
     assert [entry.assessment for entry in entries] == ["failure", "failure"]
@@ -182,7 +175,7 @@ def test_setup_installs_what_the_base_runs_and_nothing_for_the_head(repository: 
     ],
 )
 def test_base_that_cannot_be_run_is_never_green(
-    repository: Repository, golden: Golden, more: str, told: str, place: Path
+    repository: Repository, golden: Golden, more: str, told: str, temporary_folder: Path
 ) -> None:
     repository.declare("a", more=more)
     repository.script("a", "true\n")
@@ -197,7 +190,7 @@ def test_base_that_cannot_be_run_is_never_green(
     assert told in ran.json["base"]["reason"]
     assert "base unavailable: " in ran.err
     assert repository.worktrees() == [str(repository.folder)]
-    assert left_behind(place) == []
+    assert left_behind(temporary_folder) == []
 
 
 def test_unknown_ref_and_no_git_are_no_base(golden: Golden, committed: Repository, tmp_path: Path) -> None:
@@ -233,7 +226,7 @@ def test_bad_input_is_refused_in_one_sentence(
     assert told in ran.err
 
 
-def test_heads_manifest_and_gate_must_be_usable(golden: Golden, committed: Repository, place: Path) -> None:
+def test_heads_manifest_and_gate_must_be_usable(golden: Golden, committed: Repository, temporary_folder: Path) -> None:
     committed.write(conftest__py="raise RuntimeError('broken conftest')\n")
     broken = golden("verify", "--base", "main")
     assert broken.code == 2
@@ -243,7 +236,7 @@ def test_heads_manifest_and_gate_must_be_usable(golden: Golden, committed: Repos
     ran = golden("verify", "--base", "main", "--json")
     assert ran.code == 2
     assert "golden_projects.yaml:1:" in json.loads(ran.out)["error"]
-    assert left_behind(place) == []
+    assert left_behind(temporary_folder) == []
 
 
 def test_failure_that_the_bases_missing_submodule_may_have_caused_excuses_nothing(
@@ -330,7 +323,7 @@ def running(repository: Repository, tmp_path: Path) -> Iterator[subprocess.Popen
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_verification_leaves_neither_children_nor_worktree(
-    running: subprocess.Popen[str], repository: Repository, place: Path, number: signal.Signals
+    running: subprocess.Popen[str], repository: Repository, temporary_folder: Path, number: signal.Signals
 ) -> None:
     assert len(repository.worktrees()) == 2
     running.send_signal(number)
@@ -338,24 +331,24 @@ def test_interrupted_verification_leaves_neither_children_nor_worktree(
     assert running.returncode == 2
     assert "interrupted; nothing was decided" in told
     assert repository.worktrees() == [str(repository.folder)]
-    assert left_behind(place) == []
+    assert left_behind(temporary_folder) == []
     assert sleepers() == []
 
 
 def test_what_a_killed_verification_leaves_is_removed_by_the_next(
-    running: subprocess.Popen[str], repository: Repository, place: Path, golden: Golden
+    running: subprocess.Popen[str], repository: Repository, temporary_folder: Path, golden: Golden
 ) -> None:
     running.kill()
     running.wait()
     wait_until(lambda: sleepers() == [], 240)
     assert len(repository.worktrees()) == 2
-    assert len(left_behind(place)) == 1
+    assert len(left_behind(temporary_folder)) == 1
     repository.script("sleeps", "true\n")
     repository.commit("quick")
     ran = golden("verify", "--base", "HEAD", "--json")
     assert ran.code == 0
     assert repository.worktrees() == [str(repository.folder)]
-    assert left_behind(place) == []
+    assert left_behind(temporary_folder) == []
 
 
 def sleepers() -> list[str]:

@@ -60,6 +60,7 @@ def test_without_golden_projects_improvement_mode_warns_and_learning_mode_does_n
         ("max_improvements", 1.5),
         ("max_improvements", "3"),
         ("max_runtime_hours", -0.1),
+        ("max_runtime_hours", 0),
         ("max_runtime_hours", math.nan),
         ("max_runtime_hours", math.inf),
         ("max_runtime_hours", "8"),

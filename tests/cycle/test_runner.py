@@ -55,6 +55,26 @@ def test_an_approved_improvement_that_breaks_something_is_flagged_and_not_undone
     assert state.regression_check.results[0].status is ResultStatus.FAILED
 
 
+def test_what_a_step_does_to_the_state_that_it_is_given_changes_nothing(cycle: Cycle) -> None:
+    def cheat(state: CycleState) -> dict[str, bool]:
+        for name, value in (("regressions_detected", 0), ("verdict", CycleVerdict.VERIFIED), ("exit_status", "")):
+            object.__setattr__(state, name, value)
+        return {"approved": True}
+
+    cycle.answers |= {"review": cheat, "summary": cheat, "exit": cheat}
+    cycle.gateway.codes["etl"] = 3
+    state = cycle.run()
+    assert (state.verdict, state.regressions_detected) == (CycleVerdict.FLAGGED, 1)
+    assert get_final_status(state) == "PARTIAL (1 golden project(s) failed)"
+
+
+def test_a_check_of_somebody_elses_may_warn_as_any_step_may(cycle: Cycle) -> None:
+    check = RegressionCheckResult((GoldenProjectResult("etl", "etl.py", ResultStatus.PASSED),))
+    cycle.answers["regression_checks"] = {"regression_check": check, "warnings": ["the data is of yesterday"]}
+    state = cycle.run()
+    assert (state.verdict, state.warnings) == (CycleVerdict.VERIFIED, ("the data is of yesterday",))
+
+
 @pytest.mark.parametrize("answer", [{"approved": False}, {"approved": 1}, {"approved": "yes"}, {}, None])
 def test_only_true_approves_and_what_is_rejected_is_checked_all_the_same(cycle: Cycle, answer: Any) -> None:
     cycle.answers["review"] = answer

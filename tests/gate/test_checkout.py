@@ -11,6 +11,7 @@ from pytest_golden.gate.blobs import BlobNames
 from pytest_golden.gate.checkout import MOST_FILES, Checkout, read_checkout
 from pytest_golden.gate.checkout_changes import CheckoutChanges, changes_between
 from tests.gate.test_base_manifest import git
+from tests.permissions import without_powers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,7 +167,7 @@ def test_large_and_unreadable_files_are_named_without_reading(tmp_path: Path, mo
     assert names.find("folder") == "folder"
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may read everything")
+@without_powers
 def test_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").touch(mode=0)
     assert BlobNames(tmp_path, "sha1").find("a") == "unreadable: Permission denied"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gate.lock import find_state_folder, hold_gate_lock, prepare_state_folder
+from tests.permissions import without_powers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +89,7 @@ def test_workspace_that_cannot_hold_the_folder_uses_the_temporary_one(
         assert (folder / "gate.lock").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may write everywhere")
+@without_powers
 def test_read_only_workspace_uses_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     workspace = tmp_path / "workspace"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import replace
 
@@ -18,13 +17,11 @@ from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge
 from tests.gate.record_place import PATIENCE, Place, locked, tell, whole
 from tests.patience import PATIENCE_SECONDS, without_hanging
+from tests.permissions import without_powers
 
 FAILED = ResultStatus.FAILED
 # To wait for a locked store at each of so many results would take as long as what hangs.
 MANY = round(1.5 * PATIENCE_SECONDS / PATIENCE)
-needs_permissions = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
-)
 
 
 def test_usual_run_is_in_the_store_and_says_nothing(place: Place) -> None:
@@ -141,8 +138,8 @@ def test_several_spool_files_do_not_each_wait_for_a_locked_store(place: Place) -
     assert len(place.spool.files()) == 60
 
 
-@needs_permissions
 @pytest.mark.parametrize("what", ["file", "folder"])
+@without_powers
 def test_store_that_may_not_be_written_costs_the_gate_nothing(place: Place, what: str) -> None:
     place.run(begin("one"))
     spool = Spool(place.folder.parent / f"spool-{place.folder.name}")

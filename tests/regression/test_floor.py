@@ -93,6 +93,7 @@ NOTHINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"project_dir": "sales"}),
     ({}, {"expected_outcome": "exit_code:0"}),
     ({"pass_env": ["A", "B"]}, {"pass_env": ["B", "A"]}),
+    ({"mounts": [{"path": "/data", "mode": "copy"}]}, {"mounts": [{"path": "/data", "mode": "copy"}]}),
     ({}, {"writes": ["**"]}),
     ({}, {"independent": True, "depends_on": ["lib/**"]}),
 ]

@@ -22,6 +22,10 @@ def test_without_a_pass_there_is_no_trend() -> None:
     assert describe_durations([]) is None
 
 
+def test_spread_is_the_middle_one_of_the_distances_from_the_median_which_one_far_off_does_not_move() -> None:
+    assert describe_durations([10.0, 11.0, 12.0, 15.0, 90.0]) == DurationTrend(5, 12.0, 2.0)
+
+
 @pytest.mark.parametrize(
     ("factor", "trend", "limit"),
     [
@@ -81,4 +85,5 @@ def test_fewer_than_three_passes_are_not_judged_by(trend: DurationTrend | None, 
 
 
 def test_durations_are_shown_as_finely_as_they_are_told_apart() -> None:
-    assert [show_seconds(one) for one in (0.0491, 1.047, 75.0)] == ["49ms", "1.05s", "1m 15s"]
+    shown = [show_seconds(one) for one in (0.0491, 1.0, 1.047, 60.0, 75.0)]
+    assert shown == ["49ms", "1.00s", "1.05s", "1m 00s", "1m 15s"]

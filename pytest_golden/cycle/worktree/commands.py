@@ -66,7 +66,9 @@ class CommandRunner:
         try:
             ended = supervisor.run(launch)
         except GatewayError as error:
-            raise GoldenError(f"the command ended what watched over it, and was ended ({error})") from None
+            is_begun = isinstance(error.__cause__, ConnectionError)
+            told = "ended what watched over it, and was ended" if is_begun else "was not run"
+            raise GoldenError(f"the command {told} ({error})") from None
         finally:
             supervisor.close()
             _end_marked(mark)

@@ -37,15 +37,15 @@ def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> tuple[Mapping[s
 def _find_edits(changed: Iterable[str], floor: ProtectedFloor) -> Iterator[Mapping[str, Any]]:
     for path in changed:
         if path == floor.manifest:
-            yield _entry(None, "manifest", f"{path} was edited")
+            yield make_edit(None, "manifest", f"{path} was edited")
         elif _is_below(path, floor.baselines):
             project = path.removeprefix(floor.baselines).strip("/").partition("/")[0]
-            yield _entry(project or None, "baseline", f"the baseline {path} was edited")
+            yield make_edit(project or None, "baseline", f"the baseline {path} was edited")
         elif _loads_with_gate(path, floor):
-            yield _entry(None, "gate_configuration", f"{path}, which the gate loads, was edited")
+            yield make_edit(None, "gate_configuration", f"{path}, which the gate loads, was edited")
         for own in floor.projects:
             if _is_below(path, own.path) or (own.folder is not None and _is_below(path, own.folder)):
-                yield _entry(own.project, "project_files", f"its own file {path} was edited")
+                yield make_edit(own.project, "project_files", f"its own file {path} was edited")
 
 
 def differs_for_pytest(before: bytes, now: bytes) -> bool:
@@ -59,7 +59,7 @@ def differs_for_pytest(before: bytes, now: bytes) -> bool:
 
 def make_configuration_edit(path: str) -> Mapping[str, Any]:
     """Give the entry for a changed configuration of pytest."""
-    return _entry(None, "gate_configuration", f"{path} says something else to pytest")
+    return make_edit(None, "gate_configuration", f"{path} says something else to pytest")
 
 
 def _loads_with_gate(path: str, floor: ProtectedFloor) -> bool:
@@ -73,5 +73,6 @@ def _is_below(path: str, place: str) -> bool:
     return path == place or path.startswith(f"{place}/")
 
 
-def _entry(project: str | None, kind: str, message: str) -> Mapping[str, Any]:
+def make_edit(project: str | None, kind: str, message: str) -> Mapping[str, Any]:
+    """Give an entry of the weakened floor; `project` is None for what belongs to no one of them."""
     return {"project": project, "kind": kind, "message": message, "base": None, "head": None}

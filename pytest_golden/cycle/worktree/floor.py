@@ -21,12 +21,13 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate.base_manifest import read_base_manifest
 from pytest_golden.gate.baselines.place import BASELINES_FOLDER
 from pytest_golden.gate.git import last_line, run_git, run_git_raw
-from pytest_golden.gate.verify.base_side import finish_or_end, result_of
 from pytest_golden.gate.verify.environment import BaseEnvironment
 from pytest_golden.gate.verify.gates import GatePlace, clean_environment, keep_aside, start_gate
+from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
 from pytest_golden.gate.verify.private_folder import PrivateFolder
+from pytest_golden.gate.verify.reports import finish_gate, result_of
 from pytest_golden.gate.verify.worktree import BaseWorktree
-from pytest_golden.manifest.reader import parse_manifest
+from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import RegressionCheckResult
 
@@ -113,7 +114,7 @@ class ProposalGuard:
         self._show = show
 
     def check(self, commit: str, changed: tuple[str, ...]) -> Mapping[str, Any]:
-        """Give `regression_check` and `weakened_floor` of the proposal at a commit.
+        """Give `regression_check`, `weakened_floor` and `warnings` of the proposal at a commit.
 
         Raises:
             GoldenError: the gate could not be run to its end, or the time is up.
@@ -130,6 +131,7 @@ class ProposalGuard:
                 environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
                 place = _keep_out_of_path(environment.prepare(tree.root / self._floor.relative, manifest.setup))
                 report = self._run(place, private.path)
+                warnings = self._list_lacks(tree, place.manifest, report)
             finally:
                 tree.close()
         results = tuple(result_of(report, project.name) for project in manifest.projects)
@@ -137,11 +139,12 @@ class ProposalGuard:
         weakened += [dict(one) for one in report.weakened_floor]
         if report.fails_unexplained:
             raise GoldenError("the gate failed although no golden project and no floor did")
-        return {"regression_check": RegressionCheckResult(results), "weakened_floor": tuple(weakened)}
+        check = RegressionCheckResult(results)
+        return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
 
     def _run(self, place: GatePlace, folder: Path) -> GateReport:
         options = (
-            *("--golden-store", self._store, "--golden-learning", "off", *keep_aside(folder)),
+            *(f"--golden-store={self._store}", "--golden-learning=off", *keep_aside(folder)),
             *("--golden-base", self._floor.commit, "--golden-floor", "check"),
         )
         gate = start_gate(place, folder, "gate", options)
@@ -155,7 +158,18 @@ class ProposalGuard:
                 shown = line
                 self._show(f"gate | {line}")
 
-        return finish_or_end(gate, "proposal", look)
+        return finish_gate(gate, "proposal", look)
+
+    def _list_lacks(self, tree: BaseWorktree, manifest: Path, report: GateReport) -> tuple[str, ...]:
+        """Say what the worktree lacked where something failed: it may be for that alone, and no fault of the proposal."""
+        failed = [result for result in report.results.values() if result.is_regression]
+        if not failed:
+            return ()
+        declared = load_manifest(manifest)
+        workspaces = Workspaces(self._floor.root, declared.workspace_root)
+        missing = find_missing_inputs(workspaces, declared.projects, failed)
+        told = (f"{name} may have failed for this alone: {lack}" for name, lack in missing.items())
+        return (*tree.find_gaps(), *told)
 
     def _compare(self, tree: Path, changed: tuple[str, ...]) -> list[Mapping[str, Any]]:
         """Say in what way the proposal's manifest and its settings of pytest are weaker than the base's."""

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.cycle.worktree.edits import make_edit
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.git import last_line, run_git, run_git_raw
 
@@ -41,12 +42,6 @@ def list_changed_settings(before: Mapping[str, str], now: Mapping[str, str]) -> 
     """Give an entry of the weakened floor for each setting that is another one than before, in a fixed order."""
     names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     return tuple(
-        {
-            "project": None,
-            "kind": "gate_configuration",
-            "message": f"git's setting {name}, which decides what a checkout holds, was changed",
-            "base": None,
-            "head": None,
-        }
+        make_edit(None, "gate_configuration", f"git's setting {name}, which decides what a checkout holds, was changed")
         for name in names
     )

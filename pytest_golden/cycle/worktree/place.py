@@ -99,8 +99,10 @@ class CycleWorktree:
         with suppress(GoldenError, OSError):
             self.take_work("Unfinished work of a cycle")
         self._forget()
-        with suppress(OSError):
-            self.folder.rmdir()
+        if not self.root.exists():
+            # What a command wrote beside its worktree is nobody's any more.
+            with suppress(OSError):
+                remove_tree(self.folder)
         told = run_git(self.checkout, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}")
         if told.returncode:
             return None
@@ -113,6 +115,10 @@ class CycleWorktree:
     def name_tree(self, commit: str) -> str:
         """Give git's name for the content of a commit."""
         return run_git(self.checkout, "rev-parse", f"{commit}^{{tree}}").stdout.strip()
+
+    def builds_on_base(self, commit: str) -> bool:
+        """Tell whether a commit has the base among its ancestors, so that it can be merged where the base is."""
+        return not run_git(self.checkout, "merge-base", "--is-ancestor", self.base, commit).returncode
 
     def list_changes(self, commit: str) -> tuple[str, ...]:
         """Give the paths that are others at a commit than at the base, from the checkout's root."""

@@ -135,20 +135,7 @@ class CommandCycle:
         return self._walk(read_base_floor(checkout, notes["base"], request.manifest), notes, cycle_id)
 
     def _walk(self, floor: BaseFloor, notes: Mapping[str, Any], cycle_id: str | None) -> CycleOutcome:
-        manifest = floor.manifest
-        limits = dict(notes["limits"])
-        is_required = limits.pop("require_golden_projects", False) or bool(
-            manifest and manifest.require_golden_projects
-        )
-        try:
-            config = CycleConfig(
-                floor.root,
-                **limits,
-                golden_projects=() if manifest is None else manifest.projects,
-                require_golden_projects=is_required,
-            )
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
+        config = _make_config(floor, notes["limits"])
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
@@ -177,3 +164,18 @@ class CommandCycle:
             warnings = (*state.warnings, unchecked)
             state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
         return CycleOutcome(state, None if commit is None else steps.branch, commit)
+
+
+def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
+    """Make the configuration of a cycle whose golden projects are those that the base declares."""
+    manifest, given = floor.manifest, dict(limits)
+    is_required = given.pop("require_golden_projects", False) or bool(manifest and manifest.require_golden_projects)
+    try:
+        return CycleConfig(
+            floor.root,
+            **given,
+            golden_projects=() if manifest is None else manifest.projects,
+            require_golden_projects=is_required,
+        )
+    except ValueError as error:
+        raise SettingsError(str(error)) from None

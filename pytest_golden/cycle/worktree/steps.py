@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle.config import DEFAULT_TASK
+from pytest_golden.cycle.keeping import CycleFile
 from pytest_golden.cycle.model import CycleStep
 from pytest_golden.cycle.worktree.commands import CommandRunner, describe_ending
 from pytest_golden.cycle.worktree.floor import ProposalGuard
@@ -74,6 +75,10 @@ class CommandSteps:
             raise GoldenError(f"the improvement {describe_ending(ended)}; what it left is on the branch {tree.branch}")
         now = tree.name_tree(commit)
         changed = tree.list_changes(commit)
+        if not tree.builds_on_base(commit):
+            warnings.append(
+                f"{commit[:12]} is not built upon {tree.base[:12]}, where the cycle began: look at its history"
+            )
         told = {"warnings": warnings, "reason": f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"}
         # By its commit: what was there once before and comes back upon something else is to be checked again.
         return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
@@ -132,7 +137,10 @@ class CommandSteps:
         return tree
 
     def _checked_file(self, cycle_id: str) -> Path:
-        return prepare_state_folder(self._floor.root) / "cycles" / f"{cycle_id}.checked"
+        return self._name_beside_state(cycle_id, ".checked")
+
+    def _name_beside_state(self, cycle_id: str, ending: str) -> Path:
+        return CycleFile(self._floor.root, cycle_id, makes=True).path.with_suffix(ending)
 
     def _read_checked(self, cycle_id: str) -> str | None:
         """Give git's name for the content that was checked last; a cycle that was killed has it too."""
@@ -158,7 +166,7 @@ class CommandSteps:
             "GOLDEN_CYCLE_STATE": str(told),
             "PWD": str(tree.root),
         }
-        log = prepare_state_folder(self._floor.root) / "cycles" / f"{state.cycle_id}.log"
+        log = self._name_beside_state(state.cycle_id, ".log")
         before = _look(tree.checkout)
         runner = CommandRunner(tree.root, self._scratch, log, self._show)
         ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)

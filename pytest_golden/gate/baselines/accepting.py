@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pytest_golden.gate.baselines.place import ProjectBaselines
     from pytest_golden.gateway.written_files import WrittenFiles
 
-_ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, ReasonKind.BASELINE_UNREADABLE})
+#: Troubles that end with a new baseline.
+ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, ReasonKind.BASELINE_UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Acceptance:
         if mismatch.kind == ReasonKind.OUTPUT_MISSING and not file.is_written and is_dropped:
             self._drop(file.path, path, "it was not written any more")
             return None
-        if mismatch.kind not in _ACCEPTABLE or not file.is_written or not file.needs_baseline:
+        if mismatch.kind not in ACCEPTABLE or not file.is_written or not file.needs_baseline:
             return mismatch
         try:
             actual = find_actual(written, file.path)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.baselines.accepting import Acceptance
+from pytest_golden.errors import BaselineError
+from pytest_golden.gate.baselines.accepting import ACCEPTABLE, Acceptance
 from pytest_golden.gate.baselines.examining import examine_file, explain_unmatched
 from pytest_golden.gate.baselines.matching import match_outputs
 from pytest_golden.gate.baselines.place import ProjectBaselines
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 # Differences beyond these would bury what is to be read first; each file is still named.
 _MOST_DIFFERENCES = 20
 _MOST_FINDINGS = 1000
-_ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, ReasonKind.BASELINE_UNREADABLE})
 
 
 class OutputExamination:
@@ -55,8 +55,12 @@ class OutputExamination:
         changed = self._keeper.find_changed(self._project.name, self._before)
         if changed:
             return (self._explain_change(changed),)
+        try:
+            kept = self._baselines.list_paths()
+        except BaselineError as error:
+            return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
         outputs = _without_baselines(written, Path(os.path.realpath(self._keeper.folder)))
-        matched = match_outputs(self._project.outputs, outputs, self._baselines.list_paths())
+        matched = match_outputs(self._project.outputs, outputs, kept)
         self._unused = matched.unused
         found = tuple(self._advise(tuple(self._examine(matched, written))))
         return (*_shorten(found[:_MOST_FINDINGS]), *_count_rest(found))
@@ -102,7 +106,7 @@ class OutputExamination:
     def _advise(self, found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
         """Have the first of what can be accepted say how, where everybody reads it."""
         advice = f"if this is right, accept it with `{self._accept_command}`"
-        first = next((one for one in found if one.kind in _ACCEPTABLE), None)
+        first = next((one for one in found if one.kind in ACCEPTABLE), None)
         for finding in found:
             if finding is not first or self._acceptance is not None:
                 yield finding

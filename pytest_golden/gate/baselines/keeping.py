@@ -82,13 +82,19 @@ class BaselineKeeper:
         """Give the marks of a project's baselines: as they were when they were pinned, else as they are."""
         baselines = ProjectBaselines(self.folder, name)
         if self._pinned is None:
-            return take_fingerprint(str(baselines.root))
+            return _look(baselines)
         marks = self._pinned.marks
         prefix = f"{name}/"
         return Fingerprint({path.removeprefix(prefix): marks[path] for path in marks if path.startswith(prefix)})
 
     def find_changed(self, name: str, before: Fingerprint) -> tuple[str, ...]:
         """Give the paths of a project's baselines that something has changed since a look at them."""
-        now = take_fingerprint(str(ProjectBaselines(self.folder, name).root))
+        now = _look(ProjectBaselines(self.folder, name))
         known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in (before, now))
         return tuple(find_differences(Fingerprint(known), Fingerprint(found)))
+
+
+def _look(baselines: ProjectBaselines) -> Fingerprint:
+    # A link is not followed, as where all baselines are looked at together: what lies behind it is nobody's baseline.
+    root = str(baselines.root)
+    return Fingerprint() if baselines.root.is_symlink() else take_fingerprint(root)

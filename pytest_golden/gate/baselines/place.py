@@ -7,6 +7,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_golden.errors import BaselineError
+from pytest_golden.regression.wording import show_path
+
 #: Beside the manifest, with one folder a project.
 BASELINES_FOLDER = "golden_baselines"
 #: How the folders begin in which accepted outputs wait for their place; no project's name begins so.
@@ -46,7 +49,11 @@ class ProjectBaselines:
     def find(self, path: str) -> Baseline:
         """Look at the baseline of an output, whose path is relative to project_dir."""
         place = self.root / path
-        if not os.path.lexists(place):
+        try:
+            place.lstat()
+        except PermissionError as error:
+            return Baseline(trouble=str(error.strerror))
+        except OSError:
             return Baseline()
         real = Path(os.path.realpath(place))
         if not real.is_relative_to(self._real_root):
@@ -60,14 +67,23 @@ class ProjectBaselines:
         return Baseline(file=real)
 
     def list_paths(self) -> tuple[str, ...]:
-        """Give the paths of all that lies there and is no folder, sorted; no symlink is followed."""
+        """Give the paths of all that lies there and is no folder, sorted; no symlink is followed.
+
+        Raises:
+            BaselineError: a folder may not be looked into, so that nobody knows what should be there.
+        """
         if os.path.realpath(self.root) != str(self._real_root):
             return ()
         found = []
         pending = [""]
         while pending:
             prefix = pending.pop()
-            for name, is_folder in _list(self.root / prefix):
+            try:
+                entries = _list(self.root / prefix)
+            except OSError as error:
+                place = show_path(f"{self.folder.name}/{self.name}/{prefix}".rstrip("/"))
+                raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
+            for name, is_folder in entries:
                 pending += [f"{prefix}{name}/"] if is_folder else []
                 found += [] if is_folder else [prefix + name]
         return tuple(sorted(found))
@@ -106,5 +122,5 @@ def _list(folder: Path) -> list[tuple[str, bool]]:
     try:
         with os.scandir(folder) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_golden.errors import BaselineError
 from pytest_golden.gate.baselines.matching import match_outputs
 from pytest_golden.gate.baselines.place import ProjectBaselines, find_baselines_folder
 from pytest_golden.regression.wording import show_path
@@ -26,7 +27,11 @@ def find_unused_baselines(manifest: Manifest) -> Iterator[str]:
             told = f"{folder.name}/{show_path(name)} belongs to no golden project: remove it"
             yield f"{told}, or rename it to the project's present name"
             continue
-        kept = ProjectBaselines(folder, name).list_paths()
+        try:
+            kept = ProjectBaselines(folder, name).list_paths()
+        except BaselineError as error:
+            yield f"{name}: {error}"
+            continue
         unused = match_outputs(projects[name].outputs, (), kept).unused
         if unused:
             yield f"{name}: {describe_unused(folder.name, name, unused)}"

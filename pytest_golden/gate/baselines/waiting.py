@@ -5,6 +5,7 @@ A process that is killed leaves each baseline as it was or as it is to be, and n
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.errors import BaselineError
 from pytest_golden.gate.baselines.place import WAITING_PREFIX
 from pytest_golden.gateway.view import copy_content
+from pytest_golden.storage.flushing import flush
 
 if sys.platform != "win32":
     import fcntl
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 # Where nothing can be held, as on Windows and some network file systems, only age tells.
 _ABANDONED_SECONDS = 24 * 3600
 _HELD_BY_THEN_SECONDS = 10
-_SYNCED_AT_ONCE = 8
+_FLUSHED_AT_ONCE = 8
+# What says nothing about the output that is being copied.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class WaitingRoom:
@@ -44,14 +48,21 @@ class WaitingRoom:
         """Copy an output here, and give the copy.
 
         Raises:
-            BaselineError: nothing can be written beside the baselines.
+            BaselineError: nothing can be written beside the baselines, or the disk is full.
             OSError: this output cannot be copied.
         """
         if self._folder is None:
             self._folder = self._make_folder()
         self._count += 1
         copy = self._folder / str(self._count)
-        copy_content(str(actual), str(copy))
+        try:
+            copy_content(str(actual), str(copy))
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise BaselineError(
+                    f"nothing can be accepted into {self._baselines.folder}: {error.strerror}"
+                ) from error
+            raise
         return copy
 
     def make_durable(self) -> None:
@@ -64,8 +75,8 @@ class WaitingRoom:
             return
         try:
             # Together, one commit of the file system's journal does for many.
-            with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-                list(pool.map(_sync, self._folder.iterdir()))
+            with ThreadPoolExecutor(_FLUSHED_AT_ONCE) as pool:
+                list(pool.map(flush, self._folder.iterdir()))
         except OSError as error:
             raise BaselineError(f"nothing can be accepted into {self._folder.parent}: {error.strerror}") from error
 
@@ -99,7 +110,7 @@ class WaitingRoom:
         """Make durable what was put in place or removed at these paths."""
         for folder in {(self._baselines.root / path).parent for path in paths} | {self._baselines.root}:
             with suppress(OSError):
-                _sync(folder)
+                flush(folder)
 
     def empty(self) -> None:
         """Remove what still waits."""
@@ -152,12 +163,3 @@ def _is_free(folder: Path) -> bool:
     if mark is not None:
         os.close(mark)
     return mark is not None
-
-
-def _sync(path: Path) -> None:
-    # Windows syncs only what may be written, POSIX opens no folder for that.
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -52,18 +52,15 @@ _REMEDY = re.compile(
 
 
 def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str) -> SkillMemory | None:
-    """Give the lesson of what changed between a failure and the pass after it; None where it is not clear what fixed it.
+    """Give the lesson of what changed between the last failure and the first pass after it.
 
-    Args:
-        failed: the last failure.
-        passed: the first pass after it.
-        difference: what lies between them.
-        manifest: the manifest's path relative to the checkout's root: by itself it changes nothing.
+    None where it is not clear what fixed it. `manifest` is its path relative to the checkout's root: by itself it
+    changes nothing.
     """
     error = cause_of(failed.message or "")
+    failure = _shorten(error_signature(error))
     files = choose_files(difference.files, manifest)
-    has_other_baselines = has_baselines_of(failed.project, difference.files)
-    if not error_signature(error) or has_other_baselines or _is_unclear(difference, files):
+    if not failure or has_baselines_of(failed.project, difference.files) or _is_unclear(difference, files):
         return None
     files = _choose_own(difference, files)
     told = [*tell_versions(difference.surroundings, error), *tell_keys(difference.declaration)]
@@ -71,14 +68,14 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     subject = _find_subject(difference)
     if not told and _comes_and_goes(error, subject):
         return None
-    fix = _word(told, kinds, subject, error) if told or kinds else _word_inputs(difference, error)
+    fix = _word(told, kinds, subject, failure) if told or kinds else _word_inputs(difference, failure)
     if not fix:
         return None
     skill = SkillMemory(
         id=f"lesson_{passed.entry_id.partition('_')[2]}",
         lesson=fix,
-        context=f"a golden project that failed with: {_shorten(error_signature(error))}",
-        what_failed=_shorten(error_signature(error)),
+        context=f"a golden project that failed with: {failure}",
+        what_failed=failure,
         what_worked=fix,
         why="it failed until this changed, and passed at once with it",
         kind=LessonKind.PROJECT_FIX,
@@ -90,7 +87,7 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     if not check_lesson(skill) or subject is None:
         return skill
     # A subject may name what belongs to one task alone; the evidence has it all the same.
-    plain = _word(told, kinds, None, error)
+    plain = _word(told, kinds, None, failure)
     return skill.replace(lesson=plain, what_worked=plain)
 
 
@@ -136,21 +133,21 @@ def _comes_and_goes(error: str, subject: str | None) -> bool:
     return limit is not None and limit.kind in _PASSING and not (subject and _REMEDY.search(subject))
 
 
-def _word(told: list[str], kinds: list[str], subject: str | None, error: str) -> str:
+def _word(told: list[str], kinds: list[str], subject: str | None, failure: str) -> str:
     parts = [join(told)] if told else []
     if kinds:
         changed = f"the fix changed {join(kinds)}"
         parts.append(f'{changed}: "{subject}"' if subject else changed)
     if kinds and not told and subject is None:
         # Else all fixes of such files would be one lesson.
-        return f"{parts[0]}, after: {_shorten(error_signature(error))}"
+        return f"{parts[0]}, after: {failure}"
     return "; ".join(parts)
 
 
-def _word_inputs(difference: Difference, error: str) -> str:
+def _word_inputs(difference: Difference, failure: str) -> str:
     """Word what came from outside git; data that changes each day explains nothing beside a change that somebody made."""
     told = () if difference.commit_count or difference.edited else tell_inputs(difference.inputs)
-    return f"{join(told)}, after: {_shorten(error_signature(error))}" if told else ""
+    return f"{join(told)}, after: {failure}" if told else ""
 
 
 def _find_subject(difference: Difference) -> str | None:

@@ -13,6 +13,7 @@ from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckR
 from pytest_golden.regression.weakening import Weakening, WeakeningKind
 from pytest_golden.storage.documents import read_document
 from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.schema import expectations, gate_results, gate_runs
 from pytest_golden.trajectory.store import find_trajectory
 
@@ -35,7 +36,7 @@ class RecordedRun:
 
 
 def read_run(connection: Connection, entry: str | None = None) -> RecordedRun | None:
-    """Read the run with this entry, or with a result of this entry; the last run where none is named.
+    """Read the run with this entry, or with a result of this entry; people's own last run where none is named.
 
     The beginning of an entry's id is enough where it names one run. None: there is no such run.
     """
@@ -53,7 +54,8 @@ def read_run(connection: Connection, entry: str | None = None) -> RecordedRun | 
 def _find_run(connection: Connection, entry: str | None) -> Row[Any] | None:
     query = select(gate_runs)
     if entry is None:
-        return connection.execute(query.order_by(gate_runs.c.number.desc()).limit(1)).one_or_none()
+        own_last = query.where(is_own_run()).order_by(gate_runs.c.number.desc()).limit(1)
+        return connection.execute(own_last).one_or_none()
     if not (entry.isascii() and entry.isprintable()):
         # No id is like that, and a database may not even take it for a text.
         return None

@@ -10,6 +10,7 @@ from pytest_golden.gate.trends.environment import describe_environment
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.trends import MOST_PASSES, describe_durations
 from pytest_golden.storage.json_member import json_member
+from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.schema import gate_results, gate_runs
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def read_trends(
 ) -> dict[str, DurationTrend]:
     """Describe the last passes of projects that ran where `facts` say; one without any is left out.
 
-    A pass that was accepted by a person begins the past anew, and is the first of it.
+    A pass that was accepted by a person begins the past anew, and is the first of it. Those of other commits, in worktrees
+    that are gone, do not count.
 
     Args:
         connection: an open one.
@@ -63,7 +65,7 @@ def find_last_environment(connection: Connection, project: str) -> dict[str, Any
     facts = connection.scalar(
         select(gate_runs.c.facts)
         .join(gate_results, gate_results.c.run_id == gate_runs.c.entry_id)
-        .where(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value)
+        .where(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value, is_own_run())
         .order_by(gate_results.c.number.desc())
         .limit(1)
     )
@@ -81,7 +83,8 @@ def _ask(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]]:
     earlier = gate_results.alias("earlier")
     newest = (
         select(earlier.c.number)
-        .where(earlier.c.project == asked.c.name, earlier.c.status == ResultStatus.PASSED.value)
+        .join(gate_runs, gate_runs.c.entry_id == earlier.c.run_id)
+        .where(earlier.c.project == asked.c.name, earlier.c.status == ResultStatus.PASSED.value, is_own_run())
         .order_by(earlier.c.number.desc())
         .limit(_MOST_LOOKED_AT)
         .correlate(asked)

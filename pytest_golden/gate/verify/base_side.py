@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -14,43 +13,24 @@ from pytest_golden.gate.verify.environment import BaseEnvironment
 from pytest_golden.gate.verify.gates import GatePlace, start_gate
 from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
 from pytest_golden.gate.verify.recording import BaseKey, digest_environment
-from pytest_golden.gate.verify.reports import finish_gate
+from pytest_golden.gate.verify.reports import finish_gate, result_of
 from pytest_golden.gate.verify.worktree import BaseWorktree
 from pytest_golden.manifest import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import SideRuns, tells_nothing
-from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_golden.gate.verify.base_commit import BaseCommit
-    from pytest_golden.gate.verify.gates import StartedGate
+    from pytest_golden.gate.verify.model import VerificationRequest
     from pytest_golden.gate.verify.recording import VerificationRecord
     from pytest_golden.gate.verify.reports import GateReport
     from pytest_golden.manifest.model import Manifest
+    from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 
 
 class BaseUnavailableError(GoldenError):
     """The base could not be run, so nothing can be said about the change."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be verified. `checkout` is the root of the head's, `private` this verification's own folder.
-
-    `store` is what was said of it, None where nothing was; `environment` is that of the gates. `reuses` tells whether
-    recorded results of the base may stand for new ones.
-    """
-
-    manifest: Path
-    base: BaseCommit
-    checkout: Path
-    private: Path
-    store: str | None
-    environment: Mapping[str, str]
-    repeat: int
-    reuses: bool = True
 
 
 class BaseSide:
@@ -62,7 +42,7 @@ class BaseSide:
 
     def __init__(
         self,
-        request: Request,
+        request: VerificationRequest,
         head: Manifest,
         *,
         location: str | Path | None,
@@ -149,7 +129,7 @@ class BaseSide:
             name = f"base-{self._count}"
             private = self._request.private
             gate = start_gate(place, private, name, projects=names)
-            report = finish_or_end(gate, "base", self._show)
+            report = finish_gate(gate, "base", self._show)
         except BaseUnavailableError:
             raise
         except (GoldenError, OSError) as error:
@@ -176,7 +156,7 @@ class BaseSide:
     def _say_store(self, place: GatePlace) -> GatePlace:
         store = NO_STORE if self._location is None else str(self._location)
         # What is learned from it is the head's business: the worktree will be gone.
-        options = ("--golden-store", store, "--golden-learning", "off")
+        options = (f"--golden-store={store}", "--golden-learning=off")
         # By variables, which an older version at the base does not mind: its configuration may name the head's reports.
         reports = {f"GOLDEN_{kind.upper()}": str(self._request.private / f"aside.{kind}") for kind in ("junit", "html")}
         return GatePlace(place.manifest, {**place.environment, **reports}, place.python, options)
@@ -190,23 +170,3 @@ class BaseSide:
             raise BaseUnavailableError(f"the base's manifest cannot be used: {error}") from None
         except GoldenError as error:
             raise BaseUnavailableError(str(error)) from None
-
-
-def finish_or_end(gate: StartedGate, named: str, show: Callable[[str], None] | None) -> GateReport:
-    """Wait for a gate's report; whatever comes between, the gate is ended. Raises as `finish_gate`."""
-    try:
-        return finish_gate(gate, named, show)
-    except BaseException:
-        gate.process.end()
-        raise
-
-
-def result_of(report: GateReport, name: str) -> GoldenProjectResult:
-    """Give a declared project's result; one that the configuration deselects is skipped."""
-    found = report.results.get(name)
-    if found is not None:
-        return found
-    reason = Reason(ReasonKind.SKIPPED_BY_PYTEST, "deselected")
-    return GoldenProjectResult(
-        name, "", ResultStatus.SKIPPED, error_message=reason.message, reasons=(reason,), attempts=0
-    )

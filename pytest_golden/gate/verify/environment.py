@@ -38,7 +38,6 @@ class BaseEnvironment:
 
     def __init__(self, checkout: Path, worktree: Path, private: Path, environment: Mapping[str, str]) -> None:
         self._checkout = checkout
-        self._worktree = worktree
         self._private = private
         self._environment = dict(environment)
         if "PYTHONPATH" in environment:

@@ -56,11 +56,13 @@ class StartedGate:
     def __init__(self, place: GatePlace, folder: Path, name: str, arguments: Sequence[str]) -> None:
         self.report = folder / f"{name}.json"
         manifest = place.manifest
+        # In one word each: in a folder without a configuration pytest takes a path that stands alone for one of its tests,
+        # and what it has in common with the others for the rootdir.
         # The manifest's folder is where a person would type it: pytest finds its configuration and conftest from there.
         self.process = ChildProcess(
             [
-                *(place.python, "-m", "pytest", "--golden", "--golden-manifest", str(manifest)),
-                *("--golden-json", str(self.report), "--maxfail=0", *place.options, *arguments),
+                *(place.python, "-m", "pytest", "--golden", f"--golden-manifest={manifest}"),
+                *(f"--golden-json={self.report}", "--maxfail=0", *place.options, *arguments),
             ],
             cwd=manifest.parent,
             environment=place.environment,
@@ -96,7 +98,7 @@ def start_gate(
 
 def keep_aside(folder: Path) -> tuple[str, ...]:
     """Give the options by which the reports that the configuration asks for are not those of a gate with few projects."""
-    return ("--golden-junit", str(folder / "aside.xml"), "--golden-html", str(folder / "aside.html"))
+    return (f"--golden-junit={folder / 'aside.xml'}", f"--golden-html={folder / 'aside.html'}")
 
 
 def move_below(paths: str, old: Path, new: Path) -> str:

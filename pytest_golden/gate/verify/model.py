@@ -1,4 +1,4 @@
-"""What a verification found, as values."""
+"""What a verification is asked for and what it found, as values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,31 @@ from pytest_golden.regression.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from pytest_golden.gate.verify.base_commit import HeadCommit
+    from pytest_golden.gate.verify.base_commit import BaseCommit, HeadCommit
     from pytest_golden.regression.comparison import Comparison
 
 SCHEMA_VERSION = 1
 PASSED, REGRESSED, BASE_UNAVAILABLE = 0, 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRequest:
+    """What is to be verified. `checkout` is the root of the head's, `private` this verification's own folder.
+
+    `store` is what was said of it, None where nothing was; `environment` is that of the gates. `reuses` tells whether
+    recorded results of the base may stand for new ones.
+    """
+
+    manifest: Path
+    base: BaseCommit
+    checkout: Path
+    private: Path
+    store: str | None
+    environment: Mapping[str, str]
+    repeat: int
+    reuses: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Self
 
-_ANYBODYS_PREFIX = "golden-verify-"
-_PREFIX = f"{_ANYBODYS_PREFIX}{os.getuid()}-"
+from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
+
+_PREFIX = f"{PRIVATE_PREFIX}{os.getuid()}-"
 _LOCK_NAME = "alive.lock"
 
 
@@ -47,7 +48,7 @@ def is_private_folder(path: Path) -> bool:
 
 def is_in_private_folder(path: str) -> bool:
     """Tell whether a path lies in such a folder of anybody's, on whatever machine."""
-    return any(part.startswith(_ANYBODYS_PREFIX) for part in Path(path).parts)
+    return any(part.startswith(PRIVATE_PREFIX) for part in Path(path).parts)
 
 
 def _choose_place(outside: Path) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.regression.model import GoldenProjectResult, ReasonKind
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,10 +44,31 @@ class GateReport:
 def finish_gate(gate: StartedGate, named: str, show: Callable[[str], None] | None = None) -> GateReport:
     """Wait for a gate's end and read its report. `show` gets the last line that it printed, again and again.
 
+    Whatever goes wrong, the gate is ended.
+
     Raises:
         GateBrokenError: it did not end as a gate does; the message tells the end of its output.
         KeyboardInterrupt: somebody interrupted it, or us.
     """
+    try:
+        return _await_report(gate, named, show)
+    except BaseException:
+        gate.process.end()
+        raise
+
+
+def result_of(report: GateReport, name: str) -> GoldenProjectResult:
+    """Give a declared project's result; one that the configuration deselects is skipped."""
+    found = report.results.get(name)
+    if found is not None:
+        return found
+    reason = Reason(ReasonKind.SKIPPED_BY_PYTEST, "deselected")
+    return GoldenProjectResult(
+        name, "", ResultStatus.SKIPPED, error_message=reason.message, reasons=(reason,), attempts=0
+    )
+
+
+def _await_report(gate: StartedGate, named: str, show: Callable[[str], None] | None) -> GateReport:
     code = _wait(gate, show)
     if code == _INTERRUPTED:
         raise KeyboardInterrupt

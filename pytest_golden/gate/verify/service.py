@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.store_place import find_store_place
-from pytest_golden.gate.verify.base_side import BaseSide, BaseUnavailableError, finish_or_end, result_of
+from pytest_golden.gate.verify.base_side import BaseSide, BaseUnavailableError
 from pytest_golden.gate.verify.gates import keep_aside, start_gate
 from pytest_golden.gate.verify.model import BaseFacts, Verification
 from pytest_golden.gate.verify.recording import RunIds, VerificationRecord
-from pytest_golden.gate.verify.reports import GateBrokenError
+from pytest_golden.gate.verify.reports import GateBrokenError, finish_gate, result_of
 from pytest_golden.regression.comparison import (
     ProjectRuns,
     Side,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_golden.gate.verify.base_side import Request
     from pytest_golden.gate.verify.gates import HeadGate, StartedGate
+    from pytest_golden.gate.verify.model import VerificationRequest
     from pytest_golden.gate.verify.reports import GateReport
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.comparison import Comparison
@@ -39,7 +39,7 @@ class Verifier:
 
     def __init__(
         self,
-        request: Request,
+        request: VerificationRequest,
         manifest: Manifest,
         gate: HeadGate,
         *,
@@ -135,7 +135,7 @@ class Verifier:
 
     def _finish_head(self, gate: StartedGate) -> GateReport:
         try:
-            report = finish_or_end(gate, "head", self._show)
+            report = finish_gate(gate, "head", self._show)
         except GateBrokenError as error:
             raise SettingsError(str(error)) from None
         if report.run_id is not None:

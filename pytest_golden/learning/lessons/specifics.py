@@ -55,7 +55,6 @@ _GENERAL_ADDRESSES = re.compile(
 _VERSION_BEFORE = re.compile(r"(?:\bv|versions?[ =:]*|[=~<>]=?\s*|-)$", re.IGNORECASE)
 _API_VERSION_BEFORE = re.compile(r"version[ =:]+$", re.IGNORECASE)
 _HOURS_OF_DAY = frozenset({"00:00", "23:59", "24:00", "00:00:00", "23:59:59", "24:00:00", "12:00"})
-_LONG_NUMBER = 6
 _ROUND_ZEROS = 3
 _SECONDS = 3600
 

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, up
 from pytest_golden.learning.results.model import EarlierResult, Occasion, RecordedResult
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.json_member import json_member_text
+from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 
@@ -47,6 +48,7 @@ _FIRST_PASS = (
         gate_results.c.project == bindparam("wanted_project"),
         gate_results.c.status == ResultStatus.PASSED.value,
         gate_results.c.number > _AFTER,
+        is_own_run(),
     )
     .order_by(gate_results.c.number)
     .limit(1)
@@ -61,6 +63,7 @@ _EARLIER = Prepared(
     .where(
         gate_results.c.project == bindparam("of_project"),
         gate_results.c.number < bindparam("before_number", type_=BigInteger()),
+        is_own_run(),
     )
     .order_by(gate_results.c.number.desc())
     .limit(MOST_EARLIER)
@@ -118,7 +121,7 @@ def read_long_trajectory(connection: Connection, trajectory_id: str) -> str | No
 
 
 def find_pass(connection: Connection, project: str, *, after: str, before: str | None = None) -> Occasion | None:
-    """Give a project's first pass after one of its results and before another, told by their entries; None without one."""
+    """Give a project's first pass in people's own runs after one of its results and before another, told by their entries."""
     wanted = {"wanted_project": project, "after_entry": after}
     if before is None:
         row = connection.execute(_FIRST_PASS, wanted).one_or_none()
@@ -129,7 +132,7 @@ def find_pass(connection: Connection, project: str, *, after: str, before: str |
 
 
 def list_earlier(connection: Connection, project: str, number: int) -> tuple[EarlierResult, ...]:
-    """Give a project's last ten results before that of a number, newest first."""
+    """Give a project's last ten results of people's own runs before that of a number, newest first."""
     rows = _EARLIER.run(connection, {"of_project": project, "before_number": number}).fetchall()
     return tuple(EarlierResult(status, branch) for status, branch in rows)
 

@@ -97,6 +97,15 @@ def test_a_daemon_that_cleared_its_environment_does_not_outlive_the_supervisor_t
     watched.wait_for_end()
 
 
+def test_a_command_whose_watch_cannot_be_started_is_said_not_to_have_run(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(GoldenError, match=r"was not run .*cannot be started with /nowhere/python"):
+        watched.run("touch ran")
+    assert not (watched.folder / "ran").exists()
+
+
 def test_how_a_command_ended_is_said_in_words(watched: Watched) -> None:
     assert describe_ending(watched.run("exit 7")) == "ended with exit code 7"
     assert describe_ending(watched.run("kill -9 $$")) == "was ended by signal 9"

@@ -107,6 +107,19 @@ def test_an_output_that_is_another_than_the_bases_baseline_is_a_regression(jobs:
     assert [one["kind"] for one in found["weakened_floor"]] == ["baseline"]
 
 
+def test_a_failure_for_want_of_ignored_files_is_said_and_one_that_has_them_is_not(jobs: Repository) -> None:
+    guard, _ = make_guard(jobs)
+    jobs.write(_gitignore="data/\n", jobs___data___in__txt="1\n")
+    (jobs.folder / "_gitignore").rename(jobs.folder / ".gitignore")
+    jobs.write(jobs___etl__sh="cat data/in.txt > out.txt\n")
+    found = check(guard, jobs)
+    assert found["regression_check"].failed_count == 1
+    (told,) = found["warnings"]
+    assert told.startswith("etl may have failed for this alone: what git ignores is not there (jobs/data/in.txt)")
+    jobs.write(jobs___etl__sh="cat value > out.txt\n")
+    assert check(guard, jobs)["warnings"] == ()
+
+
 def test_a_gate_that_breaks_down_or_takes_too_long_is_an_error(jobs: Repository) -> None:
     late, _ = make_guard(jobs, seconds=0.0)
     guard, _ = make_guard(jobs)

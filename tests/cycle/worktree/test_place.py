@@ -43,6 +43,22 @@ def test_what_a_command_commits_on_whatever_branch_is_on_the_cycles_branch(
     assert tree.take_work("Improvement") == repository.git("rev-parse", "golden/cycle-test") != commit
 
 
+def test_what_was_written_beside_the_worktree_goes_with_it(tree: CycleWorktree) -> None:
+    (tree.root / "lib.py").write_text("x = 2\n")
+    (tree.folder / "beside").mkdir()
+    (tree.folder / "beside" / "notes.txt").write_text("notes\n")
+    commit = tree.take_work("Improvement")
+    assert tree.close() == commit
+    assert not tree.folder.exists()
+
+
+def test_a_commit_of_another_history_is_not_built_on_the_base(tree: CycleWorktree, repository: Repository) -> None:
+    (tree.root / "lib.py").write_text("x = 2\n")
+    assert tree.builds_on_base(tree.take_work("Improvement"))
+    repository.git("-C", str(tree.root), "checkout", "-q", "--orphan", "new")
+    assert not tree.builds_on_base(tree.take_work("Improvement"))
+
+
 def test_nothing_done_leaves_no_branch(tree: CycleWorktree, repository: Repository) -> None:
     assert tree.take_work("Improvement") == tree.base
     assert tree.close() is None

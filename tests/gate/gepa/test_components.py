@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.gepa import GoldenAdapter
+from tests.permissions import without_powers
 
 if TYPE_CHECKING:
     from tests.gate.gepa.conftest import OpenAdapter, Workspace
@@ -81,7 +81,7 @@ def test_file_below_a_mount_is_refused(open_adapter: OpenAdapter, workspace: Wor
         open_adapter({"query": "lake/x.sql"})
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root reads every file")
+@without_powers
 def test_file_that_cannot_be_read_is_said(open_adapter: OpenAdapter, workspace: Workspace) -> None:
     (workspace.folder / "query.sql").chmod(0)
     with pytest.raises(GoldenError, match="cannot be read"):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.verify.base_side import finish_or_end, result_of
 from pytest_golden.gate.verify.gates import GatePlace, StartedGate
-from pytest_golden.gate.verify.reports import GateBrokenError, finish_gate
+from pytest_golden.gate.verify.reports import GateBrokenError, finish_gate, result_of
 from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
@@ -92,5 +91,5 @@ def test_gate_is_ended_when_waiting_for_it_is_interrupted(tmp_path: Path) -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        finish_or_end(running, "head", interrupt)
+        finish_gate(running, "head", interrupt)
     assert running.process.wait() is not None

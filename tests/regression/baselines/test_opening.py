@@ -14,6 +14,7 @@ import pytest
 from pytest_golden.regression.baselines import archives
 from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
 from pytest_golden.regression.baselines.opening import read_chunks, read_raw_chunks, read_size
+from tests.permissions import without_powers
 from tests.requirement import require
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def test_no_pipe_is_waited_for_and_no_link_of_an_output_followed(tmp_path: Path)
     assert read_size(Content(tmp_path / "link", Side.BASELINE)) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may read everything")
+@without_powers
 def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "file").chmod(0)
