@@ -26,9 +26,10 @@ from store_writes import entry_row, open_bare
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.hints import read_words
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
+from pytest_golden.journal.reading.filters import FILTERS
 from pytest_golden.journal.routing.rules import News
 from pytest_golden.journal.routing.store import find_route
-from pytest_golden.journal.service import FILTERS, Journal
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
 from pytest_golden.storage.store import Store

@@ -27,6 +27,11 @@ def monotonic_seconds() -> float:
     return time.monotonic()
 
 
+def thread_seconds() -> float:
+    """Give seconds that the present thread has kept a processor busy; only differences mean anything."""
+    return time.thread_time()
+
+
 def new_id(prefix: str) -> str:
     """Make `<prefix>_<ULID>`: sortable by time to the millisecond and unique across processes.
 

@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from pytest_golden import gate, learning
+from pytest_golden import gate, gateway, learning
 from pytest_golden.gate import lessons as of_gate
 from pytest_golden.learning import lessons
 
 
-@pytest.mark.parametrize("room", [gate, learning, lessons, of_gate])
+@pytest.mark.parametrize("room", [gate, gateway, learning, lessons, of_gate])
 def test_each_name_that_a_room_hands_on_is_resolved(room: object) -> None:
     for name in room.__all__:  # type: ignore[attr-defined]
         assert getattr(room, name) is getattr(room, name)

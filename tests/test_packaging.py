@@ -16,8 +16,8 @@ REPOSITORY = Path(__file__).parent.parent
 def test_lowest_pins_the_lower_bound_of_every_dependency() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    # What `demo` has may raise the others unseen, and `all` names the others.
-    named = [name for name in extras if name not in {"all", "demo"}]
+    # What `demo` has may raise the others unseen, `all` names the others, and `mcp` wants newer ones of them.
+    named = [name for name in extras if name not in {"all", "demo", "mcp"}]
     wanted = {*project["dependencies"], *(one for name in named for one in extras[name])}
     declared = dict(re.findall(r"^([\w-]+(?:\[\w+\])?)>=([\d.]+)", "\n".join(wanted), re.MULTILINE))
     tox = configparser.ConfigParser(interpolation=None)
@@ -27,6 +27,7 @@ def test_lowest_pins_the_lower_bound_of_every_dependency() -> None:
     assert {name: re.sub(r"\.0$", "", bound) for name, bound in pinned.items()} == {
         name: re.sub(r"\.0$", "", bound) for name, bound in declared.items()
     }
+    assert [one.replace(">=", "==") for one in extras["mcp"]] == tox["testenv:lowest-mcp"]["deps"].split()
 
 
 @pytest.mark.skipif(not (REPOSITORY / "tox.ini").exists(), reason="not in a checkout")

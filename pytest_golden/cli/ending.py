@@ -13,17 +13,30 @@ if TYPE_CHECKING:
 
 @contextmanager
 def raise_when_ended() -> Iterator[None]:
-    """Let a request to end (SIGTERM, SIGHUP) be a KeyboardInterrupt inside a with-block."""
+    """Let a request to end (SIGTERM, SIGHUP) be a KeyboardInterrupt inside a with-block, as Ctrl-C is.
+
+    So is what breaks after a request that others have swallowed: a module whose import it has cut off, say.
+    """
+    is_asked = False
 
     def interrupt(*_: object) -> None:
+        nonlocal is_asked
+        is_asked = True
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    wanted = [signal.SIGTERM, signal.SIGHUP]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        wanted.append(signal.SIGINT)
+    before = {number: signal.signal(number, interrupt) for number in wanted}
     try:
         yield
+    except Exception as error:
+        if is_asked:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

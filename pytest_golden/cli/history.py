@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.table import Table
 
@@ -17,17 +18,16 @@ from pytest_golden.cli.manifest_option import (
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
 from pytest_golden.cli.status_styles import STATUS_STYLES
 from pytest_golden.cli.store_option import add_store_option, open_store
-from pytest_golden.clock import iso_utc
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.gate.history import count_retried, flakiness, usual_duration
-from pytest_golden.gate.store import list_projects, list_results
-from pytest_golden.gate.trends.store import find_last_environment, read_trends
+from pytest_golden.gate.recorded.projects.history import ProjectHistory, ProjectTrend, read_history, read_trend
+from pytest_golden.gate.store import list_projects
 from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.trends import DurationTrend, explain_unjudged, show_seconds
+from pytest_golden.regression.trends import explain_unjudged, show_seconds
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.duration_plot import plot_durations
-from pytest_golden.report.history_text import ENOUGH, describe_streak, explain_signs, show_moment, sparkline, strip
+from pytest_golden.report.history_text import explain_signs, show_moment, sparkline, strip
 
 if TYPE_CHECKING:
     import argparse
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
     from rich.text import Text
+    from sqlalchemy import Connection
 
     from pytest_golden.gate.past import PastResult
     from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.storage.store import Store
 
 _DEFAULT_LIMIT = 20
 _HEADERS = ("project", "runs, newest right", "last", "usual", "")
@@ -71,20 +71,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Tell the history."""
     limit = read_limit(arguments.limit, _MOST_RUNS)
     declared = _find_declared(arguments)
-    with open_store(arguments) as store:
+    with open_store(arguments) as store, store.read() as connection:
         if arguments.name is None:
-            histories = _read_all(store, declared, limit)
-            trends: dict[str, Trend] = {}
+            histories = _read_all(connection, declared, limit)
         else:
-            histories = {arguments.name: _read_one(store, arguments.name, declared, limit)}
-            trends = {arguments.name: _read_trend(store, arguments.name, declared.get(arguments.name))}
-    if arguments.json:
-        told = [_as_json(name, results, limit, trends.get(name)) for name, results in histories.items()]
-        print_json({"projects": told} if arguments.name is None else told[0])
-    elif arguments.name is None:
-        _show_all(open_console(), histories, declared, limit)
+            one = _read_one(connection, arguments.name, declared, limit, store.where)
+    if arguments.name is None:
+        if arguments.json:
+            print_json({"projects": [history.to_dict() for history in histories]})
+        else:
+            _show_all(open_console(), histories, declared)
+    elif arguments.json:
+        print_json(one.to_dict())
     else:
-        _show_one(open_console(), arguments.name, histories[arguments.name], limit, trends[arguments.name])
+        _show_one(open_console(), one)
     return 0
 
 
@@ -97,72 +97,21 @@ def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConf
     return {project.name: project for project in manifest.projects}
 
 
-def _read_all(store: Store, declared: Collection[str], limit: int) -> dict[str, tuple[PastResult, ...]]:
-    with store.read() as connection:
-        names = dict.fromkeys([*declared, *list_projects(connection)])
-        return {name: list_results(connection, name, max(limit, ENOUGH)) for name in names}
+def _read_all(connection: Connection, declared: Collection[str], limit: int) -> tuple[ProjectHistory, ...]:
+    names = dict.fromkeys([*declared, *list_projects(connection)])
+    return tuple(read_history(connection, name, limit) for name in names)
 
 
-def _read_one(store: Store, name: str, declared: Collection[str], limit: int) -> tuple[PastResult, ...]:
-    with store.read() as connection:
-        results = list_results(connection, name, max(limit, ENOUGH))
-        if not results and name not in declared:
-            known = dict.fromkeys([*declared, *list_projects(connection)])
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "; `golden history` lists all"
-            raise SettingsError(f"no golden project called {name!r} has a run in {store.where}{hint}")
-    return results
-
-
-class Trend(NamedTuple):
-    """What the next run's duration is judged by: passes like the last one, the declared factor, and the limit of both."""
-
-    durations: DurationTrend | None
-    max_slowdown: float | None
-
-    @property
-    def limit_seconds(self) -> float | None:
-        """The limit; None where nothing is declared, or too few passes are known."""
-        if self.max_slowdown is None or self.durations is None or not self.durations.is_enough:
-            return None
-        return self.durations.limit_seconds(self.max_slowdown)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values."""
-        durations = DurationTrend(0, 0.0, 0.0) if self.durations is None else self.durations
-        told = durations.to_dict() if durations.pass_count else {**dict.fromkeys(durations.to_dict()), "pass_count": 0}
-        return {**told, "max_slowdown": self.max_slowdown, "limit_seconds": self.limit_seconds}
-
-
-def _read_trend(store: Store, name: str, project: GoldenProjectConfig | None) -> Trend:
-    """Read it as a gate would that ran where the project passed last."""
-    factor = None if project is None else project.max_slowdown
-    with store.read() as connection:
-        facts = find_last_environment(connection, name)
-        if facts is None:
-            return Trend(None, factor)
-        trends = read_trends(connection, {name: None if project is None else project.venv}, facts)
-    return Trend(trends.get(name), factor)
-
-
-def _as_json(name: str, results: Sequence[PastResult], limit: int, trend: Trend | None = None) -> dict[str, Any]:
-    shown = results[:limit]
-    usual = usual_duration(shown)
-    judged = {} if trend is None else {"trend": trend.to_dict()}
-    return {
-        "name": name,
-        "runs": [_run_as_json(result) for result in shown],
-        "streak": describe_streak(results),
-        "flakiness": flakiness(shown),
-        "median_seconds": usual.median_seconds,
-        "mad_seconds": usual.mad_seconds,
-        **judged,
-    }
-
-
-def _run_as_json(result: PastResult) -> dict[str, Any]:
-    plain = {name: getattr(result, name) for name in result.__slots__ if name != "project"}
-    return {**plain, "status": result.status.value, "created_at": iso_utc(result.created_at)}
+def _read_one(
+    connection: Connection, name: str, declared: Mapping[str, GoldenProjectConfig], limit: int, where: str
+) -> ProjectHistory:
+    history = read_history(connection, name, limit)
+    if not history.runs and name not in declared:
+        known = dict.fromkeys([*declared, *list_projects(connection)])
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; `golden history` lists all"
+        raise SettingsError(f"no golden project called {name!r} has a run in {where}{hint}")
+    return replace(history, trend=read_trend(connection, name, declared.get(name)))
 
 
 class _Row(NamedTuple):
@@ -175,30 +124,29 @@ class _Row(NamedTuple):
     told: Text
 
 
-def _show_all(
-    console: Console, histories: Mapping[str, tuple[PastResult, ...]], declared: Collection[str], limit: int
-) -> None:
+def _show_all(console: Console, histories: Sequence[ProjectHistory], declared: Collection[str]) -> None:
     if not histories:
         console.print(styled("no golden project has a run here yet: `pytest --golden` makes the first"))
         return
     is_unicode = _draws_unicode(console)
     rows = []
-    for name, results in histories.items():
-        last = results[0].status if results else None
+    for history in histories:
+        name, shown = history.name, history.runs
+        last = shown[0].status if shown else None
         row = _Row(
             styled(name, "bold"),
-            styled(strip(results[:limit], is_unicode=is_unicode)),
+            styled(strip(shown, is_unicode=is_unicode)),
             styled(last or "-", STATUS_STYLES[last] if last else "dim"),
-            styled(_show_usual(results[:limit])),
-            styled(_tell(results, is_gone=bool(declared) and name not in declared)),
+            styled(_show_usual(shown)),
+            styled(_tell(history, is_gone=bool(declared) and name not in declared)),
         )
         rows.append(row)
     print_table(console, _fit(rows, console.width))
     console.print(styled(explain_signs(is_unicode=is_unicode), "dim"))
 
 
-def _tell(results: Sequence[PastResult], *, is_gone: bool) -> str:
-    told = describe_streak(results) if results else "no run yet"
+def _tell(history: ProjectHistory, *, is_gone: bool) -> str:
+    told = history.streak if history.runs else "no run yet"
     return " ".join(filter(None, [told, "(no longer declared)" if is_gone else ""]))
 
 
@@ -228,14 +176,14 @@ def _shorten(told: Text, width: int) -> Text:
     return styled(f"{told.plain[: width - 3].rstrip()}..." if width > 3 else "")
 
 
-def _show_one(console: Console, name: str, results: Sequence[PastResult], limit: int, trend: Trend) -> None:
-    shown = results[:limit]
+def _show_one(console: Console, history: ProjectHistory) -> None:
+    name, shown = history.name, history.runs
+    trend = history.trend or ProjectTrend(None, None)
     if not shown:
         console.print(styled(f"{name} has no run yet: `pytest --golden -k {name}` makes the first"))
         return
     is_unicode = _draws_unicode(console)
-    streak = describe_streak(results)
-    console.print(styled(f"{name}: {streak}" if streak else name, "bold"))
+    console.print(styled(f"{name}: {history.streak}" if history.streak else name, "bold"))
     console.print(
         styled(f"runs       {strip(shown, is_unicode=is_unicode)}   ({explain_signs(is_unicode=is_unicode)})")
     )
@@ -248,7 +196,7 @@ def _show_one(console: Console, name: str, results: Sequence[PastResult], limit:
     print_table(console, _list_runs(shown))
 
 
-def _plot(console: Console, shown: Sequence[PastResult], trend: Trend, *, is_unicode: bool) -> tuple[str, ...]:
+def _plot(console: Console, shown: Sequence[PastResult], trend: ProjectTrend, *, is_unicode: bool) -> tuple[str, ...]:
     seconds = [result.execution_time_seconds if result.counts else None for result in reversed(shown)]
     return plot_durations(
         seconds,
@@ -259,7 +207,7 @@ def _plot(console: Console, shown: Sequence[PastResult], trend: Trend, *, is_uni
     )
 
 
-def _explain_limit(trend: Trend) -> str:
+def _explain_limit(trend: ProjectTrend) -> str:
     unjudged = explain_unjudged(trend.durations)
     if unjudged is not None or trend.durations is None or trend.limit_seconds is None:
         return str(unjudged)

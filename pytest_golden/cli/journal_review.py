@@ -17,7 +17,7 @@ from pytest_golden.cli.journal_action import (
 from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.screen import open_console, print_beside, print_json, styled
 from pytest_golden.journal.model import Assessment, ExpectationStatus
-from pytest_golden.journal.service import FILTERS
+from pytest_golden.journal.reading.filters import FILTERS
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cli.listing import WIDE, make_listing
 from pytest_golden.cli.screen import print_indented, print_list, styled
 from pytest_golden.cli.trajectory_lines import shorten
-from pytest_golden.learning.lessons.standing import is_harmful
+from pytest_golden.learning.lessons.standing import describe_state
 from pytest_golden.learning.limits import thaw
 
 if TYPE_CHECKING:
@@ -26,17 +26,6 @@ _STYLES = {"shown": "green", "waits": "yellow", "harmful": "bold red", "rejected
 _COUNTS = ("learned", "helped", "harmed")
 _TITLES = ("state", "agent", "kind", "lesson", *_COUNTS, "id")
 _MOST_OF_TEXT = 4_000
-
-
-def describe_state(skill: SkillMemory) -> str:
-    """Give in one word whether a lesson is shown, and if not, why."""
-    if skill.rejected:
-        return "rejected"
-    if skill.superseded_by is not None:
-        return "superseded"
-    if not skill.approved:
-        return "waits"
-    return "harmful" if is_harmful(skill) else "shown"
 
 
 def shorten_lesson(skill: SkillMemory) -> str:

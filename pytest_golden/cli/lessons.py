@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.action import Action, add_actions
-from pytest_golden.cli.lesson_lines import describe_state, list_lessons, print_lesson, print_stats, shorten_lesson
+from pytest_golden.cli.lesson_lines import list_lessons, print_lesson, print_stats, shorten_lesson
 from pytest_golden.cli.limit_option import add_limit_option, read_limit
 from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
 from pytest_golden.cli.moment_option import read_moment
@@ -18,6 +18,7 @@ from pytest_golden.cli.screen import open_console, print_json, print_list, print
 from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
+from pytest_golden.learning.lessons.paging import ListedLesson
 from pytest_golden.learning.lessons.service import Lessons
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def _tell_pruned(gone: tuple[SkillMemory, ...], *, is_trial: bool) -> None:
 
 
 def _as_json(kept: KeptLesson) -> dict[str, Any]:
-    return {"agent": kept.agent, "state": describe_state(kept.skill), **kept.skill.to_dict()}
+    return ListedLesson(kept).to_dict()
 
 
 ACTIONS: Mapping[str, Action] = {

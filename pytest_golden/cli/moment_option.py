@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
+from pytest_golden.journal.reading.moments import parse_moment
 
-_UNITS = {"d": 24 * 60, "h": 60, "m": 1}
-_LAST_MINUTE = 10**9
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 def read_moment(option: str, text: str) -> datetime:
@@ -17,14 +18,7 @@ def read_moment(option: str, text: str) -> datetime:
     Raises:
         SettingsError: it is no moment.
     """
-    number, unit = text[:-1], text[-1:]
-    if unit in _UNITS and number.isascii() and number.isdigit() and int(number[:12]) * _UNITS[unit] < _LAST_MINUTE:
-        return utc_now() - timedelta(minutes=int(number) * _UNITS[unit])
     try:
-        moment = datetime.fromisoformat(text)
-        # A time without a zone is meant as it is shown: local.
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise SettingsError(
-            f"{option} {text} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z"
-        ) from None
+        return parse_moment(text, utc_now())
+    except ValueError as error:
+        raise SettingsError(f"{option} {error}") from None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
+from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option, read_command_settings
 from pytest_golden.cli.screen import open_console, print_json, print_table, styled
 from pytest_golden.cli.status_styles import STATUS_STYLES
 from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.errors import SettingsError
+from pytest_golden.gate import lessons
 from pytest_golden.gate.recorded import read_run
-from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.model import RegressionCheckResult, ResultStatus
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report import gate_report, write_html
 from pytest_golden.report.failure_text import explain_failure
@@ -22,17 +24,19 @@ from pytest_golden.report.shown_run import ShownRun
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rich.console import Console
 
     from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.storage.store import Store
 
 _SHORT = 10
 _MOST_FAILURES = 20
 _EPILOG = """\
 ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
 told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
-What was known of a failure when it happened is in the reports that the gate itself wrote.
+Of a failure is shown what was known when it happened, and the lessons that came since.
 
 exit code: 0 told, whatever the run's verdict, 2 bad input."""
 
@@ -70,7 +74,27 @@ def _read_report(arguments: argparse.Namespace) -> dict[str, Any]:
             raise SettingsError(
                 f"{told} is recorded in {store.where}; `golden journal review` lists the newest entries"
             )
-    return gate_report(recorded.check, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
+        check = recorded.check
+        if read_command_settings(arguments).learning != "off":
+            check = RegressionCheckResult(tuple(_with_lessons(store, check.results)))
+    return gate_report(check, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
+
+
+def _with_lessons(store: Store, results: Iterable[GoldenProjectResult]) -> Iterator[GoldenProjectResult]:
+    left = _MOST_FAILURES
+    for result in results:
+        if not result.is_regression or not left:
+            yield result
+            continue
+        left -= 1
+        told = {_name_lesson(one) for one in result.known}
+        found = lessons.find_known_lessons(store, result, "", keeps=False)
+        yield replace(result, known=(*result.known, *(one for one in found if _name_lesson(one) not in told)))
+
+
+def _name_lesson(known: Mapping[str, Any]) -> Any:
+    lesson = known.get("lesson")
+    return lesson.get("id") if isinstance(lesson, dict) else None
 
 
 def _show(console: Console, shown: ShownRun) -> None:

@@ -37,6 +37,7 @@ _DEFAULT_REPEAT = 10
 _MOST_REPEAT = 1000
 _SHORT = 12
 _WIDEST = 79
+_FOR_THE_END = ("pytest_golden.cli.verify_lines", "pytest_golden.gate.verify.entry", "pytest_golden.gateway.scratch")
 _EPILOG = """\
 It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
 and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
@@ -105,8 +106,9 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         # From here on the gate is coming up beside us, and what we load costs nobody any time.
         declared = import_module("pytest_golden.manifest").load_manifest(manifest)
         turn = held.enter_context(ExitStack())
-        # Done right after the lock is let go: what shows the result is loaded while the pipelines run.
-        turn.callback(import_module, "pytest_golden.cli.verify_lines")
+        # Done right after the lock is let go: what the end needs is loaded while the pipelines run.
+        for name in _FOR_THE_END:
+            turn.callback(import_module, name)
         turn.enter_context(import_module("pytest_golden.gate.lock").hold_gate_lock(declared.workspace_root, _say))
         # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
         held.callback(gate.process.end)

@@ -43,7 +43,7 @@ class CycleConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.project_root, str | Path) or not str(self.project_root).strip():
             raise ValueError(f"project_root must be a folder's path, not {self.project_root!r:.100}")
-        object.__setattr__(self, "project_root", Path(self.project_root).absolute())
+        object.__setattr__(self, "project_root", _require_folder(Path(self.project_root).absolute()))
         if not isinstance(self.task_description, str) or not self.task_description.strip():
             raise ValueError(f"task_description must be a text that says something, not {self.task_description!r:.100}")
         for name in ("gated_improvements", "stop_on_convergence", "require_golden_projects"):
@@ -73,6 +73,16 @@ class CycleConfig:
         if self.is_learning_mode or self.golden_projects:
             return ()
         return (_REQUIRED if self.require_golden_projects else _UNVERIFIABLE,)
+
+
+def _require_folder(root: Path) -> Path:
+    try:
+        is_there = root.is_dir()
+    except (OSError, ValueError):
+        is_there = False
+    if not is_there:
+        raise ValueError(f"project_root {str(root)!r:.300} is no folder: give the project's root")
+    return root
 
 
 def _check_count(count: Any) -> None:

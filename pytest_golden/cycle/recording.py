@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, get_final_status
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.recording import GATE_AGENT
+from pytest_golden.gate.events import GATE_AGENT
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.logger.memory_form import write_outcome

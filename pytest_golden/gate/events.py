@@ -1,4 +1,4 @@
-"""What a gate run has to tell the store: it begins, a result is judged, it ends. Values that a line of a spool can hold."""
+"""What a gate run has to tell the store: it begins, a result is judged, a failure is explained, it ends. Values that a line of a spool can hold."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pytest_golden.regression.model import GoldenProjectResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+#: The agent that a gate's entries are of.
+GATE_AGENT = "golden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,15 @@ class ResultJudged:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureExplained:
+    """What earlier runs have told about a failure whose result is recorded: `{kind, lines, ...}` each, redacted."""
+
+    run_id: str
+    entry_id: str
+    known: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """A gate run ends. `immediate_result` is a word of the journal; `facts` say what was deselected and the like.
 
@@ -67,8 +79,13 @@ class RunEnded:
     dirty_files: Mapping[str, str | None] | None = None
 
 
-GateEvent = RunBegun | ResultJudged | RunEnded
-_KINDS: Mapping[str, type[GateEvent]] = {"begun": RunBegun, "judged": ResultJudged, "ended": RunEnded}
+GateEvent = RunBegun | ResultJudged | FailureExplained | RunEnded
+_KINDS: Mapping[str, type[GateEvent]] = {
+    "begun": RunBegun,
+    "judged": ResultJudged,
+    "explained": FailureExplained,
+    "ended": RunEnded,
+}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -93,7 +110,7 @@ def read_event(plain: Mapping[str, Any]) -> GateEvent:
     try:
         if kind is ResultJudged:
             fields["result"] = GoldenProjectResult.from_dict(fields["result"])
-        for name in {"command_line", "news"} & fields.keys():
+        for name in {"command_line", "known", "news"} & fields.keys():
             fields[name] = tuple(fields[name])
         return kind(**fields)
     except (KeyError, TypeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LONGEST_SECONDS = 60
+_BRANCH = re.compile(r"[\w./-]+")
 
 
 def run_git(
@@ -52,6 +54,9 @@ def find_commit(folder: Path, ref: str) -> str:
         GoldenError: no git, not a repository, or a ref that is not there; the message says what to fetch.
     """
     inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
+    if "safe.directory" in inside.stderr:
+        message = f"git does not trust {folder}, which is another user's: {last_line(inside.stderr)}"
+        raise GoldenError(message)
     if inside.returncode:
         message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
         raise GoldenError(message)
@@ -66,17 +71,21 @@ def find_commit(folder: Path, ref: str) -> str:
 
 
 def _advise_fetch(folder: Path, ref: str) -> str:
-    remote, slash, branch = ref.partition("/")
-    fetch = f"git fetch {remote} {branch}" if slash else f"git fetch origin {ref}"
+    remotes = run_git(folder, "remote").stdout.split()
+    remote, _, branch = ref.partition("/")
+    if _BRANCH.fullmatch(branch) and (remote in remotes or not remotes):
+        # A clone of a single branch, as with `--depth`, keeps no other by its name unless it is told to.
+        fetch = f"git fetch {remote} {branch}:refs/remotes/{ref}"
+    else:
+        fetch = f"git fetch origin {ref}"
     if run_git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true":
         return f"{fetch} (this clone is shallow: git fetch --unshallow brings all of its history)"
-    has_remote = bool(run_git(folder, "remote").stdout.strip())
-    return fetch if has_remote else f"{fetch} (this repository has no remote yet: git remote add origin URL)"
+    return fetch if remotes else f"{fetch} (this repository has no remote yet: git remote add origin URL)"
 
 
 def last_line(text: str) -> str:
     """Give what git ended its message with."""
-    return (text.strip().splitlines() or ["no message"])[-1]
+    return (text.strip().splitlines() or ["no message"])[-1].strip()
 
 
 def describe_commit(folder: Path) -> dict[str, Any]:

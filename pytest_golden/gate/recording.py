@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.gate.events import ResultJudged, RunBegun
-from pytest_golden.gate.store import finish_run, has_ended, insert_result, insert_run, list_interrupted, update_edits
+from pytest_golden.gate.events import GATE_AGENT, FailureExplained, ResultJudged, RunBegun
+from pytest_golden.gate.store import (
+    finish_run,
+    has_ended,
+    insert_result,
+    insert_run,
+    list_interrupted,
+    update_edits,
+    update_known,
+)
 from pytest_golden.journal.expiry.store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
@@ -40,7 +48,6 @@ if TYPE_CHECKING:
     from pytest_golden.gate.events import GateEvent, RunEnded
     from pytest_golden.gate.past import InterruptedRun
 
-GATE_AGENT = "golden"
 RUN_TYPE = "regression_check"
 RESULT_TYPE = "golden_run"
 INTERRUPTED = "INTERRUPTED"
@@ -64,6 +71,9 @@ def record_event(connection: Connection, event: GateEvent) -> JournalEntry | Non
         return None
     if isinstance(event, ResultJudged):
         return _record_result(connection, event)
+    if isinstance(event, FailureExplained):
+        update_known(connection, event.entry_id, event.known)
+        return None
     _record_end(connection, event)
     return None
 

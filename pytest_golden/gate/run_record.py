@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.gate.events import ResultJudged, RunBegun
+from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun
 from pytest_golden.gate.recording import close_interrupted, record_event
 from pytest_golden.gate.spool import read_spool
 from pytest_golden.gate.stale_log import find_log, set_log_aside
@@ -100,6 +100,10 @@ class RunRecord:
     def record(self, judged: ResultJudged) -> JournalEntry | None:
         """Record a result durably, and give its entry; None when only the spool has it."""
         return self._tell(judged)
+
+    def explain(self, explained: FailureExplained) -> None:
+        """Keep with a result what was known of its failure."""
+        self._tell(explained)
 
     def end(self, ended: RunEnded) -> None:
         """End the run. A store that would not take all of it is offered the whole once more."""
@@ -283,4 +287,6 @@ def _find_trouble(error: Exception) -> StorageTrouble | None:
 def _describe(event: GateEvent) -> str:
     if isinstance(event, ResultJudged):
         return f"the result of {event.result.name}"
+    if isinstance(event, FailureExplained):
+        return "what is known of a failure"
     return f"the {'beginning' if isinstance(event, RunBegun) else 'end'} of this run"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from pytest_golden.errors import JournalError
 from pytest_golden.gate.history import FAILURES
@@ -16,7 +17,7 @@ from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.prepared import Prepared
-from pytest_golden.storage.schema import expectations, gate_results, gate_runs
+from pytest_golden.storage.schema import expectations, gate_live, gate_results, gate_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 # So many interrupted ones in a row before a failure are not looked through.
 _MOST_FAILURES_READ = 20
+_MOST_OF_KNOWN = 32 * 1024
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
 #: The member of a result's JSON that names the document of its inputs.
 INPUTS_DIGEST = "inputs_digest"
@@ -70,13 +72,14 @@ def insert_run(connection: Connection, begun: RunBegun) -> None:
 def finish_run(
     connection: Connection, run_id: str, moment: int, final_status: str, more_facts: Mapping[str, Any]
 ) -> None:
-    """Keep how a run ended."""
+    """Keep how a run ended; what it was doing is of no interest then."""
     facts = connection.scalar(select(gate_runs.c.facts).where(gate_runs.c.entry_id == run_id)) or {}
     connection.execute(
         update(gate_runs)
         .where(gate_runs.c.entry_id == run_id)
         .values(finished_at=moment, final_status=final_status, facts={**facts, **more_facts})
     )
+    connection.execute(delete(gate_live).where(gate_live.c.run_id == run_id))
 
 
 def update_edits(connection: Connection, run_id: str, dirty_files: Mapping[str, str | None]) -> None:
@@ -129,6 +132,17 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
     return streak
 
 
+def update_known(connection: Connection, entry_id: str, known: Iterable[Mapping[str, Any]]) -> None:
+    """Keep with a result what was known of its failure, what is for people alone where all of it would be long."""
+    told = [dict(one) for one in known]
+    if len(json.dumps(told)) > _MOST_OF_KNOWN:
+        told = [{key: one[key] for key in ("kind", "lines") if key in one} for one in told]
+    of_entry = gate_results.c.entry_id == entry_id
+    plain = connection.scalar(select(gate_results.c.result).where(of_entry))
+    if plain is not None and len(json.dumps(told)) <= _MOST_OF_KNOWN:
+        connection.execute(update(gate_results).where(of_entry).values(result={**plain, "known": told}))
+
+
 def _count_streak(connection: Connection, result: GoldenProjectResult) -> int:
     is_interrupted = _was_interrupted(reason.kind for reason in result.reasons)
     if result.status in FAILURES and not is_interrupted:
@@ -164,16 +178,15 @@ def list_interrupted(
     )
 
 
-def list_projects(connection: Connection) -> tuple[str, ...]:
-    """Give the names of all projects with a result, sorted."""
+def list_projects(connection: Connection, *, after: str | None = None, limit: int | None = None) -> tuple[str, ...]:
+    """Give the names of all projects with a result, sorted; with `after`, of those behind this name."""
     # The index holds the names in order: each look skips to the next one, however many results a project has.
-    names: list[str] = []
-    while True:
-        after = gate_results.c.project > names[-1] if names else gate_results.c.project.is_not(None)
-        name = connection.scalar(select(func.min(gate_results.c.project)).where(after))
-        if name is None:
-            return tuple(names)
-        names.append(name)
+    first = select(func.min(gate_results.c.project).label("name"))
+    names = (first if after is None else first.where(gate_results.c.project > after)).cte("names", recursive=True)
+    later = select(func.min(gate_results.c.project)).where(gate_results.c.project > names.c.name).scalar_subquery()
+    names = names.union_all(select(later).where(names.c.name.is_not(None)))
+    found = connection.scalars(select(names.c.name).where(names.c.name.is_not(None)).limit(limit))
+    return tuple(sorted(found))
 
 
 def list_results(connection: Connection, project: str, limit: int) -> tuple[PastResult, ...]:

@@ -54,24 +54,19 @@ def find_linked_sources(packages: Path) -> Iterator[str]:
 
 
 def find_program_folders(path_variable: str) -> Iterator[str]:
-    """Give every folder on PATH, and the environments that the symlinks in them resolve to."""
-    for folder in path_variable.split(os.pathsep):
-        if not os.path.isdir(folder):
-            continue
-        yield folder
-        yield from _environment_around(Path(folder))
-        for target in _link_targets(folder):
-            yield str(target)
-            yield from _environment_around(target.parent)
+    """Give every folder on PATH, and the environments that the symlinks in them resolve to; looks into each once."""
+    folders = dict.fromkeys(folder for folder in path_variable.split(os.pathsep) if os.path.isdir(folder))
+    yield from folders
+    targets = [target for folder in dict.fromkeys(map(os.path.realpath, folders)) for target in _link_targets(folder)]
+    yield from targets
+    for programs in dict.fromkeys((*folders, *map(os.path.dirname, targets))):
+        yield from _environment_around(Path(programs))
 
 
-def _link_targets(folder: str) -> Iterator[Path]:
+def _link_targets(folder: str) -> list[str]:
     with os.scandir(folder) as entries:
         links = [entry.path for entry in entries if entry.is_symlink()]
-    for link in links:
-        target = Path(os.path.realpath(link))
-        if target.exists():
-            yield target
+    return [target for target in map(os.path.realpath, links) if os.path.exists(target)]
 
 
 def _environment_around(programs: Path) -> Iterator[str]:

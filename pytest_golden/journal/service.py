@@ -23,6 +23,7 @@ from pytest_golden.journal.given import (
 from pytest_golden.journal.hearing.hearing import hear
 from pytest_golden.journal.hearing.orphans import route_again, route_to_new
 from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
+from pytest_golden.journal.reading.filters import ALL, read_filter
 from pytest_golden.journal.reading.store import count_entries, get_routing, list_entries, list_open, list_orphans
 from pytest_golden.journal.reading.summary import summarize
 from pytest_golden.journal.routing.explanation import read_explanation
@@ -32,7 +33,6 @@ from pytest_golden.journal.standing.store import Change, get_agent, override
 from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
 from pytest_golden.journal.swept_store import SweptStore
 from pytest_golden.journal.transfer.transfer import export_journal, import_journal, tell_nobody
-from pytest_golden.manifest.unquoted import show
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.vocabulary import check_time, check_word
@@ -48,10 +48,6 @@ if TYPE_CHECKING:
     from pytest_golden.journal.reading.summary import JournalSummary
     from pytest_golden.journal.routing.explanation import RoutingExplanation
     from pytest_golden.journal.transfer.model import ExportReport, ImportReport
-
-_ALL = "all"
-#: What `review_journal` can be asked for.
-FILTERS = (_ALL, *(assessment.value for assessment in Assessment))
 
 
 class Journal:
@@ -261,7 +257,7 @@ class Journal:
 
     def review_journal(
         self,
-        filter: str = _ALL,  # noqa: A002 - the public name
+        filter: str = ALL,  # noqa: A002 - the public name
         intent_type: str | None = None,
         limit: int = 10,
         *,
@@ -273,10 +269,7 @@ class Journal:
             ValueError: an unknown filter or a limit below 1.
             StorageError: it cannot be read.
         """
-        if filter not in FILTERS:
-            raise ValueError(f"filter {show(filter)} is unknown: give one of {', '.join(FILTERS)}")
-        limit = check_limit(limit)
-        assessment = None if filter == _ALL else Assessment(filter)
+        assessment, limit = read_filter(filter), check_limit(limit)
         with self._store.read() as connection:
             return list_entries(
                 connection,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from pytest_golden.learning.model import Memory, MemoryHit
 from pytest_golden.storage.inserting import insert_if_absent
@@ -138,11 +138,40 @@ def delete_memory(connection: Connection, namespace: Iterable[str], key: str) ->
 
 def list_namespaces(connection: Connection, prefix: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """Give the namespaces that hold something and begin with these elements, sorted."""
-    query = select(memories.c.namespace).distinct()
+    # The index holds them in order: each look skips to the next one, however many memories one has.
     limits = namespace_range(prefix)
-    if limits is not None:
-        query = query.where(memories.c.namespace >= limits[0], memories.c.namespace < limits[1])
-    return tuple(sorted(map(read_namespace, connection.scalars(query))))
+    first = select(func.min(memories.c.namespace).label("place"))
+    places = (first if limits is None else first.where(memories.c.namespace >= limits[0])).cte("places", recursive=True)
+    later = select(func.min(memories.c.namespace)).where(memories.c.namespace > places.c.place).scalar_subquery()
+    places = places.union_all(select(later).where(_is_before(places.c.place, limits)))
+    found = connection.scalars(select(places.c.place).where(_is_before(places.c.place, limits)))
+    return tuple(sorted(map(read_namespace, found)))
+
+
+def _is_before(place: Any, limits: tuple[str, str] | None) -> Any:
+    return place.is_not(None) if limits is None else place < limits[1]
+
+
+def list_newest_keys(
+    connection: Connection, namespace: Iterable[str], *, before: str | None = None, limit: int
+) -> tuple[Memory, ...]:
+    """Give the newest versions in a namespace, the greatest key first; with `before`, of the keys below this one."""
+    query = select(*_COLUMNS).where(memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True))
+    if before is not None:
+        query = query.where(memories.c.key < before)
+    rows = connection.execute(query.order_by(memories.c.key.desc(), memories.c.version.desc()).limit(limit))
+    return tuple(map(_memory, rows))
+
+
+def find_everywhere(connection: Connection, prefix: Iterable[str], key: str) -> tuple[Memory, ...]:
+    """Give the newest versions of a key in all namespaces that begin with these elements."""
+    found: list[Memory] = []
+    places = [write_namespace(place) for place in list_namespaces(connection, prefix)]
+    for start in range(0, len(places), _MOST_KEYS):
+        here = memories.c.namespace.in_(places[start : start + _MOST_KEYS])
+        query = select(*_COLUMNS).where(here, memories.c.key == key, memories.c.is_newest.is_(True))
+        found += map(_memory, connection.execute(query.order_by(memories.c.namespace)))
+    return tuple(found)
 
 
 def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ...]:

@@ -143,6 +143,15 @@ class ProjectRuns:
         return base.tally.is_mixed or base.status is ResultStatus.PASSED
 
     @property
+    def is_skipped_alike(self) -> bool:
+        """Tell whether neither side was run, and for the same reason. What is left out as unchanged says nothing here."""
+        base, head = self.base.result, self.head.result
+        if base is None or head is None or ReasonKind.UNCHANGED in self.base.kinds | self.head.kinds:
+            return False
+        is_skipped = base.status is head.status is ResultStatus.SKIPPED
+        return is_skipped and base.reasons == head.reasons
+
+    @property
     def p_value(self) -> float | None:
         """How probable such failures of the head are by chance alone; None where chance is no question."""
         base, head = self.base.tally, self.head.tally

@@ -19,6 +19,7 @@ _SCALE = 1.4826
 _DEVIATIONS = 3
 _LEAST_SLACK_SECONDS = 0.05
 _LONGEST_SHOWN_EXACTLY = 60
+_UNJUDGED = "max_slowdown is not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,12 @@ def explain_unjudged(trend: DurationTrend | None, trouble: str = "") -> str | No
         return None
     known = trend.pass_count if trend is not None else 0
     told = trouble or f"{known} of at least {LEAST_PASSES} passes in the same environment so far"
-    return f"max_slowdown is not judged: {told}"
+    return f"{_UNJUDGED}: {told}"
+
+
+def is_unjudged(warning: str) -> bool:
+    """Tell whether a warning says that a duration is not judged."""
+    return warning.startswith(_UNJUDGED)
 
 
 def show_seconds(seconds: float) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
+from pytest_golden.regression.failing_step import find_failing_step
 from pytest_golden.regression.model import OUTPUT_KINDS, Reason, ReasonKind
 
 if TYPE_CHECKING:
@@ -72,20 +73,9 @@ def _difference(reason: Reason) -> Iterator[str]:
     yield from show_difference(reason.message) if reason.kind in _SHOWN_IN_FULL else ()
 
 
-def find_failing_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Give the last step that says it failed, or None. Observations of the harness repeat the reason."""
-    failed = [step for step in steps if step.get("type") != "observation" and _says_it_failed(step)]
-    return failed[-1] if failed else None
-
-
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def _says_it_failed(step: Mapping[str, Any]) -> bool:
-    metadata = step.get("metadata") or {}
-    return bool(metadata.get("error") or metadata.get("failed"))
 
 
 def describe_step(step: Mapping[str, Any], *, told: Sequence[str] = ()) -> str:

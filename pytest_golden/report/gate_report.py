@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from pytest_golden.gate.recorded.store import RecordedRun
     from pytest_golden.regression.floor import Weakening
     from pytest_golden.regression.model import RegressionCheckResult
 
@@ -35,6 +36,14 @@ def gate_report(
     }
     clean: dict[str, Any] = _clean(report)
     return clean
+
+
+def recorded_report(recorded: RecordedRun) -> dict[str, Any]:
+    """Give the report of a run that was read back from the store; each result also has its `entry_id` there."""
+    report = gate_report(recorded.check, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
+    for result, entry_id in zip(report["results"], recorded.entry_ids, strict=True):
+        result["entry_id"] = entry_id
+    return report
 
 
 def write_gate_report(

@@ -187,5 +187,6 @@ _RESULT = _object(
             "items": _ACCEPTED,
             "description": "null unless --golden-update made this run the new baseline, of its duration too.",
         },
-    }
+    },
+    {"entry_id": {**_TEXT, "description": "Its entry in the journal, where the report was read back from there."}},
 )

@@ -6,8 +6,9 @@ results travel with pytest's reports.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.clock import utc_now
 from pytest_golden.regression.model import ResultStatus
@@ -16,7 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from pytest_golden.session.gateway import SessionGateway
+
 _RUNNING = "running"
+_STEP = ".step"
+
+
+class Running(NamedTuple):
+    """A project that is running, the moment of its beginning in seconds since the epoch, and the step it has reached."""
+
+    name: str
+    since: float
+    step: str | None
 
 
 class RunBoard:
@@ -26,6 +38,7 @@ class RunBoard:
         self._numbers = {name: str(number) for number, name in enumerate(names)}
         self._folder = folder
         self._notes: dict[str, str] = {}
+        self._steps: dict[str, str] = {}
 
     def note_running(self, name: str) -> None:
         """Note that a project begins now."""
@@ -34,6 +47,16 @@ class RunBoard:
     def note_ended(self, name: str, status: ResultStatus) -> None:
         """Note how a project ended."""
         self._note(name, status.value)
+
+    def note_step(self, name: str, step: str) -> None:
+        """Note the step that a project of this process has reached."""
+        if self._steps.get(name) != step:
+            self._steps[name] = step
+            self._share(f"{self._numbers[name]}{_STEP}", json.dumps(step))
+
+    def find_own(self) -> str | None:
+        """Find the project that is running in this process."""
+        return next((name for name, note in self._notes.copy().items() if note.startswith(_RUNNING)), None)
 
     def statuses(self, names: Iterable[str]) -> dict[str, ResultStatus | None]:
         """Give the status of those of `names` that ran in this session; None for one that began and never ended."""
@@ -47,26 +70,58 @@ class RunBoard:
     def running(self) -> tuple[tuple[str, float], ...]:
         """Give name and seconds so far of each project that is running, in declaration order."""
         now = utc_now().timestamp()
+        return tuple((name, max(0.0, now - since)) for name, since in self._list_begun())
+
+    def list_running(self) -> tuple[Running, ...]:
+        """Give each project that is running, in declaration order."""
+        return tuple(Running(name, since, self._read_step(name)) for name, since in self._list_begun())
+
+    def _list_begun(self) -> list[tuple[str, float]]:
         if self._folder is not None:
             present = {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
             notes = {name: self._read(name) for name, number in self._numbers.items() if number in present}
         else:
             notes = dict(self._notes)
         begun = {name: note.partition(" ")[2] for name, note in notes.items() if note and note.startswith(_RUNNING)}
-        return tuple((name, max(0.0, now - float(since))) for name, since in begun.items())
+        return [(name, float(since)) for name, since in begun.items()]
 
     def _note(self, name: str, text: str) -> None:
         self._notes[name] = text
+        self._share(self._numbers[name], text)
+
+    def _share(self, number: str, text: str) -> None:
         if self._folder is not None:
-            scratch = self._folder / f"{self._numbers[name]}.new"
+            scratch = self._folder / f"{number}.new"
             # The folder goes with the controller, perhaps before the last worker.
             with suppress(OSError):
                 scratch.write_text(text, encoding="ascii")
-                scratch.replace(self._folder / self._numbers[name])
+                scratch.replace(self._folder / number)
 
     def _read(self, name: str) -> str | None:
         if self._folder is None or name in self._notes:
             return self._notes.get(name)
         with suppress(OSError):
-            return (self._folder / self._numbers[name]).read_text(encoding="ascii")
+            text = (self._folder / self._numbers[name]).read_text(encoding="ascii")
+            if not text.startswith(_RUNNING):
+                # It will not run again.
+                self._notes[name] = text
+            return text
         return None
+
+    def _read_step(self, name: str) -> str | None:
+        if self._folder is None or name in self._steps:
+            return self._steps.get(name)
+        with suppress(OSError, ValueError):
+            return str(json.loads((self._folder / f"{self._numbers[name]}{_STEP}").read_text(encoding="ascii")))
+        return None
+
+
+def note_present_step(board: RunBoard, gateway: SessionGateway) -> None:
+    """Note the step that the project of this process has reached, by what its gateway says; it may say nothing."""
+    name = board.find_own()
+    if name is None:
+        return
+    step = gateway.call("present_step")
+    # Meanwhile another one may have begun, whose step it is.
+    if step is not None and board.find_own() == name:
+        board.note_step(name, str(step))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from pytest_golden.gate.changed.reading import Question, select_changed
 from pytest_golden.gate.lessons.before import foresee
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pytest
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _CONFTEST = "conftest.py"
+_OURS = Path(__file__).parents[1]
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 _BESIDE_STORE = ("", "-wal", "-shm", "-journal")
 
 
@@ -39,7 +43,7 @@ def find_selection(
         manifest,
         hide,
         tuple(_list_products(config, settings, store)),
-        tuple(folder / _CONFTEST for folder in folders),
+        tuple(_list_judging(config, folders)),
     )
     selection = select_changed(question, store)
     if store is None or selection.commit is None or settings.learning == "off":
@@ -50,6 +54,22 @@ def find_selection(
     except Exception as error:
         # It is only a word to the person who waits.
         return replace(selection, forewarnings=(f"what these changes broke before is not known: {error}",))
+
+
+def _list_judging(config: pytest.Config, folders: Iterable[Path]) -> Iterator[Path]:
+    """List what takes part in the judgement of every project, as far as it may lie in the checkout.
+
+    A conftest or a plugin of one's own has the hooks' code, or imports it: whatever is imported by now and not installed.
+    """
+    yield from (folder / _CONFTEST for folder in folders)
+    if config.inipath is not None:
+        yield config.inipath
+    yield _OURS
+    installed = (str(_OURS), sys.prefix, sys.base_prefix)
+    for module in tuple(sys.modules.values()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str) and not file.startswith(installed) and _INSTALLED not in file:
+            yield Path(file)
 
 
 def _list_products(config: pytest.Config, settings: GoldenSettings, store: Store | None) -> Iterator[Path]:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from pytest_golden.errors import SettingsError
 from pytest_golden.manifest import load_manifest, parse_inline_manifest
 from pytest_golden.report.shell_command import shell_command
-from pytest_golden.settings import MANIFEST_NAME
+from pytest_golden.settings import MANIFEST_NAME, find_manifest_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pytest
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.settings import GoldenSettings
@@ -48,7 +50,19 @@ class Declared:
         return shell_command(name, self.manifest_path, Path.cwd(), os.environ)
 
 
-def read_declared(settings: GoldenSettings, rootdir: Path) -> Declared:
+def find_default_manifest(config: pytest.Config) -> Path:
+    """Give the manifest of a session that names none; it need not be there.
+
+    It is in the rootdir. Without a configuration pytest guesses that from every path on the command line, also from those
+    of options: then the nearest manifest from here upwards is meant.
+    """
+    expected = config.rootpath / MANIFEST_NAME
+    if config.inipath is not None or expected.exists():
+        return expected
+    return find_manifest_above(config.invocation_params.dir) or expected
+
+
+def read_declared(settings: GoldenSettings, default_manifest: Path, rootdir: Path) -> Declared:
     """Read what is declared.
 
     Raises:
@@ -58,7 +72,7 @@ def read_declared(settings: GoldenSettings, rootdir: Path) -> Declared:
     if settings.projects is not None:
         declared = _read_inline(settings.projects, settings.manifest, rootdir)
     else:
-        declared = _read_file(settings.manifest or rootdir / MANIFEST_NAME, rootdir)
+        declared = _read_file(settings.manifest or default_manifest, rootdir)
     if (settings.require or declared.manifest.require_golden_projects) and not declared.projects:
         message = f"{declared.label} declares no golden projects, and they are required: declare one."
         raise SettingsError(message)

@@ -58,6 +58,15 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+def count_workers(config: pytest.Config) -> int:
+    """Count the processes that run tests at the same time: xdist's workers, or this one alone."""
+    if not is_distributed(config):
+        return 1
+    # As `popen`, or `3*popen`.
+    counts = (str(spec).partition("*") for spec in config.getoption("tx"))
+    return sum(int(count) if star and count.isdecimal() else 1 for count, star, _ in counts)
+
+
 def is_distributed(config: pytest.Config) -> bool:
     """Tell whether this process is the controller of xdist workers.
 

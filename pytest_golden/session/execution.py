@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,11 @@ from pytest_golden.gate import RegressionGuard
 from pytest_golden.gate.service import error_result
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.report.shown_run import fails_the_gate
+from pytest_golden.session.board import note_present_step
+from pytest_golden.session.distribution import is_worker
 from pytest_golden.session.item import GoldenItem
 from pytest_golden.session.reports import dress_report
+from pytest_golden.session.ticking import Ticker
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,6 +55,10 @@ class GoldenExecution:
         self._earlier = earlier
         self._skips_fail = skips_fail
         self._guard: RegressionGuard | None = None
+        # Only this process can ask how far its pipeline is; without workers, whoever keeps the live row asks.
+        self._steps = (
+            Ticker(partial(note_present_step, board, gateway), name="golden-steps") if is_worker(config) else None
+        )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -76,6 +84,11 @@ class GoldenExecution:
             dress_report(report, item.result, fails=fails, shell_command=command)
         return report
 
+    def pytest_unconfigure(self) -> None:
+        """Note no more steps."""
+        if self._steps is not None:
+            self._steps.stop()
+
     def _run(self, project: GoldenProjectConfig) -> GoldenProjectResult:
         left_out = self._earlier.find_left_out(project)
         if left_out is not None:
@@ -83,7 +96,10 @@ class GoldenExecution:
         statuses = self._board.statuses(project.needs)
         self._board.note_running(project.name)
         try:
-            result = self._get_guard().check_one(project, statuses)
+            guard = self._get_guard()
+            if self._steps is not None:
+                self._steps.start()
+            result = guard.check_one(project, statuses)
         except GoldenError as error:
             result = error_result(project, ReasonKind.HARNESS, str(error))
         except BaseException:

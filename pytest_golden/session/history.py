@@ -9,8 +9,9 @@ from pytest_golden.gate.changes import Present
 from pytest_golden.gate.input_changes import RunInputs
 from pytest_golden.gate.known import find_changed, find_seen
 from pytest_golden.gate.store import list_results
+from pytest_golden.gate.streak import ENOUGH, WINDOW, describe_streak
 from pytest_golden.regression.model import ReasonKind
-from pytest_golden.report.history_text import ENOUGH, WINDOW, describe_changes, describe_streak
+from pytest_golden.report.history_text import describe_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

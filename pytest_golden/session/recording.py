@@ -20,7 +20,7 @@ from pytest_golden.gate import lessons
 from pytest_golden.gate.baselines import find_baselines_folder
 from pytest_golden.gate.baselines.accepted_edits import find_accepted_edits
 from pytest_golden.gate.checkout import Checkout, read_checkout
-from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
+from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.hiding import SecretHider
 from pytest_golden.gate.inputs import InputReader
 from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
@@ -35,8 +35,10 @@ from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.report.one_line import closing_count
+from pytest_golden.session.distribution import count_workers
 from pytest_golden.session.gate_id import name_session
 from pytest_golden.session.history import GoldenHistory
+from pytest_golden.session.live_row import LiveRow
 from pytest_golden.session.recorder import Kept
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.files import refuse_foreign
@@ -66,6 +68,8 @@ class GoldenRecording:
     def __init__(self, parts: SessionParts, say: Callable[[str], None]) -> None:
         self.run_id = f"entry_{name_session(parts.recorder.config).partition('_')[2]}"
         self._history: GoldenHistory | None = None
+        self._live: LiveRow | None = None
+        self._parts = parts
         self._settings = parts.settings
         self._declared = parts.declared
         self._recorder = parts.recorder
@@ -109,9 +113,15 @@ class GoldenRecording:
             self.begin()
         return (yield)
 
+    def pytest_runtest_setup(self) -> None:
+        """Go on telling what runs, if a test has forked this process."""
+        if self._live is not None:
+            self._live.start()
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """End the record when all results and the floor are known."""
+        self._leave_live_row()
         if self._record is not None:
             is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
             self._held = []
@@ -122,6 +132,7 @@ class GoldenRecording:
 
     def pytest_unconfigure(self) -> None:
         """Learn from what was recorded, after the last word to the person who waits, and let go of the store."""
+        self._leave_live_row()
         if self._record is not None:
             try:
                 if self._may_learn and self._record.store is not None and self._record.takes:
@@ -166,18 +177,25 @@ class GoldenRecording:
             warn=self.warn,
         )
         self._record.begin(begun)
+        self._live = LiveRow(self.run_id, self._record, self._parts, self._hider.hide_for_all)
+        self._live.start()
+
+    def _leave_live_row(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
 
     def read_slowdowns(self) -> SlowdownJudge:
         """Give what judges durations, by what the store knows; a run that accepts what it sees accepts its durations too."""
         projects, root = tuple(self._declared.projects.values()), self._declared.manifest.workspace_root
         if self._settings.update or not any(project.max_slowdown is not None for project in projects):
             return SlowdownJudge(is_off=True)
-        abilities = self._find_abilities()
+        abilities, workers = self._find_abilities(), count_workers(self._recorder.config)
         if self._record is not None:
-            return read_slowdown_judge(self._record.store, projects, root, abilities)
+            return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
         # The workers of xdist want to know before the record begins.
         with self.open_earlier() as store:
-            return read_slowdown_judge(store, projects, root, abilities)
+            return read_slowdown_judge(store, projects, root, abilities, workers=workers)
 
     def open_earlier(self) -> AbstractContextManager[Store | None]:
         """Open the store to look at earlier runs before this one begins; None where there is none, or it cannot be."""
@@ -216,6 +234,8 @@ class GoldenRecording:
         if judged.fails:
             known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
+            if result.known:
+                self._record.explain(FailureExplained(self.run_id, judged.entry_id, result.known))
         return Kept(result, entry)
 
     def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
@@ -277,10 +297,12 @@ class GoldenRecording:
 
     def _describe_begin(self) -> RunBegun:
         root = self._declared.manifest.workspace_root
+        projects = self._declared.projects.values()
         checkout = read_checkout(root)
         self._checkout = checkout
         reports = (self._settings.junit, self._settings.json, self._settings.html)
-        self._inputs = InputReader(root, checkout, self._declared.projects.values(), reports)
+        self._inputs = InputReader(root, checkout, projects, reports)
+        workers = count_workers(self._recorder.config)
         self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
         told: dict[str, Any] = {
             "workspace_root": str(root),
@@ -292,7 +314,7 @@ class GoldenRecording:
                 "require": self._settings.require,
                 "floor_base": self._settings.base,
                 "learning": self._settings.learning,
-                ENVIRONMENT: describe_run_environment(self._declared.projects.values(), root, self._find_abilities()),
+                ENVIRONMENT: describe_run_environment(projects, root, self._find_abilities(), workers=workers),
                 ACCEPTS: self._settings.update,
             },
         }
@@ -302,7 +324,7 @@ class GoldenRecording:
             run_id=self.run_id,
             moment=to_ms(utc_now()),
             command_line=tuple(told.pop("command_line")),
-            surroundings=describe_surroundings(self._declared.projects.values(), root),
+            surroundings=describe_surroundings(projects, root),
             host=platform.node(),
             pid=os.getpid(),
             expectations=self._expectations,

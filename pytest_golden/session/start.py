@@ -12,7 +12,7 @@ from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.session.baselines import keep_baselines
 from pytest_golden.session.board import RunBoard
 from pytest_golden.session.collection import GoldenCollection, register_markers, select_manifest
-from pytest_golden.session.declared import read_declared
+from pytest_golden.session.declared import find_default_manifest, read_declared
 from pytest_golden.session.distribution import GoldenDistribution, find_notes, is_distributed, is_worker
 from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.execution import GoldenExecution
@@ -26,7 +26,6 @@ from pytest_golden.session.recorder import GoldenRecorder
 from pytest_golden.session.terminal import GoldenTerminal
 from pytest_golden.session.writing import GoldenReports
 from pytest_golden.settings import (
-    MANIFEST_NAME,
     NO_STORE,
     GoldenSettings,
     Sources,
@@ -58,7 +57,7 @@ def start(config: pytest.Config) -> None:
 
 def _start(config: pytest.Config) -> None:
     settings = _read_settings(config)
-    declared = read_declared(settings, config.rootpath)
+    declared = read_declared(settings, find_default_manifest(config), config.rootpath)
     distributed = is_distributed(config)
     register_markers(config, declared)
     named = select_manifest(config, declared)
@@ -94,7 +93,7 @@ def _make_parts(
     register = _registering(config)
     recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require)
     register(recorder, "golden_recorder")
-    floor = FloorCheck(settings, declared, recorder, default_manifest=config.rootpath / MANIFEST_NAME, earlier=earlier)
+    floor = FloorCheck(settings, declared, recorder, default_manifest=find_default_manifest(config), earlier=earlier)
     register(floor, "golden_floor")
     warning = warn_of_nothing(declared, settings.mode)
     warnings = [] if warning is None else [warning]

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.trends import is_unjudged
 from pytest_golden.report.accepted_text import describe_accepted
 from pytest_golden.report.failure_text import make_visible
 from pytest_golden.report.github import disarm
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_golden.session.writing import GoldenReports
 
 _LONGEST_TABLE = 40
+_MOST_UNJUDGED = 5
 _MARKUP: Mapping[ResultStatus, Mapping[str, bool]] = {
     ResultStatus.PASSED: {"green": True},
     ResultStatus.FAILED: {"red": True, "bold": True},
@@ -97,8 +99,7 @@ class GoldenTerminal:
         """Write the table of results and the closing count."""
         if self._config.option.collectonly or self._verbosity < -1:
             return
-        if self._verbosity >= 0 and not self._config.option.no_summary:
-            self._write_table()
+        self._write_results()
         self._write_accepted()
         self._write_floor()
         for warning in self._warnings:
@@ -121,6 +122,12 @@ class GoldenTerminal:
         self._has_written = True
         self._write_row(result)
 
+    def _write_results(self) -> None:
+        if self._verbosity < 0:
+            self._write_unjudged()
+        elif not self._config.option.no_summary:
+            self._write_table()
+
     def _write_table(self) -> None:
         everyone = self._recorder.results
         is_cut = len(everyone) > _LONGEST_TABLE and self._verbosity < 1
@@ -138,6 +145,15 @@ class GoldenTerminal:
                 self.say(table.fit(note, self._fitting_width()))
         if noted:
             self.say(f"{noted} that passed have notes: -v shows them")
+
+    def _write_unjudged(self) -> None:
+        """Write what was not judged of passes whose rows are not shown: that is never silent."""
+        results = self._recorder.results
+        told = [(one.name, warning) for one in results for warning in one.warnings if is_unjudged(warning)]
+        for name, warning in told[:_MOST_UNJUDGED]:
+            self.say(table.fit(f"golden: note: {name}: {make_visible(warning)}", self._fitting_width()))
+        if len(told) > _MOST_UNJUDGED:
+            self.say(f"golden: and {len(told) - _MOST_UNJUDGED} more whose max_slowdown is not judged")
 
     def _write_accepted(self) -> None:
         if not self._accepts_outputs:

@@ -21,3 +21,8 @@ def is_own_run() -> ColumnElement[bool]:
     """Give the condition that a run is somebody's own; a result without a run counts as one."""
     root = gate_runs.c.workspace_root
     return or_(root.is_(None), root.not_like(f"%/{PRIVATE_PREFIX}%"))
+
+
+def is_own_place(workspace_root: str | None) -> bool:
+    """Tell the same of a run by where it ran."""
+    return workspace_root is None or f"/{PRIVATE_PREFIX}" not in workspace_root

@@ -41,6 +41,13 @@ SELECT pg_advisory_xact_lock(
     ),
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
+# Of no importance to other writers, and so without their lock; neither other locks nor the disk are waited for.
+_BEGIN_ASIDE = b"""
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = 50;
+SET LOCAL statement_timeout = 2000;
+SET LOCAL synchronous_commit = off
+"""
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = {busy_ms}"
 # After how often a statement is prepared on the server. A pooler that hands connections on knows nothing of that.
 _PREPARE = "prepare_threshold"
@@ -72,6 +79,10 @@ class PostgresqlDatabase:
     def writing(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that has locked the store for other writers."""
         return _begun(connection, self._begin_write)
+
+    def writing_aside(self, connection: Connection) -> AbstractContextManager[None]:
+        """Put it into a transaction that neither takes the store's lock nor waits for the disk."""
+        return _begun(connection, _BEGIN_ASIDE)
 
     def reading(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that sees the store as it is at the first look."""

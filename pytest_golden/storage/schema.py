@@ -179,6 +179,8 @@ signals = Table(
     Index(None, "entry_id", "number"),
     Index(None, "content_digest"),
     Index("ix_signals_orphans", "created_at", sqlite_where=text("routed_by = 'orphan'")),
+    Index(None, "routed_by", "number"),
+    Index("ix_signals_agent", "agent_id", "routed_by", "number", sqlite_where=text("agent_id IS NOT NULL")),
     UniqueConstraint("source", "external_id"),
 )
 
@@ -225,6 +227,20 @@ gate_runs = Table(
     Index("ix_gate_runs_unfinished", "number", sqlite_where=text("finished_at IS NULL")),
 )
 
+# What a run does at this moment, told by itself now and then. It is gone with the run's end, and stale where it was killed.
+# `machine` tells where its pid means a process.
+gate_live = Table(
+    "gate_live",
+    metadata,
+    _number(),
+    Column("run_id", Text, ForeignKey("gate_runs.entry_id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("beat_at", BigInteger, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("machine", Text, nullable=False),
+    Column("total_count", Integer, nullable=False),
+    Column("running", JSON, nullable=False),
+)
+
 # `pass_streak` counts the passes in a row up to this one. `result` is the gate report's, without the steps.
 gate_results = Table(
     "gate_results",
@@ -247,8 +263,9 @@ gate_results = Table(
     Column("learned_at", BigInteger),
     Column("result", JSON, nullable=False),
     Index(None, "project", "number"),
-    Index(None, "run_id", "number"),
+    Index(None, "run_id", "number", "status"),
     Index("ix_gate_results_last_pass", "project", "number", sqlite_where=text("status = 'PASSED'")),
+    Index("ix_gate_results_not_passed", "project", "number", sqlite_where=text("status <> 'PASSED'")),
     Index("ix_gate_results_unlearned", "number", sqlite_where=text("learned_at IS NULL")),
 )
 
@@ -319,6 +336,7 @@ lesson_signatures = Table(
     Column("project", Text),
     UniqueConstraint("digest", "lesson_id"),
     Index(None, "lesson_id"),
+    Index("ix_lesson_signatures_project", "project", "lesson_id", sqlite_where=text("project IS NOT NULL")),
 )
 
 # Each time that a lesson was shown, and what came of it: settled once, by the next run of what it was shown for.

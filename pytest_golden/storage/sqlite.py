@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.engine import begun, describe, explain, explained, make_engine, transaction
+from pytest_golden.storage.engine import (
+    begun,
+    describe,
+    explain,
+    explained,
+    find_driver,
+    make_engine,
+    transaction,
+)
 from pytest_golden.storage.file_system import keeps_shared_memory
 from pytest_golden.storage.files import is_alone
 from pytest_golden.storage.folder import make_folder
@@ -17,6 +27,7 @@ from pytest_golden.storage.location import make_url_of_frozen
 from pytest_golden.storage.version import HEAD, find_version
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -37,6 +48,27 @@ class SqliteDatabase:
     def writing(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that has locked the file for other writers."""
         return begun(connection, "IMMEDIATE")
+
+    @contextmanager
+    def writing_aside(self, connection: Connection) -> Iterator[None]:
+        """Put it into a transaction that waits for no lock and, where there is a log, for no disk."""
+        driver = find_driver(connection)
+        (mode,) = driver.execute("PRAGMA journal_mode").fetchone()
+        (patience,) = driver.execute("PRAGMA busy_timeout").fetchone()
+        driver.execute("PRAGMA busy_timeout = 0")
+        # Without a log, a file that is flushed less could be damaged.
+        driver.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
+        try:
+            with begun(connection, "IMMEDIATE"):
+                yield
+        finally:
+            try:
+                driver.execute("PRAGMA synchronous = FULL")
+                driver.execute(f"PRAGMA busy_timeout = {patience}")
+            except sqlite3.Error:
+                # The next one to use it would write what is not durable.
+                connection.invalidate()
+                raise
 
     def reading(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that sees the file as it is at the first look."""

@@ -39,6 +39,10 @@ class Database(Protocol):
         """Put it into a transaction that nobody else writes beside."""
         ...
 
+    def writing_aside(self, connection: Connection) -> AbstractContextManager[None]:
+        """Put it into a transaction that waits for no other and that a crash of the machine may undo."""
+        ...
+
     def reading(self, connection: Connection) -> AbstractContextManager[None]:
         """Put it into a transaction that sees one moment and writes nothing."""
         ...
@@ -119,13 +123,36 @@ class Store:
             message = f"the store {self.where}: another thread of this process holds it locked"
             raise StorageError(message, StorageTrouble.LOCKED)
         try:
-            self._refuse_closed()
-            if self._identity != self._identify():
-                raise describe(self.where, StorageTrouble.GONE)
+            self._refuse_unusable()
             with explained(self.where), self._take_writer() as connection, self._database.writing(connection):
                 yield connection
         finally:
             self._turn.release()
+
+    @contextmanager
+    def write_aside(self) -> Iterator[Connection]:
+        """Give a connection for one small write that may as well be left out, while others write what must be kept.
+
+        Nothing is waited for, and it is on the disk whenever the next thing is that must be.
+
+        Raises:
+            StorageError: somebody else writes at this moment, or it cannot be written.
+        """
+        # On a server there is no turn to take: whoever waited for it would wait for the network too.
+        takes_turn = self.path is not None
+        if self._is_in_memory or (takes_turn and not self._turn.acquire(blocking=False)):
+            raise describe(self.where, StorageTrouble.LOCKED)
+        try:
+            self._refuse_unusable()
+            with (
+                explained(self.where),
+                self._engine.connect() as connection,
+                self._database.writing_aside(connection),
+            ):
+                yield connection
+        finally:
+            if takes_turn:
+                self._turn.release()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -195,6 +222,11 @@ class Store:
                 # The engine may have let go of its connections by now, and would never close this one.
                 writer.detach()
             writer.close()
+
+    def _refuse_unusable(self) -> None:
+        self._refuse_closed()
+        if self._identity != self._identify():
+            raise describe(self.where, StorageTrouble.GONE)
 
     def _refuse_closed(self) -> None:
         if self._is_closed:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden
 
-pytestmark = pytest.mark.usefixtures("temporary_folder")
+pytestmark = pytest.mark.usefixtures("temporary_folder", "short_gates")
 
 KEYS = [
     *("cycle_id", "final_status", "verdict", "branch", "commit", "regressions_detected", "improvements_approved"),
@@ -131,6 +131,34 @@ def test_an_improvement_that_fails_is_a_failure_and_what_it_left_is_kept(
     assert repository.git("show", f"{ran.json['branch']}:half.txt") == "half"
 
 
+def test_a_repository_within_a_proposal_is_said_and_what_git_does_not_take_stays(
+    repository: Repository, golden: Golden, temporary_folder: Path
+) -> None:
+    words = ("--review", "true", "--max-improvements", "1", "--store", "none", "--json")
+    commit = "git -C in -c user.name=a -c user.email=a@b commit -q --allow-empty -m theirs"
+    named = golden("cycle", "--improve", f"git init -q in; {commit}", *words)
+    assert named.code == 0, named.err
+    assert "WARNING: in is a repository of its own" in named.err
+    ran = golden("cycle", "--improve", "echo '#' >> lib.sh; git init -q in; touch in/work", *words)
+    assert (ran.code, ran.json["final_status"]) == (3, "FAILURE")
+    assert repository.git("show", f"{ran.json['branch']}:lib.sh").endswith("#")
+    (left,) = temporary_folder.glob("golden-cycle-*/*/in/work")
+    assert f"{left.parent.parent} is not removed" in ran.err
+
+
+def test_a_review_that_is_cut_off_leaves_nothing_in_the_proposal(repository: Repository, golden: Golden) -> None:
+    review = (
+        "touch junk; git add junk; git -c user.name=a -c user.email=a@b commit -qm sneaked; "
+        "kill -INT $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 600"
+    )
+    words = ("--max-improvements", "1", "--store", "none", "--json")
+    first = golden("cycle", "--improve", "echo '#' >> lib.sh", "--review", review, *words)
+    assert first.code == 3
+    assert repository.git("diff", "--name-only", "main", first.json["branch"]) == "lib.sh"
+    ran = golden("cycle", "--resume", "--review", "[ ! -e junk ]", "--store", "none", "--json")
+    assert (ran.code, ran.json["verdict"]) == (0, "verified"), ran.err
+
+
 @pytest.mark.parametrize("damage", ['rm -rf "$PWD"', 'rm -rf "$(git rev-parse --git-common-dir)/worktrees"'])
 def test_a_command_that_removes_the_worktree_is_a_failure(repository: Repository, golden: Golden, damage: str) -> None:
     ran = golden("cycle", "--improve", f"echo '#' >> lib.sh; {damage}", "--review", "true", "--json")
@@ -140,9 +168,11 @@ def test_a_command_that_removes_the_worktree_is_a_failure(repository: Repository
 
 
 def test_a_command_that_writes_into_the_checkout_itself_is_told_of(repository: Repository, golden: Golden) -> None:
-    ran = golden("cycle", "--improve", f"touch {repository.folder}/stray", "--review", "true")
+    hook = "git config core.hooksPath /tmp; echo true > $(git rev-parse --git-common-dir)/hooks/post-commit"
+    ran = golden("cycle", "--improve", f"touch {repository.folder}/stray; {hook}", "--review", "true")
     assert ran.code == 0
-    assert "WARNING: the checkout itself changed while improve ran: stray" in ran.err
+    told = "the checkout itself changed while improve ran: .git/config, .git/hooks/post-commit, stray"
+    assert f"WARNING: {told}" in ran.err
 
 
 def test_without_golden_projects_the_requirement_calls_nothing(folder: Path, golden: Golden) -> None:

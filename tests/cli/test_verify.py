@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden, Ran
 
-pytestmark = pytest.mark.usefixtures("temporary_folder")
+pytestmark = pytest.mark.usefixtures("temporary_folder", "short_gates")
 
 FLAKY = "turns=$(cat {counter}); echo $((turns + 1)) > {counter}; test $((turns % 2)) -eq {passes}\n"
 
@@ -170,8 +170,12 @@ def test_setup_installs_what_the_base_runs_and_nothing_for_the_head(repository: 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ("setup: [sh, -c, 'echo no mirror; exit 9']\n", "`setup:` ended with exit code 9: no mirror"),
-        ("", "the gate of the base ended with exit code 4"),
+        ("setup: [sh, -c, 'echo no mirror; exit 9']\n", "`setup:` ended with exit code 9: no mirror. Mend that, or"),
+        (
+            "",
+            "the gate of the base ended with exit code 4: RuntimeError: broken conftest (conftest.py:1). Mend that, or"
+            " give a --base that can be run. All that it printed is in {log}",
+        ),
     ],
 )
 def test_base_that_cannot_be_run_is_never_green(
@@ -187,7 +191,9 @@ def test_base_that_cannot_be_run_is_never_green(
     assert ran.code == ran.json["exit_code"] == 3
     assert ran.json["base"]["available"] is False
     assert ran.json["projects"] == []
-    assert told in ran.json["base"]["reason"]
+    log = repository.folder / ".golden" / "verify-base.log"
+    assert told.format(log=log) in ran.json["base"]["reason"]
+    assert log.is_file()
     assert "base unavailable: " in ran.err
     assert repository.worktrees() == [str(repository.folder)]
     assert left_behind(temporary_folder) == []
@@ -230,7 +236,8 @@ def test_heads_manifest_and_gate_must_be_usable(golden: Golden, committed: Repos
     committed.write(conftest__py="raise RuntimeError('broken conftest')\n")
     broken = golden("verify", "--base", "main")
     assert broken.code == 2
-    assert "the gate of the head ended with exit code 4" in broken.err
+    assert "the gate of the head ended with exit code 4: RuntimeError: broken conftest (conftest.py:1)" in broken.err
+    assert (committed.folder / ".golden" / "verify-head.log").is_file()
     (committed.folder / "conftest.py").unlink()
     committed.write(golden_projects__yaml="golden_projects: [{nam: a}]\n")
     ran = golden("verify", "--base", "main", "--json")
@@ -253,7 +260,7 @@ def test_failure_that_the_bases_missing_submodule_may_have_caused_excuses_nothin
     repository.script("a", "cat sub/file; exit 1\n")
     # What was recorded of such a base does not stand for it later either.
     for _ in range(2):
-        ran = golden("verify", "--base", "HEAD", "--json")
+        ran = golden("verify", "--base", "HEAD", "--repeat", "2", "--json")
         assert ran.code == 3
         assert "a failed on the base too, but submodules are empty there (a/sub)" in ran.json["base"]["reason"]
 
@@ -271,7 +278,7 @@ def test_failure_that_the_bases_missing_ignored_file_may_have_caused_excuses_not
     repository.script("a", "cat data.csv; exit 1\n")
     # The second time a pass of the base is known from this checkout, and failing in a worktree does not make it unstable.
     for more in (["--fresh"], []):
-        ran = golden("verify", "--base", "HEAD", "--json", *more)
+        ran = golden("verify", "--base", "HEAD", "--repeat", "2", "--json", *more)
         assert ran.code == 3
         assert ran.json["base"]["reason"].startswith(
             "a failed on the base too, but what git ignores is not there (a/data.csv): let `setup:` copy it"
@@ -285,7 +292,12 @@ def test_base_that_was_skipped_earlier_is_run_when_the_head_fails(
     repository.write(golden_projects__yaml=f"golden_projects:\n  - {entry}\n")
     repository.script("a", "true\n")
     repository.commit("base")
-    assert verdicts(golden("verify", "--base", "HEAD", "--json")) == {"a": "skipped"}
+    skipped = golden("verify", "--base", "HEAD", "--json")
+    # The base was skipped too, for the same reason: nothing became worse.
+    assert (skipped.code, verdicts(skipped), skipped.json["weakened_floor"]) == (0, {"a": "skipped"}, [])
+    with monkeypatch.context() as strict:
+        strict.setenv("GOLDEN_REQUIRE", "1")
+        assert "the head's gate fails for what was skipped" in golden("verify", "--base", "HEAD").out
     program = tmp_path / "programs" / "a-program-of-this-test"
     program.parent.mkdir()
     program.touch(mode=0o755)
@@ -293,6 +305,7 @@ def test_base_that_was_skipped_earlier_is_run_when_the_head_fails(
     repository.script("a", "exit 1\n")
     ran = golden("verify", "--base", "HEAD", "--repeat", "1", "--json")
     assert (ran.code, verdicts(ran)) == (1, {"a": "new_regression"})
+    assert ran.json["base"]["reused"], f"{skipped.err}\n{ran.err}"
     assert "of which earlier runs tell nothing" in ran.err
 
 

@@ -53,6 +53,9 @@ def test_without_golden_projects_improvement_mode_warns_and_learning_mode_does_n
     [
         ("project_root", ""),
         ("project_root", None),
+        ("project_root", "/nowhere/at/all"),
+        ("project_root", "a\0b"),
+        ("project_root", __file__),
         ("task_description", " "),
         ("task_description", 3),
         ("max_improvements", -1),

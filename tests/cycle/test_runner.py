@@ -367,7 +367,10 @@ def test_steps_that_are_none_and_roots_that_are_none_are_refused(cycle: Cycle, t
 def test_a_root_that_is_gone_fails_before_anything_is_called(cycle: Cycle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(cycle.root))
     cycle.root = cycle.root / "gone"
-    state = cycle.run()
+    cycle.root.mkdir()
+    runner = cycle.make()
+    cycle.root.rmdir()
+    state = runner.run()
     assert "is no folder" in reasons(state)[CycleStep.ENV_VALIDATION][1]
     assert get_final_status(state) == "FAILURE"
     assert cycle.called == []

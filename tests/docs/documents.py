@@ -131,7 +131,7 @@ def readers_environment() -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("GOLDEN_", "PYTEST_", "GITHUB_", "TOX_")) and name not in {"CI", "COLUMNS"}
+        if not name.startswith(("COVERAGE_", "GOLDEN_", "PYTEST_", "GITHUB_", "TOX_")) and name not in {"CI", "COLUMNS"}
     }
     plugins = ["golden_projects", *(["xdist"] if find_spec("xdist") else [])]
     return {

@@ -111,6 +111,13 @@ def test_ref_that_is_not_here_says_what_to_fetch(repository: Path, ref: str, tol
         find_commit(repository, ref)
 
 
+def test_repository_of_another_user_says_how_it_is_trusted(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    told = f"git does not trust {repository}, which is another user's: git config --global --add safe.directory "
+    with pytest.raises(GoldenError, match=told):
+        find_commit(repository, "HEAD")
+
+
 def test_folder_outside_git_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(GoldenError, match="in no git repository"):
         list_files_since(tmp_path, "main")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_golden.gate.events import GateEvent, read_event, write_event
+from pytest_golden.gate.events import FailureExplained, GateEvent, read_event, write_event
 from pytest_golden.regression.model import ResultStatus
 from tests.gate.gate_events import begin, end, judge
 
@@ -15,7 +15,14 @@ NEWS = {"id": "signal_1", "signal_type": "negative", "summary": "weakened floor"
 
 
 @pytest.mark.parametrize(
-    "event", [BEGUN, judge(BEGUN, "one"), judge(BEGUN, "two", ResultStatus.ERROR), end(BEGUN, news=(NEWS,))]
+    "event",
+    [
+        BEGUN,
+        judge(BEGUN, "one"),
+        judge(BEGUN, "two", ResultStatus.ERROR),
+        FailureExplained(BEGUN.run_id, "entry_1", ({"kind": "seen_before", "lines": ["seen"]},)),
+        end(BEGUN, news=(NEWS,)),
+    ],
 )
 def test_event_comes_back_from_its_json_line_equal(event: GateEvent) -> None:
     assert read_event(json.loads(json.dumps(write_event(event)))) == event

@@ -91,6 +91,19 @@ def test_programs_on_path_bring_the_environments_their_links_lead_to(tmp_path: P
     assert {str(local), str(tmp_path / "pipx/dbt/bin/dbt"), str(tmp_path / "pipx/dbt"), str(tmp_path / "base")} <= found
 
 
+def test_many_links_into_one_environment_bring_it_once(tmp_path: Path) -> None:
+    interpreter = make_interpreter(tmp_path / "base")
+    make_environment(tmp_path / "dbt", interpreter)
+    local = tmp_path / ".local" / "bin"
+    local.mkdir(parents=True)
+    for name in ("dbt", "dbt-1", "dbt-2"):
+        (tmp_path / "dbt" / "bin" / name).touch()
+        (local / name).symlink_to(tmp_path / "dbt" / "bin" / name)
+    found = list(find_program_folders(os.pathsep.join([str(local), str(local)])))
+    assert len(found) == len(set(found))
+    assert str(tmp_path / "dbt") in found
+
+
 def test_interpreter_on_path_brings_its_own_prefix(tmp_path: Path) -> None:
     make_interpreter(tmp_path / "base")
     assert str(tmp_path / "base") in set(find_program_folders(str(tmp_path / "base" / "bin")))

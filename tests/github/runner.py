@@ -84,7 +84,9 @@ class Runner:
         github = contexts["github"]
         environment = {
             **{
-                name: value for name, value in os.environ.items() if not name.startswith(("GITHUB", "GOLDEN", "PYTEST"))
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("COVERAGE_", "GITHUB", "GOLDEN", "PYTEST"))
             },
             "PATH": f"{self.commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "CI": "true",

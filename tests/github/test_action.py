@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.docs.documents import REPOSITORY
+from tests.gate_processes import WITHOUT_PLUGINS
 from tests.github.comments_api import CommentsApi
 from tests.github.runner import ACTION, Runner
 
@@ -89,7 +90,7 @@ def write_comment(summary: Path, api: CommentsApi) -> str:
     return done.stdout
 
 
-PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:randomly"
+PYTEST = " ".join([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *WITHOUT_PLUGINS])
 
 
 def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kept(
@@ -122,6 +123,14 @@ def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kep
     assert "::error file=golden_projects.yaml,line=2,title=sales%3A FAILED::exit code 3" in second.log
     assert "::warning title=golden sandbox::" in second.log
     assert "without a seal" in second.log
+
+
+def test_a_gate_takes_up_no_journal_of_one_whose_name_only_begins_alike(runner: Runner) -> None:
+    for artifact, streak in (("golden-report-slow", False), ("golden-report", False), ("golden-report-slow", True)):
+        ran = runner.run({"event": {}, "base_ref": "", "ref_name": "main"}, pytest=PYTEST, artifact=artifact)
+        assert ran.code == 0, ran.log
+        assert ("2nd pass in a row" in ran.log) is streak
+        subprocess.run(["rm", "-r", str(runner.workspace / ".golden")], check=True)
 
 
 def test_a_weakened_floor_is_red_until_the_label_is_there(runner: Runner, api: CommentsApi) -> None:

@@ -239,3 +239,13 @@ def test_comparison_is_told_as_plain_values() -> None:
     assert plain["base_status"] is None
     assert plain["repeats"]["head"] == {"passed": 0, "failed": 0}
     assert plain["p_value"] is None
+
+
+def test_what_neither_side_ran_for_the_same_reason_is_skipped_alike() -> None:
+    skipped = side(SKIPPED)
+    assert ProjectRuns("p", skipped, skipped).is_skipped_alike
+    others = (side(PASSED), side(None), side(SKIPPED, "skipped_by_pytest"))
+    assert not any(ProjectRuns("p", base, skipped).is_skipped_alike for base in others)
+    # It passed before, and that stands for it: what the head lacks is not lacking there.
+    unchanged = side(SKIPPED, "unchanged")
+    assert not ProjectRuns("p", unchanged, unchanged).is_skipped_alike

@@ -8,7 +8,6 @@ from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKi
 from pytest_golden.report.failure_text import (
     LAST_LINES,
     explain_failure,
-    find_failing_step,
     first_difference,
     make_visible,
 )
@@ -103,16 +102,6 @@ def test_step_does_not_repeat_the_error_that_the_reason_has_told() -> None:
 )
 def test_unseen_signs_become_visible(text: str, shown: str) -> None:
     assert make_visible(text) == shown
-
-
-def test_last_failing_step_counts_and_observations_do_not() -> None:
-    steps = (
-        {"type": "action", "content": "one", "metadata": {"error": "x"}},
-        {"type": "action", "content": "two", "metadata": {}},
-        {"type": "observation", "content": "three", "metadata": {"error": "x"}},
-    )
-    assert find_failing_step(steps) is steps[0]
-    assert find_failing_step(steps[1:]) is None
 
 
 def test_differences_of_outputs_stand_below_their_sentence_the_first_three_of_them() -> None:

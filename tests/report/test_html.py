@@ -7,6 +7,7 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,13 @@ def test_the_page_loads_nothing_and_its_one_style_is_named_by_its_hash() -> None
         assert not any(name.startswith("on") or name in {"style", "src"} for name in attributes)
     assert {target for target in page.attributes("href") if not target.startswith("#")} == {"data:,"}
     assert re.findall(r"url\(|@import|http", page.style) == []
+
+
+def test_headings_leave_no_level_out() -> None:
+    output = make("flaky", ResultStatus.PASSED, output_summary="fine")
+    for check in (every_kind_of_result(), RegressionCheckResult((output,))):
+        levels = [int(name[1]) for name, _ in read(check).elements if name in {"h1", "h2", "h3", "h4"}]
+        assert all(low - high <= 1 for high, low in pairwise(levels))
 
 
 def test_every_link_has_its_aim_and_every_name_is_unique() -> None:

@@ -164,10 +164,10 @@ def test_outputs_are_accepted_and_compared_by_workers(workspace: Workspace) -> N
     workspace.declare(
         *({"name": name, "script": WRITES.format(1), "outputs": OUTPUTS, "independent": name != "p0"} for name in names)
     )
-    accepting = workspace.run_apart("-n2", "--golden-update")
+    accepting = workspace.run("-n2", "--golden-update")
     assert accepting.ret == pytest.ExitCode.OK
     accepting.stdout.fnmatch_lines([f"{name}: 1 new" for name in names])
-    assert workspace.run_apart("-n2").ret == pytest.ExitCode.OK
+    assert workspace.run("-n2").ret == pytest.ExitCode.OK
     folder = workspace.path / "golden_baselines"
     assert sorted(entry.name for entry in folder.iterdir()) == names
 

@@ -41,3 +41,21 @@ def test_folder_that_went_with_the_controller_does_no_harm(tmp_path: Path) -> No
     board.note_running("one")
     assert board.running() == ()
     assert board.statuses(["one", "two"]) == {"one": None}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_steps_are_told_with_what_runs(tmp_path: Path, shared: bool) -> None:
+    board = RunBoard(NAMES, tmp_path if shared else None)
+    seen = RunBoard(NAMES, tmp_path) if shared else board
+    assert board.find_own() is None
+    board.note_running("Two")
+    assert [one.step for one in seen.list_running()] == [None]
+    board.note_step("Two", "löad \udc80")
+    ((name, since, step),) = seen.list_running()
+    assert (name, step) == ("Two", "löad \udc80")
+    assert since > 0
+    assert board.find_own() == "Two"
+    board.note_ended("Two", ResultStatus.PASSED)
+    assert seen.list_running() == ()
+    assert board.find_own() is None
+    assert seen.find_own() is None

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,6 +187,54 @@ def test_links_that_lead_out_and_unwatched_files_are_doubts(passed: Workspace) -
     )
 
 
+def test_symlink_that_leads_elsewhere_now_is_a_change(workspace: Workspace) -> None:
+    for version in ("v1", "v2"):
+        workspace.write_pipeline(version, f"echo {version}")
+    (workspace.path / "now").symlink_to("v1")
+    workspace.declare({"name": "one", "path": "now/run.sh", "depends_on": ["lib/**"]})
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run().ret == 0
+    assert ran(workspace, "--golden-changed=main") == []
+    (workspace.path / "now").unlink()
+    (workspace.path / "now").symlink_to("v2")
+    assert ran(workspace, "--golden-changed=main") == ["one"]
+
+
+def test_ignored_log_of_its_own_is_a_doubt_once_it_changed(passed: Workspace) -> None:
+    (passed.path / ".gitignore").write_text("*.log\n")
+    (passed.path / "one" / "access.log").write_text("a\n")
+    assert passed.run().ret == 0
+    assert ran(passed, "--golden-changed=main") == []
+    (passed.path / "one" / "access.log").write_text("b\n")
+    assert ran(passed, "--golden-changed=main") == ["one"]
+
+
+def test_ignored_files_of_another_machine_tell_nothing(passed: Workspace) -> None:
+    (passed.path / ".gitignore").write_text("data/\n")
+    (passed.path / "data").mkdir()
+    (passed.path / "data" / "days.csv").write_text("monday\n")
+    assert passed.run().ret == 0
+    assert ran(passed, "--golden-changed=main") == []
+    with closing(sqlite3.connect(passed.path / ".golden" / "golden.db")) as store, store:
+        store.execute("UPDATE gate_runs SET host = 'another'")
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(
+        ["  two runs: git ignores data/days.csv, and it last passed elsewhere, and it has no depends_on"]
+    )
+
+
+def test_edit_that_git_is_configured_not_to_see_is_seen(passed: Workspace) -> None:
+    watcher = passed.path.parent / "watcher"
+    watcher.write_text("#!/bin/sh\nprintf 'nothing\\0'\n")
+    watcher.chmod(0o755)
+    git(passed.path, "config", "core.fsmonitor", str(watcher))
+    git(passed.path, "update-index", "--fsmonitor")
+    git(passed.path, "status")
+    (passed.path / "one" / "run.sh").write_text("echo other > out.txt\n")
+    assert ran(passed, "--golden-changed=main") == ["one"]
+
+
 def test_submodules_are_a_doubt(passed: Workspace, tmp_path: Path) -> None:
     other = passed.path.parent / "other"
     other.mkdir()
@@ -307,6 +357,24 @@ def test_conftest_that_changed_since_it_passed_brings_back_also_from_a_later_com
     commit(passed.path)
     assert ran(passed, "--golden-changed=HEAD") == ["one", "two", "three"]
     assert ran(passed, "--golden-changed=HEAD") == []
+
+
+def test_module_that_a_conftest_imports_brings_all_back(workspace: Workspace) -> None:
+    workspace.declare({"name": "one", "depends_on": ["one/**"]})
+    (workspace.path / ".gitignore").write_text("version_of_ours.py\n")
+    for name in ("limits", "version"):
+        (workspace.path / f"{name}_of_ours.py").write_text("MOST = 1\n")
+    (workspace.path / "conftest.py").write_text("import limits_of_ours, version_of_ours\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run_apart().ret == 0
+    workspace.run_apart("--golden-changed=main").stdout.fnmatch_lines(["SKIPPED one*"])
+    (workspace.path / "version_of_ours.py").write_text("MOST = 2\n")
+    result = workspace.run_apart("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(["*git ignores *version_of_ours.py, which is newer*", "PASSED  one*"])
+    (workspace.path / "limits_of_ours.py").write_text("MOST = 2\n")
+    result = workspace.run_apart("--golden-changed=main")
+    result.stdout.fnmatch_lines(["*limits_of_ours.py changed, which may judge every project", "PASSED  one*"])
 
 
 def test_conftest_that_may_judge_brings_all_back(passed: Workspace) -> None:

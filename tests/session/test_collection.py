@@ -50,6 +50,16 @@ def test_manifest_that_is_given_already_is_collected_once(workspace: Workspace, 
     assert len(collected(workspace.run("--collect-only", "-q", *given))) == 3
 
 
+def test_path_of_an_option_does_not_hide_the_manifest_from_a_gate_without_a_configuration(workspace: Workspace) -> None:
+    workspace.declare(*THREE)
+    (workspace.path / "tox.ini").unlink()
+    aside = workspace.path.parent / "aside"
+    aside.mkdir()
+    # pytest takes what this path and the folder have in common for the rootdir.
+    result = workspace.run("--golden-json", str(aside / "report.json"), "--collect-only", "-q")
+    assert len(collected(result)) == 3
+
+
 def test_one_project_can_be_named(workspace: Workspace) -> None:
     workspace.declare(*THREE)
     assert collected(workspace.run("--collect-only", "-q", "golden_projects.yaml::ant")) == [

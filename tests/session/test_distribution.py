@@ -38,7 +38,7 @@ def test_dependent_projects_run_one_after_another_in_order(workspace: Workspace,
     workspace.pytester.makepyfile(
         test_a="def test_a(): pass\nclass TestA:\n    def test_b(self): pass", test_c="def test_c(): pass"
     )
-    result = workspace.run_apart("-n2", f"--dist={dist}", "test_a.py", "test_c.py")
+    result = workspace.run("-n2", f"--dist={dist}", "test_a.py", "test_c.py")
     result.assert_outcomes(passed=6)
     assert result.ret == 0
     zebra, ant, mole = (times(workspace, name) for name in ("zebra", "ant", "mole"))
@@ -49,7 +49,7 @@ def test_dependent_projects_run_one_after_another_in_order(workspace: Workspace,
 
 def test_independent_projects_run_side_by_side(workspace: Workspace) -> None:
     declare_noted(workspace, "one", "two", "three", "four", independent=True)
-    workspace.run_apart("-n2").assert_outcomes(passed=4)
+    workspace.run("-n2").assert_outcomes(passed=4)
     spans = sorted(times(workspace, name) for name in ("one", "two", "three", "four"))
     assert any(later[0] < earlier[1] for earlier, later in pairwise(spans))
 
@@ -63,7 +63,7 @@ def test_results_texts_and_needs_travel_from_the_workers(workspace: Workspace) -
         {"name": "absent", "skip_if_missing": ["no_such_program_here"]},
         {"name": "known", "script": FAILS, "quarantine": {"until": "2999-12-31", "reason": "flaky upstream"}},
     )
-    result = workspace.run_apart("-n2", "--golden-json=out.json", "--junitxml=out.xml")
+    result = workspace.run("-n2", "--golden-json=out.json", "--junitxml=out.xml")
     assert result.ret == 1
     result.assert_outcomes(passed=1, failed=2, errors=1, skipped=1, xfailed=1)
     result.stdout.fnmatch_lines(
@@ -84,14 +84,14 @@ def test_no_workers_at_all_is_a_plain_session(workspace: Workspace) -> None:
 
 def test_every_worker_running_everything_is_refused(workspace: Workspace) -> None:
     workspace.declare({"name": "one"})
-    result = workspace.run_apart("-n2", "--dist=each")
+    result = workspace.run("-n2", "--dist=each")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*--dist each would run every golden project on every worker*"])
 
 
 def test_deselected_on_the_workers_is_counted_by_the_controller(workspace: Workspace) -> None:
     workspace.declare({"name": "one"}, {"name": "two"})
-    workspace.run_apart("-n2", "-k", "one").stdout.fnmatch_lines(["deselected: two", "golden: 1 passed, 1 deselected"])
+    workspace.run("-n2", "-k", "one").stdout.fnmatch_lines(["deselected: two", "golden: 1 passed, 1 deselected"])
 
 
 def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Workspace) -> None:
@@ -113,7 +113,7 @@ def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Worksp
             return Crashing()
         """
     )
-    result = workspace.run_apart("-n1", "--golden-json=out.json")
+    result = workspace.run("-n1", "--golden-json=out.json")
     assert result.ret == 1
     result.assert_outcomes(passed=2, failed=1, errors=1)
     result.stdout.fnmatch_lines(["*_ ERROR at call of crashes _*", "ERROR: worker 'gw0' crashed while running *"])
@@ -123,7 +123,7 @@ def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Worksp
 
 def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None:
     workspace.declare({"name": "one", "script": FAILS}, {"name": "two"}, {"name": "three"})
-    result = workspace.run_apart("-n2", "-x")
+    result = workspace.run("-n2", "-x")
     assert result.ret in {1, 2}
     result.stdout.fnmatch_lines(["golden: 1 failed, 2 not run"])
 

@@ -58,7 +58,7 @@ def test_secrets_stay_out_of_the_summary(
 @pytest.mark.xdist
 def test_controller_alone_writes_the_summary(workspace: Workspace, step_summary: Path) -> None:
     workspace.declare({"name": "fine"}, {"name": "alone", "independent": True})
-    workspace.run_apart("-n2")
+    workspace.run("-n2")
     assert step_summary.read_text().count("## Golden projects") == 1
 
 

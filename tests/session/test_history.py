@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gate.checkout import Checkout
+from pytest_golden.gate.recorded.pages import RecordedGates
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.session.history import GoldenHistory, _has_cause
+from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, judge
 from tests.gate.record_place import Place, locked
 from tests.gate.test_base_manifest import git
@@ -50,8 +52,10 @@ def test_failure_tells_of_the_last_pass_of_what_changed_and_of_where_it_parted(w
         ]
     )
     first.stdout.no_fnmatch_line("*seen before*")
-    kinds = [known["kind"] for known in json.loads((workspace.path / "out.json").read_text())["results"][0]["known"]]
-    assert kinds == ["changed_since_pass"]
+    (known,) = json.loads((workspace.path / "out.json").read_text())["results"][0]["known"]
+    assert known["kind"] == "changed_since_pass"
+    with Store.open(workspace.path / ".golden" / "golden.db") as store:
+        assert RecordedGates(store).explain_failure("one").to_dict()["changed_since_last_pass"] == known
     second = workspace.run()
     second.stdout.fnmatch_lines(["*seen before once in one, last on *; it has not passed since"])
     second.stdout.fnmatch_lines(["FAILED  one *  2nd failure in a row*"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import select
 
+from pytest_golden.cli.main import main
 from pytest_golden.gate.inputs import InputReader
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
@@ -156,6 +157,22 @@ def test_report_holds_the_lesson_and_what_settles_it(repository: Repository, rec
     assert known["lesson"]["id"] == lessons(recorded)[0].id
     last = recorded.past("sales")[0].entry_id
     assert recalls(recorded) == [("sales", last, None)]
+
+
+def test_recorded_failure_is_told_with_what_fixed_it_since(
+    repository: Repository, recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository.path)
+    break_and_fix(repository)
+    failed = recorded.past("sales")[1].entry_id
+    kinds = []
+    for learning in ("on", "off"):
+        monkeypatch.setenv("GOLDEN_LEARNING", learning)
+        capsys.readouterr()
+        assert main(["report", failed, "--json"]) == 0
+        (result,) = json.loads(capsys.readouterr().out)["results"]
+        kinds.append([one["kind"] for one in result["known"]].count("lesson"))
+    assert kinds == [1, 0]
 
 
 def test_job_summary_shows_the_lesson(repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

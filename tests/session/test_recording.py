@@ -333,7 +333,7 @@ def test_trajectory_of_a_result_is_kept(workspace: Workspace, recorded: Recorded
 @pytest.mark.xdist
 def test_controller_alone_records_what_the_workers_ran(workspace: Workspace, recorded: Recorded) -> None:
     workspace.declare(*({"name": f"p{number}", "independent": True} for number in range(8)))
-    result = workspace.run_apart("-n2")
+    result = workspace.run("-n2")
     result.assert_outcomes(passed=8)
     assert set(recorded.results().values()) == {"PASSED"}
     assert len(recorded.results()) == 8
@@ -360,7 +360,7 @@ def test_project_of_a_crashed_worker_is_recorded_as_an_error(workspace: Workspac
             return Crashing()
         """
     )
-    assert workspace.run_apart("-n1").ret == 1
+    assert workspace.run("-n1").ret == 1
     assert recorded.results() == {"before": "PASSED", "crashes": "ERROR", "after": "PASSED"}
 
 
@@ -376,10 +376,14 @@ def test_ctrl_c_loses_nothing_and_the_run_is_no_success(
     with subprocess.Popen(
         command, cwd=workspace.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as gate:
-        wait_for((workspace.path / "marks" / "begun").exists)
-        wait_for(lambda: "quick" in recorded.results())
-        os.killpg(gate.pid, signal.SIGINT)
-        told, _ = gate.communicate(timeout=60)
+        try:
+            wait_for((workspace.path / "marks" / "begun").exists)
+            wait_for(lambda: "quick" in recorded.results())
+            os.killpg(gate.pid, signal.SIGINT)
+            told, _ = gate.communicate(timeout=60)
+        finally:
+            # What fails before the end would otherwise wait for the pipeline's.
+            gate.kill()
     assert gate.returncode == 2, told
     (run,) = recorded.runs()
     assert recorded.results() == {"quick": "PASSED", "slow": "ERROR"}

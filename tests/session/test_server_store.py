@@ -26,9 +26,9 @@ def recorded(workspace: Workspace, postgres_url: str) -> Recorded:
 
 def test_gate_records_on_a_server_and_remembers(workspace: Workspace, recorded: Recorded, postgres_url: str) -> None:
     workspace.declare({"name": "one"}, {"name": "two"})
-    assert workspace.run_apart("--golden-store", postgres_url).ret == 0
+    assert workspace.run("--golden-store", postgres_url).ret == 0
     workspace.declare({"name": "one"}, {"name": "two", "script": FAILS})
-    run = workspace.run_apart("--golden-store", postgres_url)
+    run = workspace.run("--golden-store", postgres_url)
     assert run.ret == 1
     assert recorded.results() == {"one": "PASSED", "two": "FAILED"}
     assert [entry.assessment for entry in recorded.runs()] == ["success", "failure"]
@@ -42,17 +42,17 @@ def test_results_wait_while_the_server_is_away(
 ) -> None:
     url = postgres_url.replace("postgres@", "postgres:hunter2@")
     workspace.declare({"name": "one"})
-    assert workspace.run_apart("--golden-store", url).ret == 0
+    assert workspace.run("--golden-store", url).ret == 0
     postgres.stop()
     try:
-        run = workspace.run_apart("--golden-store", url)
+        run = workspace.run("--golden-store", url)
     finally:
         postgres.start()
     assert run.ret == 0
     told = run.stdout.str() + run.stderr.str()
     assert "its server cannot be used" in told
     assert "the next gate takes it in" in told
-    run = workspace.run_apart("--golden-store", url)
+    run = workspace.run("--golden-store", url)
     assert run.ret == 0
     assert "1 earlier run is in the history now" in run.stdout.str()
     assert [past.pass_streak for past in recorded.past("one")] == [3, 2, 1]
@@ -64,7 +64,7 @@ def test_results_wait_while_the_server_is_away(
 def test_server_without_tables_is_said_and_the_verdict_stands(workspace: Workspace, postgres: PostgresServer) -> None:
     url = postgres.make_empty_database()
     workspace.declare({"name": "one", "script": FAILS})
-    run = workspace.run_apart("--golden-store", url)
+    run = workspace.run("--golden-store", url)
     assert run.ret == 1
     assert "run `golden store upgrade --store URL`" in run.stdout.str()
     postgres.drop(url)
@@ -82,7 +82,7 @@ def test_gate_that_was_killed_is_closed_by_the_next(
     os.killpg(gate.pid, signal.SIGKILL)
     gate.wait(60)
     workspace.declare({"name": "one"}, {"name": "two"})
-    run = workspace.run_apart("--golden-store", postgres_url)
+    run = workspace.run("--golden-store", postgres_url)
     assert run.ret == 0
     assert "was cut off after 1 of 2 projects" in run.stdout.str()
     assert recorded.results() == {"one": "PASSED", "two": "PASSED"}

@@ -76,10 +76,19 @@ def test_workers_get_the_medians_from_the_controller(fast: Workspace) -> None:
     result.stdout.fnmatch_lines(["FAILED  one *longer than the limit of 51ms*"])
 
 
-def test_without_a_store_durations_are_not_judged(fast: Workspace) -> None:
-    result = fast.run("--golden-store=none")
+def test_passes_of_one_worker_do_not_judge_those_beside_others(fast: Workspace) -> None:
+    pytest.importorskip("xdist")
+    result = fast.run("-n2")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*note: max_slowdown is not judged: no store keeps how long earlier runs took"])
+    result.stdout.fnmatch_lines(["*note: max_slowdown is not judged: 0 of at least 3 passes in the same environment*"])
+
+
+@pytest.mark.parametrize("option", ["-v", "-q"])
+def test_without_a_store_durations_are_not_judged(workspace: Workspace, option: str) -> None:
+    declare(workspace)
+    result = workspace.run("--golden-store=none", option)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*note: *max_slowdown is not judged: no store keeps how long earlier runs took"])
 
 
 def test_golden_run_judges_by_the_same_past(

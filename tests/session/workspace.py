@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.gate_processes import WITHOUT_PLUGINS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -12,8 +14,7 @@ if TYPE_CHECKING:
 
 PASSES = "echo passed > out.txt"
 FAILS = "echo it broke >&2; exit 3"
-# The foreign plug-ins are left out for speed: hypothesis is imported anew by each inner session.
-OPTIONS = ("-p", "no:randomly", "-p", "no:hypothesispytest", "-p", "no:anyio", "--golden-sandbox=copy")
+OPTIONS = (*WITHOUT_PLUGINS, "--golden-sandbox=copy")
 
 
 class Workspace:

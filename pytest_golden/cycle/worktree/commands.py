@@ -19,6 +19,7 @@ from pytest_golden.redaction import Redactor, secret_literals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import BinaryIO
 
     from pytest_golden.gateway.process import Exit
 
@@ -28,8 +29,10 @@ _LEAST_SECONDS = 0.001
 # PR_SET_CHILD_SUBREAPER and PR_GET_CHILD_SUBREAPER of <linux/prctl.h>
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _SWEEP_SECONDS = 30.0
-_LONGEST_LINE = 4_000
+_SHORTEST_PART, _LONGEST_LINE, _LONGEST_WORD = 4_000, 1 << 18, 1 << 20
 _MOST_LOGGED = 64 * 1024 * 1024
+# What is further behind than this is not shown any more, but for the last of it.
+_MOST_BEHIND, _LEAST_SHOWN = 1 << 24, 1 << 16
 
 
 class CommandRunner:
@@ -121,14 +124,33 @@ class _Follower:
                 is_last = self._has_ended.wait(_LOOK_SECONDS)
                 while part := stream.read(1 << 16):
                     self._take(part)
+                    self._catch_up(stream)
             if self._rest:
                 self._tell(self._rest)
+
+    def _catch_up(self, stream: BinaryIO) -> None:
+        """Leave out what is too much to be shown in time: nobody reads it, and a command's end would wait for it."""
+        size, now = os.fstat(stream.fileno()).st_size, stream.tell()
+        if size - now <= _MOST_BEHIND:
+            return
+        stream.seek(size - _LEAST_SHOWN)
+        # The lines at both ends of the gap are no whole ones, and half a secret would not be recognised.
+        skipped = stream.readline(_LEAST_SHOWN)
+        left_out = size - _LEAST_SHOWN + len(skipped) - now + len(self._rest)
+        self._rest = b""
+        self._tell(f"... {left_out} bytes of output are left out ...".encode())
 
     def _take(self, part: bytes) -> None:
         *lines, self._rest = (self._rest + part).split(b"\n")
         for line in lines:
             self._tell(line)
-        if len(self._rest) > _LONGEST_LINE:
+        # Not in the middle of a word, which a secret may be: half of one is not recognised.
+        breaks = (b"\r",) if len(self._rest) <= _LONGEST_LINE else (b"\r", b"\t", b" ")
+        end = 1 + max(map(self._rest.rfind, breaks))
+        if len(self._rest) > _SHORTEST_PART and end:
+            self._tell(self._rest[:end])
+            self._rest = self._rest[end:]
+        if len(self._rest) > _LONGEST_WORD:
             self._tell(self._rest)
             self._rest = b""
 

@@ -32,12 +32,13 @@ from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import RegressionCheckResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_golden.gate.verify.reports import GateReport
     from pytest_golden.manifest.model import Manifest
 
 _PYPROJECT = "pyproject.toml"
+_MOST_TOLD = 3
 
 
 class BaseFloor(NamedTuple):
@@ -130,7 +131,7 @@ class ProposalGuard:
                 self._put_floor(tree.root)
                 environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
                 place = _keep_out_of_path(environment.prepare(tree.root / self._floor.relative, manifest.setup))
-                report = self._run(place, private.path)
+                report = self._run(place, private.path, weakened)
                 warnings = self._list_lacks(tree, place.manifest, report)
             finally:
                 tree.close()
@@ -142,7 +143,7 @@ class ProposalGuard:
         check = RegressionCheckResult(results)
         return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
 
-    def _run(self, place: GatePlace, folder: Path) -> GateReport:
+    def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
         options = (
             *(f"--golden-store={self._store}", "--golden-learning=off", *keep_aside(folder)),
             *("--golden-base", self._floor.commit, "--golden-floor", "check"),
@@ -158,7 +159,12 @@ class ProposalGuard:
                 shown = line
                 self._show(f"gate | {line}")
 
-        return finish_gate(gate, "proposal", look)
+        try:
+            return finish_gate(gate, "proposal", look)
+        except GoldenError as error:
+            # What broke the gate down may be what was edited, of which nothing else tells then.
+            told = "".join(f"; {one['message']}" for one in edited[:_MOST_TOLD])
+            raise GoldenError(f"{error}{told}") from None
 
     def _list_lacks(self, tree: BaseWorktree, manifest: Path, report: GateReport) -> tuple[str, ...]:
         """Say what the worktree lacked where something failed: it may be for that alone, and no fault of the proposal."""

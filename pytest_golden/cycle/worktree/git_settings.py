@@ -38,6 +38,22 @@ def read_git_settings(checkout: Path) -> dict[str, str]:
     return {name: hashlib.sha256(value).hexdigest() for name, value in told.items()}
 
 
+def read_own_files(checkout: Path) -> dict[str, str]:
+    """Give a fingerprint of each file of the repository that git itself acts upon: its settings and its hooks."""
+    told = run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout.removesuffix("\n")
+    hooks = Path(told, "hooks")
+    try:
+        files = [Path(told, "config"), *(file for file in sorted(hooks.iterdir()) if file.suffix != ".sample")]
+        return {f".git/{file.relative_to(told)}": _fingerprint(file) for file in files if file.is_file()}
+    except OSError:
+        return {}
+
+
+def _fingerprint(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def list_changed_settings(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
     """Give an entry of the weakened floor for each setting that is another one than before, in a fixed order."""
     names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))

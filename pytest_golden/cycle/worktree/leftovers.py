@@ -40,4 +40,7 @@ def _clear(checkout: Path, project_root: Path, path: Path, say: Callable[[str], 
             return
         base = run_git(checkout, "merge-base", "HEAD", f"refs/heads/{name_branch(path.name)}").stdout.strip()
         CycleWorktree(checkout, path.name, base, name_branch(path.name)).close()
-        say(f"the worktree of {path.name}, which was left, is removed")
+        if path.exists():
+            say(f"git does not take all that is in {path}: look at it, then git worktree remove --force {path}")
+        else:
+            say(f"the worktree of {path.name}, which was left, is removed")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_SECONDS = 3600
 _PREFIX = f"golden-cycle-{os.getuid()}-"
 _NAME, _ADDRESS = "golden cycle", "golden-cycle@localhost"
+_REPOSITORY = "160000"
 _NEUTRAL = (
     *("-c", f"user.name={_NAME}", "-c", f"user.email={_ADDRESS}", "-c", "commit.gpgsign=false"),
     # Hooks of the repository are for people's commits.
@@ -51,7 +52,7 @@ class CycleWorktree:
             raise GoldenError(f"{self.folder} cannot be made: {error.strerror or error}") from None
         if self.folder.is_symlink() or found.st_uid != os.getuid():
             raise GoldenError(f"{self.folder} is somebody else's; remove it, or let TMPDIR name another folder")
-        if self.root.is_dir() and self._git_folder.is_dir():
+        if self._is_own_folder() and self._git_folder.is_dir():
             self._repair()
             return
         self._forget()
@@ -71,22 +72,30 @@ class CycleWorktree:
         Raises:
             GoldenError: the worktree is gone, or git cannot.
         """
-        if not self.root.is_dir():
+        if not self._is_own_folder():
             raise GoldenError("the command removed the cycle's worktree; what it had committed is on the branch")
         if not self._git_folder.is_dir():
             raise GoldenError("the command removed what git knows of the cycle's worktree, or the repository itself")
         self._repair()
-        self._require("add", "--all")
+        refused = self._ask("add", "--all")
+        if refused.returncode:
+            # A repository without a commit, say: the rest is kept all the same.
+            self._ask("add", "--all", "--ignore-errors")
         if self._ask("diff", "--cached", "--quiet").returncode:
             author = f"--author={_NAME} <{_ADDRESS}>"
             self._require("commit", "--quiet", "--no-verify", "--allow-empty", author, "-m", message)
         commit = self._require("rev-parse", "--verify", "HEAD^{commit}")
         self._require("update-ref", f"refs/heads/{self.branch}", commit)
         self._require("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
+        if refused.returncode:
+            told = next(iter(refused.stderr.strip().splitlines()), "git add failed")
+            raise GoldenError(f"git does not take all that is in the cycle's worktree: {told}")
         return commit
 
     def put_back(self, commit: str) -> None:
         """Make the worktree and the branch what they were at a commit: a review leaves nothing behind."""
+        if not self._is_own_folder():
+            return
         with suppress(GoldenError):
             self._repair()
             self._require("update-ref", f"refs/heads/{self.branch}", commit)
@@ -95,10 +104,17 @@ class CycleWorktree:
             self._require("clean", "-ffdq")
 
     def close(self) -> str | None:
-        """Remove the worktree, and give the branch's commit; a branch on which nothing was done goes too, and gives None."""
-        with suppress(GoldenError, OSError):
+        """Remove the worktree, and give the branch's commit; a branch on which nothing was done goes too, and gives None.
+
+        A worktree whose work git does not take, on a full disk say, stays: `root` is then still there.
+        """
+        try:
             self.take_work("Unfinished work of a cycle")
-        self._forget()
+            is_taken = True
+        except (GoldenError, OSError):
+            is_taken = not (self._is_own_folder() and self._git_folder.is_dir())
+        if is_taken:
+            self._forget()
         if not self.root.exists():
             # What a command wrote beside its worktree is nobody's any more.
             with suppress(OSError):
@@ -109,7 +125,8 @@ class CycleWorktree:
         commit = told.stdout.strip()
         if commit != self.base:
             return commit
-        run_git(self.checkout, "update-ref", "-d", f"refs/heads/{self.branch}", commit)
+        if not self.root.exists():
+            run_git(self.checkout, "update-ref", "-d", f"refs/heads/{self.branch}", commit)
         return None
 
     def name_tree(self, commit: str) -> str:
@@ -119,6 +136,13 @@ class CycleWorktree:
     def builds_on_base(self, commit: str) -> bool:
         """Tell whether a commit has the base among its ancestors, so that it can be merged where the base is."""
         return not run_git(self.checkout, "merge-base", "--is-ancestor", self.base, commit).returncode
+
+    def list_repositories(self, commit: str) -> tuple[str, ...]:
+        """Give the paths at a commit that are repositories of their own, with another commit than at the base."""
+        done = run_git_raw(self.checkout, "diff", "--raw", "--no-renames", "--no-ext-diff", "-z", self.base, commit)
+        told = iter(os.fsdecode(done.stdout).split("\0"))
+        # Each is `:mode mode name name status`, and then the path.
+        return tuple(path for modes, path in zip(told, told, strict=False) if modes[8:14] == _REPOSITORY)
 
     def list_changes(self, commit: str) -> tuple[str, ...]:
         """Give the paths that are others at a commit than at the base, from the checkout's root."""
@@ -153,7 +177,13 @@ class CycleWorktree:
                 link.unlink(missing_ok=True)
             link.write_text(wanted, encoding="utf-8")
 
+    def _is_own_folder(self) -> bool:
+        # A link that a command put in its place leads to what is somebody else's.
+        return self.root.is_dir() and os.path.realpath(self.root) == str(self.root)
+
     def _forget(self) -> None:
+        if self.folder.is_symlink() or self.root.is_symlink():
+            (self.folder if self.folder.is_symlink() else self.root).unlink()
         with suppress(GoldenError):
             run_git(self.checkout, "worktree", "remove", "--force", "--force", str(self.root))
         if self.root.exists():
@@ -188,4 +218,4 @@ def name_branch(cycle_id: str) -> str:
 def _choose_place(outside: Path) -> Path:
     """Give a place for temporary files that is not inside the checkout."""
     place = Path(os.path.realpath(tempfile.gettempdir()))
-    return Path("/var/tmp") if place.is_relative_to(outside) else place
+    return Path(os.path.realpath("/var/tmp")) if place.is_relative_to(outside) else place

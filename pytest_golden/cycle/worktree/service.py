@@ -158,6 +158,9 @@ class CommandCycle:
                     steps.take_up(cycle_id)
             finally:
                 commit = steps.close()
+                left = steps.find_left()
+                if left is not None:
+                    self._say(f"WARNING: git does not take all that the commands left, so that {left} is not removed")
         unchecked = steps.find_unchecked(state, commit) if state.completed else None
         if unchecked is not None:
             self._say(f"WARNING: {unchecked}")

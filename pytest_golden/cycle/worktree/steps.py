@@ -11,7 +11,7 @@ from pytest_golden.cycle.keeping import CycleFile
 from pytest_golden.cycle.model import CycleStep
 from pytest_golden.cycle.worktree.commands import CommandRunner, describe_ending
 from pytest_golden.cycle.worktree.floor import ProposalGuard
-from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings
+from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings, read_own_files
 from pytest_golden.cycle.worktree.place import CycleWorktree, name_branch
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.git import find_commit, run_git
@@ -79,6 +79,10 @@ class CommandSteps:
             warnings.append(
                 f"{commit[:12]} is not built upon {tree.base[:12]}, where the cycle began: look at its history"
             )
+        warnings += [
+            f"{path} is a repository of its own: the branch has the name of its commit, and none of its files"
+            for path in tree.list_repositories(commit)[:_MOST_NAMED]
+        ]
         told = {"warnings": warnings, "reason": f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"}
         # By its commit: what was there once before and comes back upon something else is to be checked again.
         return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
@@ -86,9 +90,13 @@ class CommandSteps:
     def review(self, state: CycleState) -> Mapping[str, Any]:
         """Run the review on what is proposed; whatever it does to the worktree is put back."""
         tree = self._open(state)
-        commit = self._find_commit(tree)
-        ended, warnings = self._run("review", self._notes["review"], state)
+        commit = self._find_proposed(tree, state)
+        # A review that was killed may have left something.
         tree.put_back(commit)
+        try:
+            ended, warnings = self._run("review", self._notes["review"], state)
+        finally:
+            tree.put_back(commit)
         if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
             raise GoldenError(f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)")
         is_approved = ended.exit_code == 0
@@ -124,6 +132,10 @@ class CommandSteps:
         """Remove the worktree, and give the branch's commit; None where nothing was proposed."""
         return None if self._tree is None else self._tree.close()
 
+    def find_left(self) -> Path | None:
+        """Give the worktree that could not be removed, since git does not take all its work; None where it is gone."""
+        return None if self._tree is None or not self._tree.root.exists() else self._tree.root
+
     def take_up(self, cycle_id: str) -> CycleWorktree:
         """Know the worktree and the branch of a cycle, also where no step wanted them."""
         if self._tree is None:
@@ -151,6 +163,10 @@ class CommandSteps:
     def _find_commit(self, tree: CycleWorktree) -> str:
         return find_commit(tree.checkout, f"refs/heads/{tree.branch}")
 
+    def _find_proposed(self, tree: CycleWorktree, state: CycleState) -> str:
+        proposal = state.proposal
+        return str(proposal["commit"]) if isinstance(proposal, dict) else self._find_commit(tree)
+
     def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
         tree = self._open(state)
         difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
@@ -173,18 +189,18 @@ class CommandSteps:
         return ended, _compare(name, before, _look(tree.checkout))
 
 
-def _look(checkout: Path) -> frozenset[str]:
-    """Give what tells of the checkout itself: its commit and its edits. Nothing where git does not tell."""
+def _look(checkout: Path) -> dict[str, str]:
+    """Give what tells of the checkout itself: its commit, its edits, git's settings, hooks. Nothing where git does not tell."""
     with suppress(GoldenError):
         told = run_git(checkout, "status", "--porcelain", "-z", "--no-renames").stdout.split("\0")
-        return frozenset({f"commit {run_git(checkout, 'rev-parse', 'HEAD').stdout.strip()}", *filter(None, told)})
-    return frozenset()
+        edits = {one[3:]: one[:2] for one in told if one}
+        return {"HEAD": run_git(checkout, "rev-parse", "HEAD").stdout, **edits, **read_own_files(checkout)}
+    return {}
 
 
-def _compare(name: str, before: frozenset[str], now: frozenset[str]) -> list[str]:
-    changed = sorted(one[3:] if one[2:3] == " " else "HEAD" for one in before ^ now)
+def _compare(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    changed = sorted(one for one in {*before, *now} if before.get(one) != now.get(one))
     if not changed:
         return []
-    named = list(dict.fromkeys(changed))
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return [f"the checkout itself changed while {name} ran: {', '.join(named[:_MOST_NAMED])}{more}"]
+    more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+    return [f"the checkout itself changed while {name} ran: {', '.join(changed[:_MOST_NAMED])}{more}"]

@@ -9,6 +9,7 @@ from pytest_golden.gate.baselines.examining import compare_with, explain_unreada
 from pytest_golden.gate.baselines.secrets import find_secret
 from pytest_golden.gate.baselines.waiting import WaitingRoom
 from pytest_golden.gateway.model import OutputFinding
+from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.baselines.model import Mismatch
 from pytest_golden.regression.model import AcceptedOutput, OutputChange, ReasonKind
 from pytest_golden.regression.wording import format_size, show_path
@@ -83,21 +84,18 @@ class Acceptance:
         """
         findings = []
         self._room.make_durable()
-        # What goes makes room: a file may have become a folder.
-        for step in sorted(self._waiting, key=lambda step: step.copy is not None):
-            try:
-                if step.copy is None:
-                    self._room.remove(step.path)
-                else:
-                    self._room.place(step.copy, step.path)
+        copies = {step.path: step.copy for step in self._waiting if step.copy is not None}
+        removed = {step.path for step in self._waiting if step.copy is None}
+        troubles = self._room.apply(copies, removed) if self._waiting else {}
+        for step in self._waiting:
+            error = troubles.get(step.path)
+            if error is None:
                 self._told.append(step.told)
-            except OSError as error:
-                trouble = f"{error.strerror or error}"
-                self._told.append(AcceptedOutput(step.told.path, OutputChange.REFUSED, trouble))
-                message = f"the baseline of {show_path(step.told.path)} could not be written: {trouble}"
-                findings.append(OutputFinding(step.kind, message, step.told.path))
-        if self._waiting:
-            self._room.settle({step.path for step in self._waiting})
+                continue
+            trouble = f"{error.strerror or error}"
+            self._told.append(AcceptedOutput(step.told.path, OutputChange.REFUSED, trouble))
+            message = f"the baseline of {show_path(step.told.path)} could not be written: {trouble}"
+            findings.append(OutputFinding(step.kind, message, step.told.path))
         self.discard()
         return tuple(sorted(self._told, key=lambda told: told.path)), tuple(findings)
 
@@ -112,6 +110,8 @@ class Acceptance:
         own = compare_with(file, actual, actual)
         if own is not None:
             return f"it would not pass with itself as its baseline: {own.message}"
+        if strip_escapes(file.path) != file.path:
+            return "its name holds an escape sequence, which a terminal would obey; rename it"
         if written.redact(file.path) != file.path:
             return "its name holds a secret"
         secret = find_secret(actual, file, written.redact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_golden.gate.baselines.abandoned import remove_abandoned
 from pytest_golden.gate.baselines.place import ProjectBaselines
 from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
 
@@ -61,11 +62,12 @@ class BaselineKeeper:
         self._pinned: Fingerprint | None = None
 
     def pin(self) -> None:
-        """Look at all baselines now, so that a change by anything that runs from now on is found.
+        """Look at all baselines now, so that a change by anything that runs from now on is found; what a killed session left goes.
 
         Where outputs are accepted each project's are looked at just before it runs: the gate itself changes them.
         """
         if not self.accepts:
+            remove_abandoned(self.folder)
             self._pinned = take_fingerprint(str(self.folder))
 
     def begin(self, project: GoldenProjectConfig) -> Examination:

@@ -45,6 +45,8 @@ def find_secret(actual: Path, file: ExpectedFile, redact: Callable[[str], str]) 
         line, is_text = _find_line(_decode(_read(content), "utf-8"), redact)
         if line is None and next(_read(content), b"").startswith(_UTF_16):
             line, is_text = _find_line(_decode(_read(content), "utf-16"), redact)
+        if line is None and not is_text:
+            line, is_text = _find_line(_decode(_without_zeros(_read(content)), "utf-8"), redact)
     except UnreadableError as error:
         raise OSError(str(error)) from error
     if line is None:
@@ -71,6 +73,11 @@ def _read(content: Content) -> Iterator[bytes]:
         if not is_archive(content):
             raise
         yield from read_raw_chunks(content, _CHUNK_BYTES)
+
+
+def _without_zeros(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Make text of what is UTF-16 or UTF-32 without a mark, or among other bytes."""
+    return (chunk.replace(b"\0", b"") for chunk in chunks)
 
 
 def _decode(chunks: Iterable[bytes], encoding: str) -> Iterator[str]:

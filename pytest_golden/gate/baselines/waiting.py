@@ -1,6 +1,7 @@
-"""Outputs on their way to become baselines: copied beside them, put in place one by one in a single step each.
+"""Outputs on their way to become baselines: copied beside them, and put in place together in a single step.
 
-A process that is killed leaves each baseline as it was or as it is to be, and never half of one.
+A process that is killed leaves all baselines of a project as they were or as they are to be. Where the file system cannot let
+two folders change places, that holds for each baseline.
 """
 
 from __future__ import annotations
@@ -8,28 +9,24 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.clock import utc_now
 from pytest_golden.errors import BaselineError
+from pytest_golden.gate.baselines.abandoned import hold, remove_abandoned
 from pytest_golden.gate.baselines.place import WAITING_PREFIX
+from pytest_golden.gate.baselines.replacing import replace_at_once, replace_one_by_one
 from pytest_golden.gateway.view import copy_content
 from pytest_golden.storage.flushing import flush
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from pytest_golden.gate.baselines.place import ProjectBaselines
 
-# Where nothing can be held, as on Windows and some network file systems, only age tells.
-_ABANDONED_SECONDS = 24 * 3600
-_HELD_BY_THEN_SECONDS = 10
 _FLUSHED_AT_ONCE = 8
 # What says nothing about the output that is being copied.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -80,37 +77,17 @@ class WaitingRoom:
         except OSError as error:
             raise BaselineError(f"nothing can be accepted into {self._folder.parent}: {error.strerror}") from error
 
-    def place(self, copy: Path, path: str) -> None:
-        """Make a copy the baseline of an output.
+    def apply(self, copies: Mapping[str, Path], removed: Collection[str]) -> dict[str, OSError]:
+        """Make copies the baselines of outputs and let others go; gives by path what could not be done.
 
-        Raises:
-            OSError: it cannot be put there.
+        All of it in one step where the file system can, and else one by one.
         """
-        target = self._baselines.root / path
-        self._baselines.refuse_symlinks(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        copy.replace(target)
-
-    def remove(self, path: str) -> None:
-        """Remove a baseline, and the folders that it leaves empty.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
-        target = self._baselines.root / path
-        self._baselines.refuse_symlinks(path)
-        target.unlink()
-        folder = target.parent
-        with suppress(OSError):
-            while folder != self._baselines.folder:
-                folder.rmdir()
-                folder = folder.parent
-
-    def settle(self, paths: set[str]) -> None:
-        """Make durable what was put in place or removed at these paths."""
-        for folder in {(self._baselines.root / path).parent for path in paths} | {self._baselines.root}:
-            with suppress(OSError):
-                flush(folder)
+        with suppress(BaselineError):
+            self._folder = self._folder or self._make_folder()
+            troubles = replace_at_once(self._baselines, self._folder / "staged", copies, removed)
+            if troubles is not None:
+                return troubles
+        return replace_one_by_one(self._baselines, copies, removed)
 
     def empty(self) -> None:
         """Remove what still waits."""
@@ -126,40 +103,11 @@ class WaitingRoom:
         try:
             self._baselines.refuse_symlinks("")
             folder.mkdir(parents=True, exist_ok=True)
-            _remove_abandoned(folder)
+            remove_abandoned(folder)
             made = Path(tempfile.mkdtemp(prefix=WAITING_PREFIX, dir=folder))
             # What a killed process leaves here is not to be committed.
             (made / ".gitignore").write_text("*\n")
-            self._mark = _hold(made)
+            self._mark = hold(made)
         except OSError as error:
             raise BaselineError(f"nothing can be accepted into {folder}: {error.strerror or error}") from error
         return made
-
-
-def _remove_abandoned(folder: Path) -> None:
-    for left in folder.glob(f"{WAITING_PREFIX}*"):
-        with suppress(OSError):
-            age = utc_now().timestamp() - left.lstat().st_mtime
-            if age > _ABANDONED_SECONDS or (age > _HELD_BY_THEN_SECONDS and _is_free(left)):
-                shutil.rmtree(left)
-
-
-def _hold(folder: Path) -> int | None:
-    """Mark a folder as that of a living process; None where that cannot be done."""
-    if sys.platform == "win32":
-        return None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _is_free(folder: Path) -> bool:
-    """Tell whether the process that made a folder is gone: nobody holds it."""
-    mark = _hold(folder)
-    if mark is not None:
-        os.close(mark)
-    return mark is not None

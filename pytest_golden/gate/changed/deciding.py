@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.gate.changed.ignored import read_change
+from pytest_golden.gate.changed.links import leads_through
 from pytest_golden.gate.surroundings import compare_surroundings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_golden.gate.changed.ignored import IgnoredFiles
     from pytest_golden.gate.changed.paths import PathIndex
@@ -25,10 +28,14 @@ _FOR_PEOPLE = frozenset({"title", "description"})
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """What may be an input of any project that declares no `depends_on`: what nobody claims, and which of it git ignores."""
+    """What may be an input of any project that declares no `depends_on`: what nobody claims, and which of it git ignores.
+
+    `judging` are ignored files that may judge every project, whatever it declares.
+    """
 
     claims: Claims
     ignored: IgnoredFiles
+    judging: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class Present:
 
     `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
     `since_pass` gives the files that differ from those of a run, or why that is not known. `hide` takes out of a
-    declaration what the store does not keep. `environ` is where `pass_env` is taken from.
+    declaration what the store does not keep. `environ` is where `pass_env` is taken from. `where` are this machine and
+    workspace, as the store keeps them.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -46,6 +54,7 @@ class Present:
     hide: Callable[[dict[str, Any]], dict[str, Any] | None]
     environ: Mapping[str, str]
     unclaimed: Unclaimed
+    where: tuple[str, str] = ("", "")
 
 
 def find_reason(
@@ -57,7 +66,7 @@ def find_reason(
         or _find_changed_input(places, tree.changed, present.unclaimed.claims)
         or _find_doubt(places, tree)
         or _find_variable(project, present.environ)
-        or _find_in_past(project, places, present, last)
+        or _find_in_past(project, places, tree, present, last)
     )
 
 
@@ -94,7 +103,7 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims, since: str = "") -> str | None:
-    found = _find(places, changed) or next(filter(None, map(changed.find, places.configs)), None)
+    found = _find(places, changed) or next(filter(None, map(changed.find, (*places.configs, *places.links))), None)
     if found is not None:
         return f"{show_path(found)} changed{since}"
     # Whoever says what it reads outside its own folder has said all of it.
@@ -119,7 +128,7 @@ def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
         (tree.submodules, "{} is a submodule"),
         (tree.unwatched, "git does not watch {}"),
     ):
-        found = _find(places, index)
+        found = _find(places, index) or next(filter(None, map(index.find, places.links)), None)
         if found is not None:
             return told.format(show_path(found))
     return _find_leaving_link(places, tree)
@@ -131,7 +140,15 @@ def _find_leaving_link(places: InputPlaces, tree: Tree) -> str | None:
         for link in tree.links.list_below(place):
             if not f"{tree.find_target(link)}/".startswith(f"{home}/"):
                 return f"{show_path(link)} is a symlink that leads out of {place or 'the checkout'}"
-    linked = next(filter(None, map(tree.links.find_named, places.patterns)), None)
+    linked = next(filter(None, map(tree.links.find_named, places.patterns)), None) or next(
+        (
+            link
+            for pattern in places.patterns
+            for link in tree.links.paths
+            if leads_through(pattern, link, tree.find_target, str(tree.root))
+        ),
+        None,
+    )
     return None if linked is None else f"{show_path(linked)} is a symlink"
 
 
@@ -141,7 +158,7 @@ def _find_variable(project: GoldenProjectConfig, environ: Mapping[str, str]) -> 
 
 
 def _find_in_past(
-    project: GoldenProjectConfig, places: InputPlaces, present: Present, last: LastResult | None
+    project: GoldenProjectConfig, places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
 ) -> str | None:
     if last is None:
         return "no run of it is recorded"
@@ -157,7 +174,27 @@ def _find_in_past(
     since = present.since_pass(last)
     if isinstance(since, str):
         return since
-    newer = None if places.patterns else present.unclaimed.ignored.find_newer(last.started_at)
-    if newer is not None:
-        return f"git ignores {show_path(newer)}, which is newer than its last pass, and it has no depends_on"
-    return _find_changed_input(places, since, present.unclaimed.claims, " since it passed")
+    return (
+        _find_newer_log(places, tree, present, last)
+        or (None if places.patterns else _find_newer_ignored(present, last))
+        or _find_changed_input(places, since, present.unclaimed.claims, " since it passed")
+    )
+
+
+def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:
+    """Say which of its own logs changed: tools leave most of them, but a pipeline may read one."""
+    moment = last.started_at if last.where == present.where else 0
+    newer = next(filter(None, (tree.find_newer_log(place, moment) for place in places.places)), None) or next(
+        (str(path) for path in present.unclaimed.judging if read_change(path) >= moment), None
+    )
+    return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"
+
+
+def _find_newer_ignored(present: Present, last: LastResult) -> str | None:
+    # Times tell nothing of the files that another machine, or another checkout, had.
+    is_elsewhere = last.where != present.where
+    newer = present.unclaimed.ignored.find_newer(0 if is_elsewhere else last.started_at)
+    if newer is None:
+        return None
+    told = "and it last passed elsewhere" if is_elsewhere else "which is newer than its last pass"
+    return f"git ignores {show_path(newer)}, {told}, and it has no depends_on"

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.changed.reports import list_reports
-from pytest_golden.gate.inputs import is_left_out
+from pytest_golden.gate.inputs import is_by_product
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _MOST_LOOKED_AT = 5000
 _NEVER = float("inf")
+# Each installation writes a list of all that is below it directly into it.
+_PACKAGES = "node_modules"
+# A folder and what came into it have the same time, but for a tick of the kernel's clock.
+_TICK_MS = 20
 
 
 class IgnoredFiles:
@@ -32,7 +36,10 @@ class IgnoredFiles:
         self._newest: tuple[float, str] | None = None
 
     def find_newer(self, moment_ms: int) -> str | None:
-        """Give the file that changed last, if that was at a moment or after it; a folder that holds too much for a look is new."""
+        """Give what changed last, if that was at a moment or after it; a folder that holds too much for a look is new.
+
+        A folder out of which a file went has changed too.
+        """
         if self._newest is None:
             self._newest = self._find_newest()
         changed_at, path = self._newest
@@ -45,24 +52,40 @@ class IgnoredFiles:
                 left -= 1
                 if left < 0:
                     return _NEVER, path
-                changed_at = _read_change(file)
+                changed_at = read_change(file)
                 relative = str(file.relative_to(self._root))
-                if changed_at > newest[0] and not list_reports(self._root, [relative]):
+                if changed_at > newest[0] and not self._is_explained(file, relative, changed_at):
                     newest = changed_at, relative
         return newest
 
     def _list_files(self, path: str) -> Iterator[Path]:
         place = self._root / path
         if not path.endswith("/"):
-            yield from () if str(place) in self._products or is_left_out(place.name) else (place,)
+            yield from () if self._is_nobodys(place) else (place,)
             return
         for folder, folders, files in os.walk(place):
-            folders[:] = [name for name in folders if not is_left_out(name)]
-            found = (Path(folder, name) for name in files if not is_left_out(name))
-            yield from (file for file in found if str(file) not in self._products)
+            folders[:] = [name for name in folders if not is_by_product(name) and Path(folder).name != _PACKAGES]
+            yield from (file for file in (Path(folder, name) for name in files) if not self._is_nobodys(file))
+            yield Path(folder)
+
+    def _is_explained(self, file: Path, relative: str, changed_at: float) -> bool:
+        """Tell whether it is a report, or a folder in which nothing changed but what is nobody's input."""
+        if not file.is_dir() or file.is_symlink():
+            return bool(list_reports(self._root, [relative]))
+        try:
+            beside = [entry for entry in file.iterdir() if read_change(entry) >= changed_at - _TICK_MS]
+        except OSError:
+            return False
+        return any(
+            self._is_nobodys(entry) or list_reports(self._root, [f"{relative}/{entry.name}"]) for entry in beside
+        )
+
+    def _is_nobodys(self, file: Path) -> bool:
+        return str(file) in self._products or is_by_product(file.name)
 
 
-def _read_change(file: Path) -> float:
+def read_change(file: Path) -> float:
+    """Give when a file changed in any way, in milliseconds since the epoch."""
     try:
         return file.lstat().st_ctime_ns / 1_000_000
     except OSError:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.baselines import find_baselines_folder
+from pytest_golden.gate.changed.links import list_links
+from pytest_golden.gate.changed.paths import find_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 
 # Tools go up from where they run until they find one of these.
 _CONFIGS = (
-    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "conftest.py", ".env", ".python-version"),
-    *("dbt_project.yml", "profiles.yml", "packages.yml", "requirements.txt", "uv.lock", "poetry.lock", "Pipfile.lock"),
+    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "pytest.toml", "conftest.py", ".env"),
+    *("dbt_project.yml", "profiles.yml", "packages.yml", "dependencies.yml", "package-lock.yml", "selectors.yml"),
+    *("requirements.txt", "requirements-dev.txt", "requirements", "constraints.txt", "environment.yml"),
+    *("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile", "Pipfile.lock", "pixi.toml", "pixi.lock"),
+    *("package.json", "package-lock.json", "renv.lock", ".python-version", ".tool-versions", "mise.toml"),
 )
 
 
@@ -27,7 +32,8 @@ _CONFIGS = (
 class InputPlaces:
     """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it.
 
-    `folder` is the project's own. `configs` are where tools look for their settings in the folders above it.
+    `folder` is the project's own. `configs` are where tools look for their settings in the folders above it, `links` the
+    symlinks that lead to all of these.
     """
 
     places: tuple[str, ...]
@@ -35,6 +41,7 @@ class InputPlaces:
     doubt: str | None = None
     folder: str | None = None
     configs: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 class PlaceFinder:
@@ -47,23 +54,25 @@ class PlaceFinder:
         self._root = str(root)
         self._workspace = os.path.realpath(manifest.workspace_root)
         self._baselines = str(find_baselines_folder(manifest.path, manifest.workspace_root))
-        self._manifest = None if manifest.path is None else self._real(str(manifest.path))
-        self._judging = tuple(place for place in map(self.relate, map(self._real, map(str, judging))) if place)
+        self._manifest = None if manifest.path is None else os.path.realpath(manifest.path)
+        self._judging = tuple(place for place in map(self.relate, map(os.path.realpath, map(str, judging))) if place)
 
     def find(self, project: GoldenProjectConfig) -> InputPlaces:
         """Give the places of a project."""
         folder = self._find_folder(project)
-        wanted = [folder, self._resolve(project.path), self._real(f"{self._baselines}/{project.name}")]
-        wanted += [self._resolve(mount.path) for mount in project.mounts]
-        wanted += [self._resolve(path) for path in project.pass_files]
-        wanted += self._find_named(folder, _list_words(project))
-        patterns = [self._place_pattern(pattern) for pattern in project.depends_on]
+        named = [folder, self._join(project.path), f"{self._baselines}/{project.name}"]
+        named += [self._join(mount.path) for mount in project.mounts]
+        named += [self._join(path) for path in project.pass_files]
+        named += self._find_named(os.path.realpath(folder), _list_words(project))
+        wanted = [os.path.realpath(path) for path in named]
+        declared = [*project.depends_on, *filter(None, map(self._follow_pattern, project.depends_on))]
+        patterns = [self._place_pattern(pattern) for pattern in declared]
         places = [self.relate(path) for path in wanted]
+        named += [self._join(find_beginning(pattern)) for pattern in project.depends_on]
+        links = [self.relate(link) for path in named for link in list_links(path)]
         own = places[0]
         outside = [
-            path
-            for path, place in zip([*wanted, *project.depends_on], [*places, *patterns], strict=True)
-            if place is None
+            path for path, place in zip([*wanted, *declared], [*places, *patterns], strict=True) if place is None
         ]
         return InputPlaces(
             tuple(dict.fromkeys(place for place in (*places, *self._judging) if place is not None)),
@@ -71,6 +80,7 @@ class PlaceFinder:
             outside[0] if outside else None,
             own,
             () if own is None else tuple(_list_configs(own)),
+            tuple(dict.fromkeys(filter(None, links))),
         )
 
     def list_kept(self) -> tuple[str, ...]:
@@ -86,17 +96,24 @@ class PlaceFinder:
         return path.removeprefix(prefix).replace(os.sep, "/") if path.startswith(prefix) else None
 
     def _find_folder(self, project: GoldenProjectConfig) -> str:
-        folder = self._resolve(project.project_dir or project.path)
+        folder = self._join(project.project_dir or project.path)
         is_folder = project.project_dir is not None or Path(folder).is_dir()
         # A path that is a symlink lies where it is named, not where it leads.
-        return folder if is_folder else self._resolve(posixpath.dirname(project.path) or ".")
+        return folder if is_folder else self._join(posixpath.dirname(project.path) or ".")
 
     def _find_named(self, folder: str, words: Iterable[str]) -> Iterator[str]:
         """Find the files and folders outside a project's own that its commands name."""
         for word in words:
             named = os.path.normpath(os.path.join(folder, os.path.expanduser(word)))  # noqa: PTH111, PTH118 - text, and an unknown user is a name
             if not f"{named}{os.sep}".startswith(f"{folder}{os.sep}") and _exists(named):
-                yield self._real(named)
+                yield named
+
+    def _follow_pattern(self, pattern: str) -> str | None:
+        """Give the pattern where its files really lie, if its beginning leads over a symlink."""
+        beginning = find_beginning(pattern)
+        named = self._join(beginning)
+        real = os.path.realpath(named)
+        return None if real == os.path.normpath(named) else f"{glob.escape(real)}{pattern[len(beginning) :]}"
 
     def _place_pattern(self, pattern: str) -> str | None:
         beginning = "" if posixpath.isabs(pattern) else f"{glob.escape(self._workspace)}/"
@@ -104,11 +121,8 @@ class PlaceFinder:
         prefix = f"{glob.escape(self._root).rstrip('/')}/"
         return whole.removeprefix(prefix) if whole.startswith(prefix) else None
 
-    def _resolve(self, path: str) -> str:
-        return self._real(os.path.join(self._workspace, os.path.expanduser(path)))  # noqa: PTH111, PTH118 - as above
-
-    def _real(self, path: str) -> str:
-        return os.path.realpath(path)
+    def _join(self, path: str) -> str:
+        return os.path.join(self._workspace, os.path.expanduser(path))  # noqa: PTH111, PTH118 - as above
 
 
 def _list_words(project: GoldenProjectConfig) -> Iterator[str]:

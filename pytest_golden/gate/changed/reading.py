@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from pytest_golden.gate.checkout_changes import list_changed_files
 from pytest_golden.gate.surroundings import describe_surroundings, locate_venv
 from pytest_golden.manifest import parse_manifest
 from pytest_golden.redaction.references import MARK
+from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,14 +71,15 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
         past = _read_past(store, manifest)
-        finder = PlaceFinder(manifest, tree.root, question.judging)
+        held, ignored_judging = _part_judging(question, tree)
+        finder = PlaceFinder(manifest, tree.root, held)
         places = {project.name: finder.find(project) for project in manifest.projects}
         products = {os.path.realpath(product) for product in question.products}
         claims = Claims(
             places.values(), (*finder.list_kept(), *tree.reports, *filter(None, map(finder.relate, products)))
         )
         ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
-        present = _describe_present(question, tree, entries, past, Unclaimed(claims, ignored))
+        present = _describe_present(question, tree, entries, past, Unclaimed(claims, ignored, ignored_judging))
     except SettingsError:
         raise
     except GoldenError as error:
@@ -99,8 +102,9 @@ def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapp
     finder = PlaceFinder(question.manifest, tree.root)
     for judging in question.judging:
         place = finder.relate(os.path.realpath(judging))
-        if place is not None and tree.changed.find(place) is not None:
-            return f"{place} changed, which may judge every project", None
+        changed = None if place is None else tree.changed.find(place)
+        if changed is not None:
+            return f"{show_path(changed)} changed, which may judge every project", None
     path = question.manifest.path
     place = None if path is None else finder.relate(os.path.realpath(path))
     if path is None or place is None or tree.changed.find(place) is None:
@@ -116,6 +120,20 @@ def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapp
     if base.workspace_root != question.manifest.workspace_root:
         return "workspace_root changed", None
     return None, {project.name: project for project in base.projects}
+
+
+def _part_judging(question: Question, tree: Tree) -> tuple[list[Path], tuple[Path, ...]]:
+    """Part the files that may judge every project into those that git holds and those that it ignores, as generated ones."""
+    finder = PlaceFinder(question.manifest, tree.root)
+    real = [Path(os.path.realpath(path)) for path in question.judging]
+    ignored = [path for path in real if (place := finder.relate(str(path))) and _is_ignored(place, tree)]
+    return [path for path in real if path not in ignored], tuple(ignored)
+
+
+def _is_ignored(place: str, tree: Tree) -> bool:
+    """Tell whether git ignores a file itself, or a folder that it is in, and not only something below it."""
+    found = tree.ignored.find(place)
+    return found is not None and not found.startswith(f"{place}/")
 
 
 def _read_past(store: Store | None, manifest: Manifest) -> Mapping[str, LastResult]:
@@ -143,6 +161,7 @@ def _describe_present(
         question.hide,
         os.environ,
         unclaimed,
+        (platform.node(), (question.hide({"root": str(manifest.workspace_root)}) or {"root": ""})["root"]),
     )
 
 

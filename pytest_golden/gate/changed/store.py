@@ -22,13 +22,17 @@ _MOST_ASKED = 250
 
 @dataclass(frozen=True, slots=True)
 class LastResult:
-    """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run, which began at `started_at`."""
+    """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run, which began at `started_at`.
+
+    `where` are the machine and the workspace that it ran in.
+    """
 
     status: ResultStatus
     checkout: Checkout
     declaration: Mapping[str, Any]
     surroundings: Mapping[str, Any]
     started_at: int
+    where: tuple[str, str] = ("", "")
 
 
 def read_last_results(connection: Connection, names: Collection[str]) -> dict[str, LastResult]:
@@ -48,6 +52,7 @@ def read_last_results(connection: Connection, names: Collection[str]) -> dict[st
             told.get(row.declaration_digest, {}),
             told.get(row.environment_digest, {}),
             row.started_at,
+            (row.host, row.workspace_root),
         )
         for row in rows
     }
@@ -65,9 +70,8 @@ def _ask(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]]:
         .scalar_subquery()
     )
     of_result = [gate_results.c[name] for name in ("project", "run_id", "status", "declaration_digest")]
-    of_run = [
-        gate_runs.c[name] for name in ("commit", "branch", "dirty", "dirty_files", "environment_digest", "started_at")
-    ]
+    told_of_run = ("commit", "branch", "dirty", "dirty_files", "environment_digest", "started_at", "host")
+    of_run = [gate_runs.c[name] for name in (*told_of_run, "workspace_root")]
     joined = asked.join(gate_results, gate_results.c.number == newest)
     yield from connection.execute(
         select(*of_result, *of_run).select_from(joined.join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.changed.ignored import read_change
 from pytest_golden.gate.changed.paths import PathIndex
 from pytest_golden.gate.changed.reports import list_reports
 from pytest_golden.gate.checkout import find_environments
@@ -24,6 +25,9 @@ _LINK, _SUBMODULE = "120000", "160000"
 _ALL = "--ignore-submodules=none"
 # What `ls-files -t` says of a file that git looks at; of others it would not see a change.
 _WATCHED = "H"
+# Whatever is configured: nothing but a file's own times and size says that git need not look into it.
+_LOOKING = ("-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.fsmonitor=false")
+_LOGS = (".log", ".tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class Tree:
 
     `changed` differ from the commit, new files among them. `ignored` are what git does not hold, without caches and
     virtual environments. `links` are symlinks that it does, `submodules` other repositories, `unwatched` files of which
-    git was told not to see a change, `environments` virtual ones of which nobody knows the versions, `reports` new ones that earlier runs and tools left.
+    git was told not to see a change, `environments` virtual ones of which nobody knows the versions, `reports` new ones that earlier runs and tools left,
+    `logs` ignored ones by their names.
     """
 
     root: Path
@@ -44,7 +49,12 @@ class Tree:
     unwatched: PathIndex
     environments: PathIndex
     reports: tuple[str, ...] = ()
+    logs: PathIndex = field(default_factory=lambda: PathIndex(()))
     targets: dict[str, str] = field(default_factory=dict)
+
+    def find_newer_log(self, place: str, moment_ms: int) -> str | None:
+        """Give an ignored log at or below a place that changed at a moment or after it."""
+        return next((log for log in self.logs.list_below(place) if read_change(self.root / log) >= moment_ms), None)
 
     def find_target(self, link: str) -> str:
         """Give where a symlink really leads, as an absolute path."""
@@ -91,6 +101,7 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
         PathIndex(held.path for held in everything if held.tag != _WATCHED),
         PathIndex(path for path in (*environments, *ignored_environments) if _real(root, path) not in homes),
         list_reports(root, edits),
+        PathIndex(path for path in ignored if path.endswith(_LOGS) and str(root / path) not in own),
     )
 
 
@@ -141,7 +152,7 @@ def _list(folder: Path, *arguments: str) -> list[str]:
 
 
 def _ask(folder: Path, *arguments: str) -> bytes:
-    done = run_git_raw(folder, *arguments, longest_seconds=_SECONDS)
+    done = run_git_raw(folder, *_LOOKING, *arguments, longest_seconds=_SECONDS)
     if done.returncode:
         message = f"git cannot tell what changed ({last_line(os.fsdecode(done.stderr))})."
         raise GoldenError(message)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import or_, select
 
 from pytest_golden.clock import iso_utc
+from pytest_golden.gate.lessons.model import DAMAGE
 from pytest_golden.gate.recording import INTERRUPTED
 from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult
 from pytest_golden.regression.weakening import Weakening, WeakeningKind
@@ -28,27 +29,65 @@ _SURROUNDINGS = ("python", "implementation", "platform", "golden")
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A gate run: `gate` are the facts of its report. Without `finished_at` it still runs, or was killed."""
+    """A gate run: `gate` are the facts of its report. Without `finished_at` it still runs, or was killed.
+
+    `entry_ids` are those of the results, in their order.
+    """
 
     check: RegressionCheckResult
     gate: Mapping[str, Any]
     weakened_floor: tuple[Weakening, ...]
+    entry_ids: tuple[str, ...] = ()
 
 
-def read_run(connection: Connection, entry: str | None = None) -> RecordedRun | None:
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """The same without its results."""
+
+    gate: Mapping[str, Any]
+    weakened_floor: tuple[Weakening, ...]
+
+
+def read_run(connection: Connection, entry: str | None = None, *, has_steps: bool = True) -> RecordedRun | None:
     """Read the run with this entry, or with a result of this entry; people's own last run where none is named.
 
-    The beginning of an entry's id is enough where it names one run. None: there is no such run.
+    The beginning of an entry's id is enough where it names one run. None: there is no such run. `has_steps` tells whether
+    the results have their steps and trajectories, which are long.
     """
     row = _find_run(connection, entry)
     if row is None:
         return None
+    found = _read_results(connection, row.entry_id, has_steps=has_steps)
+    facts = _read_facts(connection, row)
+    return RecordedRun(RegressionCheckResult(tuple(found.values())), facts.gate, facts.weakened_floor, tuple(found))
+
+
+def read_run_facts(connection: Connection, run_id: str) -> RunFacts | None:
+    """Read what is known of the run with exactly this entry, without its results; None: there is no such run."""
+    row = connection.execute(select(gate_runs).where(gate_runs.c.entry_id == run_id)).one_or_none()
+    return None if row is None else _read_facts(connection, row)
+
+
+def read_result(connection: Connection, row: Row[Any], *, has_steps: bool = True) -> GoldenProjectResult:
+    """Make a result of its row and its trajectory, as far as that is there and can be read."""
+    own = row.result if isinstance(row.result, dict) else {}
+    result = GoldenProjectResult.from_dict({"name": row.project, "path": "", "status": row.status, **own})
+    if not has_steps or row.trajectory_id is None:
+        return result
+    try:
+        trajectory = find_trajectory(connection, row.trajectory_id)
+    except DAMAGE as error:
+        return replace(result, warnings=(*result.warnings, f"its steps cannot be read: {error}"))
+    if trajectory is None:
+        return result
+    about = trajectory.to_dict()
+    return replace(result, steps=tuple(about.pop("steps")), trajectory=about)
+
+
+def _read_facts(connection: Connection, row: Row[Any]) -> RunFacts:
     facts = row.facts or {}
-    return RecordedRun(
-        RegressionCheckResult(_read_results(connection, row.entry_id)),
-        _describe_gate(connection, row, facts),
-        tuple(map(_read_weakening, facts.get("weakened_floor") or ())),
-    )
+    weakened = tuple(map(_read_weakening, facts.get("weakened_floor") or ()))
+    return RunFacts(_describe_gate(connection, row, facts), weakened)
 
 
 def _find_run(connection: Connection, entry: str | None) -> Row[Any] | None:
@@ -91,16 +130,13 @@ def _describe_gate(connection: Connection, row: Row[Any], facts: Mapping[str, An
     }
 
 
-def _read_results(connection: Connection, run_id: str) -> tuple[GoldenProjectResult, ...]:
-    """Give the results in the order of their expectations, which is that of their declaration."""
+def _read_results(connection: Connection, run_id: str, *, has_steps: bool) -> dict[str, GoldenProjectResult]:
+    """Give the results by their entries, in the order of their expectations, which is that of their declaration."""
     order = _read_order(connection, run_id)
-    rows = connection.execute(
-        select(gate_results.c.project, gate_results.c.result, gate_results.c.trajectory_id)
-        .where(gate_results.c.run_id == run_id)
-        .order_by(gate_results.c.number)
-    ).all()
-    rows = sorted(rows, key=lambda row: order.get(row.project, len(order)))
-    return tuple(_read_result(connection, row.result, row.trajectory_id) for row in rows)
+    columns = (gate_results.c[name] for name in ("entry_id", "project", "status", "result", "trajectory_id"))
+    query = select(*columns).where(gate_results.c.run_id == run_id).order_by(gate_results.c.number)
+    rows = sorted(connection.execute(query).all(), key=lambda row: order.get(row.project, len(order)))
+    return {row.entry_id: read_result(connection, row, has_steps=has_steps) for row in rows}
 
 
 def _read_order(connection: Connection, run_id: str) -> dict[str, int]:
@@ -108,15 +144,6 @@ def _read_order(connection: Connection, run_id: str) -> dict[str, int]:
         select(expectations.c.match_hint).where(expectations.c.entry_id == run_id).order_by(expectations.c.number)
     )
     return {str((hint or {}).get("project")): place for place, hint in enumerate(hints)}
-
-
-def _read_result(connection: Connection, plain: Mapping[str, Any], trajectory_id: str | None) -> GoldenProjectResult:
-    trajectory = None if trajectory_id is None else find_trajectory(connection, trajectory_id)
-    if trajectory is None:
-        return GoldenProjectResult.from_dict(plain)
-    about = trajectory.to_dict()
-    steps = about.pop("steps")
-    return GoldenProjectResult.from_dict({**plain, "steps": steps, "trajectory": about})
 
 
 def _read_weakening(plain: Mapping[str, Any]) -> Weakening:

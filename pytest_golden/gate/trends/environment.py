@@ -1,4 +1,4 @@
-"""What makes two durations comparable: interpreter, platform, processor, view and seal.
+"""What makes two durations comparable: interpreter, platform, processor, view and seal, and how many run side by side.
 
 Installed packages are no part of it: an upgrade that makes a pipeline twice as slow is what `max_slowdown` is for.
 """
@@ -23,11 +23,16 @@ _VENVS = "venvs"
 
 
 def describe_run_environment(
-    projects: Iterable[GoldenProjectConfig], workspace_root: Path, abilities: GatewayAbilities | None
+    projects: Iterable[GoldenProjectConfig],
+    workspace_root: Path,
+    abilities: GatewayAbilities | None,
+    *,
+    workers: int = 1,
 ) -> dict[str, Any]:
     """Give JSON-safe facts that a run keeps: of this process and machine, and of each `venv:` its Python.
 
-    `abilities` is what the gateway says of itself; one that says nothing has an unknown view and seal.
+    `abilities` is what the gateway says of itself; one that says nothing has an unknown view and seal. `workers` is how
+    many processes run at the same time: each waits for the others.
     """
     venvs = sorted({project.venv for project in projects if project.venv is not None})
     return {
@@ -40,6 +45,7 @@ def describe_run_environment(
         "view": None if abilities is None else abilities.view,
         "seal": None if abilities is None else abilities.seal,
         _VENVS: {venv: _shorten(find_venv_python(venv, workspace_root)) for venv in venvs},
+        **({"workers": workers} if workers > 1 else {}),
     }
 
 

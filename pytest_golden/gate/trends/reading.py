@@ -57,6 +57,8 @@ def read_slowdown_judge(
     projects: Collection[GoldenProjectConfig],
     workspace_root: Path,
     abilities: GatewayAbilities | None,
+    *,
+    workers: int = 1,
 ) -> SlowdownJudge:
     """Give what judges the projects that declare `max_slowdown`; where none does, nothing is read.
 
@@ -65,7 +67,7 @@ def read_slowdown_judge(
     judged = {project.name: project.venv for project in projects if project.max_slowdown is not None}
     if not judged or store is None:
         return SlowdownJudge(trouble="no earlier run is known" if store is None else "")
-    facts = describe_run_environment(projects, workspace_root, abilities)
+    facts = describe_run_environment(projects, workspace_root, abilities, workers=workers)
     try:
         with store.read() as connection:
             return SlowdownJudge(read_trends(connection, judged, facts))

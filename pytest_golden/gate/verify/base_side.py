@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import GoldenError, ManifestError
 from pytest_golden.gate.base_manifest import read_base_manifest
-from pytest_golden.gate.verify.environment import BaseEnvironment
-from pytest_golden.gate.verify.gates import GatePlace, start_gate
-from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
+from pytest_golden.gate.verify.breakdown import BrokenDownError
+from pytest_golden.gate.verify.gates import start_gate
 from pytest_golden.gate.verify.recording import BaseKey, digest_environment
 from pytest_golden.gate.verify.reports import finish_gate, result_of
-from pytest_golden.gate.verify.worktree import BaseWorktree
-from pytest_golden.manifest import load_manifest, parse_manifest
+from pytest_golden.manifest import parse_manifest
 from pytest_golden.regression.comparison import SideRuns, tells_nothing
-from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from pytest_golden.gate.verify.base_place import BasePlace
     from pytest_golden.gate.verify.model import VerificationRequest
     from pytest_golden.gate.verify.recording import VerificationRecord
     from pytest_golden.gate.verify.reports import GateReport
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+
+_LOG_NAME = "verify-base.log"
+_ADVICE = "Mend that, or give a --base that can be run"
 
 
 class BaseUnavailableError(GoldenError):
@@ -50,11 +52,12 @@ class BaseSide:
         show: Callable[[str], None] | None,
     ) -> None:
         self._request = request
+        self._workspace_root = head.workspace_root
         self._location = location
         self._say = say
         self._show = show
         self._held = ExitStack()
-        self._place: GatePlace | None = None
+        self._place: BasePlace | None = None
         self._count = 0
         self.run_ids: list[str] = []
         self.gaps: tuple[str, ...] = ()
@@ -118,9 +121,7 @@ class BaseSide:
     def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
         failed = [result for result in results if result.is_regression]
         if failed:
-            base = load_manifest(self._get_place().manifest)
-            workspaces = Workspaces(self.manifest.workspace_root, base.workspace_root)
-            self.missing |= find_missing_inputs(workspaces, base.projects, failed)
+            self.missing |= self._get_place().find_missing(self.manifest.workspace_root, failed)
 
     def _run(self, names: Sequence[str]) -> GateReport:
         try:
@@ -128,38 +129,26 @@ class BaseSide:
             self._count += 1
             name = f"base-{self._count}"
             private = self._request.private
-            gate = start_gate(place, private, name, projects=names)
+            gate = start_gate(place.gate, private, name, projects=names)
             report = finish_gate(gate, "base", self._show)
         except BaseUnavailableError:
             raise
+        except BrokenDownError as error:
+            raise BaseUnavailableError(error.keep(self._workspace_root, _LOG_NAME, _ADVICE)) from None
         except (GoldenError, OSError) as error:
             raise BaseUnavailableError(str(error)) from None
         if report.run_id is not None:
             self.run_ids.append(report.run_id)
         return report
 
-    def _get_place(self) -> GatePlace:
+    def _get_place(self) -> BasePlace:
         if self._place is None:
-            request = self._request
-            self._say(f"base: checking {request.base.commit[:12]} out in a worktree")
-            tree = BaseWorktree(request.checkout, request.private, request.base.commit)
-            self._held.callback(tree.close)
-            environment = BaseEnvironment(request.checkout, tree.root, request.private, request.environment)
-            if self._setup is not None:
-                self._say("base: running its `setup:`")
-            self._place = self._say_store(environment.prepare(tree.root / self.key.manifest, self._setup))
-            self.gaps = tree.find_gaps()
-            for gap in self.gaps:
-                self._say(f"base: {gap}")
+            # Loaded only now: where earlier runs tell how the base ends, the head's gate would wait for it in vain.
+            make: type[BasePlace] = import_module("pytest_golden.gate.verify.base_place").BasePlace
+            request, manifest, setup = self._request, self.key.manifest, self._setup
+            self._place = make(request, manifest, setup, location=self._location, say=self._say, held=self._held)
+            self.gaps = self._place.gaps
         return self._place
-
-    def _say_store(self, place: GatePlace) -> GatePlace:
-        store = NO_STORE if self._location is None else str(self._location)
-        # What is learned from it is the head's business: the worktree will be gone.
-        options = (f"--golden-store={store}", "--golden-learning=off")
-        # By variables, which an older version at the base does not mind: its configuration may name the head's reports.
-        reports = {f"GOLDEN_{kind.upper()}": str(self._request.private / f"aside.{kind}") for kind in ("junit", "html")}
-        return GatePlace(place.manifest, {**place.environment, **reports}, place.python, options)
 
     def _read_manifest(self) -> Manifest:
         manifest, commit = self._request.manifest, self._request.base.commit

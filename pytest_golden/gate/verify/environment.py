@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gate.verify.breakdown import BrokenDownError, find_cause
 from pytest_golden.gate.verify.gates import GatePlace, move_below
 from pytest_golden.gate.verify.process import ChildProcess
 from pytest_golden.gateway.visibility import find_linked_sources
@@ -75,8 +76,9 @@ class BaseEnvironment:
             process.end()
             raise
         if code:
-            message = f"`setup:` ended with exit code {code}: {process.read_end() or 'it printed nothing'}"
-            raise GoldenError(message)
+            raise BrokenDownError(
+                f"`setup:` ended with exit code {code}: {find_cause(process.log, folder)}", process.log
+            )
 
     def _refuse_installed_head(self) -> None:
         """Refuse an environment in which this very checkout is installed: the base would import the head's code."""

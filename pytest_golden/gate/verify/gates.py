@@ -51,11 +51,12 @@ class GatePlace:
 
 
 class StartedGate:
-    """A gate that runs. `report` is there when it has ended as a gate does."""
+    """A gate that runs, in a folder. `report` is there when it has ended as a gate does."""
 
     def __init__(self, place: GatePlace, folder: Path, name: str, arguments: Sequence[str]) -> None:
         self.report = folder / f"{name}.json"
         manifest = place.manifest
+        self.folder = manifest.parent
         # In one word each: in a folder without a configuration pytest takes a path that stands alone for one of its tests,
         # and what it has in common with the others for the rootdir.
         # The manifest's folder is where a person would type it: pytest finds its configuration and conftest from there.
@@ -64,7 +65,7 @@ class StartedGate:
                 *(place.python, "-m", "pytest", "--golden", f"--golden-manifest={manifest}"),
                 *(f"--golden-json={self.report}", "--maxfail=0", *place.options, *arguments),
             ],
-            cwd=manifest.parent,
+            cwd=self.folder,
             environment=place.environment,
             log=folder / f"{name}.log",
         )

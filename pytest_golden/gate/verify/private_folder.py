@@ -26,8 +26,11 @@ class PrivateFolder:
         place = _choose_place(outside)
         _remove_abandoned(place)
         self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=place)))
-        self._lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Locked before it has its name: another verification, which looks for abandoned folders, never finds it free.
+        draft = self.path / f"{_LOCK_NAME}.new"
+        self._lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        draft.rename(self.path / _LOCK_NAME)
 
     def close(self) -> None:
         """Remove it with all that is in it."""

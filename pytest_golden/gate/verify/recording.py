@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.recording import GATE_AGENT
+from pytest_golden.gate.events import GATE_AGENT
 from pytest_golden.gate.surroundings import describe_surroundings
 from pytest_golden.gate.verify.private_folder import is_in_private_folder
 from pytest_golden.gate.verify.store import (
@@ -17,8 +18,6 @@ from pytest_golden.gate.verify.store import (
     list_verifications,
     mark_regressions,
 )
-from pytest_golden.journal.model import ImmediateResult
-from pytest_golden.journal.service import Journal
 from pytest_golden.redaction import redact
 from pytest_golden.regression.comparison import SideRuns, Verdict, tells_nothing
 from pytest_golden.regression.model import ReasonKind, ResultStatus
@@ -27,7 +26,7 @@ from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 VERIFY_TYPE = "verify"
 _KINDS = {Verdict.NEW_REGRESSION: "new", Verdict.KNOWN: "known"}
 _PATIENCE_SECONDS = 5.0
+_ENTRY = "pytest_golden.gate.verify.entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class VerificationRecord:
                 if runs.head and kinds:
                     with store.write() as connection:
                         mark_regressions(connection, runs.head, kinds)
-                _log(Journal(store), verification, key, runs)
+                import_module(_ENTRY).leave_entry(store, verification, key, runs)
         except (GoldenError, OSError, ValueError) as error:
             self._warn(f"this verification is not recorded: {error}")
 
@@ -138,33 +138,3 @@ def _fold(results: Iterable[GoldenProjectResult]) -> dict[str, SideRuns]:
 
 def _says_something(result: GoldenProjectResult | None) -> bool:
     return result is not None and result.status is not ResultStatus.SKIPPED and not tells_nothing(result)
-
-
-def _log(journal: Journal, verification: Verification, key: BaseKey, runs: RunIds) -> None:
-    base, head = verification.base, verification.head
-    shown = (head.commit or "no commit")[:12] + (" with edits" if head.dirty else "")
-    entry = journal.log_intent(
-        f"verify {shown} against {base.ref} ({key.commit[:12]})",
-        VERIFY_TYPE,
-        agent_id=GATE_AGENT,
-        session_key=runs.head[0] if runs.head else None,
-    )
-    note: Mapping[str, Any] = {
-        "base": key.to_dict(),
-        "base_runs": list(runs.base),
-        "head_runs": list(runs.head),
-        "verdicts": {one.runs.name: str(one.verdict) for one in verification.comparisons},
-        "weakened_floor": [dict(one) for one in verification.weakened_floor],
-        "exit_code": verification.exit_code,
-    }
-    result = ImmediateResult.FAILURE if verification.exit_code else ImmediateResult.SUCCESS
-    told = _summarize(verification)
-    journal.log_outcome(entry.id, result, redact(told), actions=[redact(note)], agent_id=GATE_AGENT)
-
-
-def _summarize(verification: Verification) -> str:
-    if not verification.base.available:
-        return f"base unavailable: {verification.base.reason}"
-    counts = {verdict: sum(one.verdict is verdict for one in verification.comparisons) for verdict in Verdict}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "no project"
-    return f"{told}, floor weakened" if verification.weakened_floor else told

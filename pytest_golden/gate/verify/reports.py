@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.errors import GoldenError
+from pytest_golden.gate.verify.breakdown import BrokenDownError, find_cause
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
 if TYPE_CHECKING:
@@ -20,19 +20,19 @@ _LOOK_SECONDS = 0.2
 _GATE_CODES = frozenset({0, 1, 5})
 
 
-class GateBrokenError(GoldenError):
-    """A gate could not be run to its end."""
-
-
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """A gate's report. `run_id` is its journal entry; None where nothing was recorded."""
+    """A gate's report. `run_id` is its journal entry; None where nothing was recorded.
+
+    `fails_for_skips` tells that it was asked to fail for what is skipped (`--golden-require`), and something was.
+    """
 
     results: Mapping[str, GoldenProjectResult]
     weakened_floor: tuple[Mapping[str, Any], ...]
     deselected: tuple[str, ...]
     run_id: str | None
     exit_code: int
+    fails_for_skips: bool = False
 
     @property
     def fails_unexplained(self) -> bool:
@@ -47,7 +47,7 @@ def finish_gate(gate: StartedGate, named: str, show: Callable[[str], None] | Non
     Whatever goes wrong, the gate is ended.
 
     Raises:
-        GateBrokenError: it did not end as a gate does; the message tells the end of its output.
+        BrokenDownError: it did not end as a gate does.
         KeyboardInterrupt: somebody interrupted it, or us.
     """
     try:
@@ -73,8 +73,9 @@ def _await_report(gate: StartedGate, named: str, show: Callable[[str], None] | N
     if code == _INTERRUPTED:
         raise KeyboardInterrupt
     if code not in _GATE_CODES or not gate.report.is_file():
-        raise GateBrokenError(f"the gate of the {named} ended with exit code {code}: {gate.process.read_end()}")
-    report = _read(json.loads(gate.report.read_text(encoding="utf-8")), code)
+        cause = find_cause(gate.process.log, gate.folder)
+        raise BrokenDownError(f"the gate of the {named} ended with exit code {code}: {cause}", gate.process.log)
+    report = _read(gate, code)
     kinds = {reason.kind for result in report.results.values() for reason in result.reasons}
     if ReasonKind.INTERRUPTED in kinds:
         raise KeyboardInterrupt
@@ -89,16 +90,19 @@ def _wait(gate: StartedGate, show: Callable[[str], None] | None) -> int | None:
     return code
 
 
-def _read(plain: Mapping[str, Any], code: int) -> GateReport:
+def _read(gate: StartedGate, code: int) -> GateReport:
+    plain: Mapping[str, Any] = json.loads(gate.report.read_text(encoding="utf-8"))
     facts = plain["gate"]
     if facts["not_run"]:
         told = ", ".join(facts["not_run"])
-        raise GateBrokenError(f"a gate ended before the turn of {told}")
-    results = map(GoldenProjectResult.from_dict, plain["results"])
+        raise BrokenDownError(f"a gate ended before the turn of {told}", gate.process.log)
+    results = [GoldenProjectResult.from_dict(result) for result in plain["results"]]
+    skipped = (one for one in results if one.status is ResultStatus.SKIPPED and not one.is_left_out_as_unchanged)
     return GateReport(
         results={result.name: result for result in results},
         weakened_floor=tuple(plain["weakened_floor"]),
         deselected=tuple(facts["deselected"]),
         run_id=facts["entry_id"],
         exit_code=code,
+        fails_for_skips=facts.get("require") is True and any(skipped),
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.store_place import find_store_place
 from pytest_golden.gate.verify.base_side import BaseSide, BaseUnavailableError
+from pytest_golden.gate.verify.breakdown import BrokenDownError
 from pytest_golden.gate.verify.gates import keep_aside, start_gate
 from pytest_golden.gate.verify.model import BaseFacts, Verification
 from pytest_golden.gate.verify.recording import RunIds, VerificationRecord
-from pytest_golden.gate.verify.reports import GateBrokenError, finish_gate, result_of
+from pytest_golden.gate.verify.reports import finish_gate, result_of
 from pytest_golden.regression.comparison import (
     ProjectRuns,
     Side,
@@ -22,9 +23,10 @@ from pytest_golden.regression.comparison import (
     find_unjudged,
 )
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.weakening import WeakeningKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_golden.gate.verify.gates import HeadGate, StartedGate
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from pytest_golden.gate.verify.reports import GateReport
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.comparison import Comparison
+
+_LOG_NAME = "verify-head.log"
+_ADVICE = "Mend that; `pytest --golden` shows it too"
 
 
 class Verifier:
@@ -97,13 +102,16 @@ class Verifier:
         self._refuse_unjudged(runs.values())
         comparisons = compare_runs(self._run_again(runs, side), self._request.repeat)
         _refuse_gaps(comparisons, side)
+        alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
+        weakened = tuple(one for one in report.weakened_floor if not _is_excused(one, alike))
+        is_excused = len(weakened) < len(report.weakened_floor)
         return Verification(
             base=self._describe_base(available=True, reused=side.reused),
             head=self._gate.head,
             comparisons=comparisons,
-            weakened_floor=report.weakened_floor,
+            weakened_floor=weakened,
             is_floor_accepted=self._gate.accepts_floor,
-            fails_unexplained=report.fails_unexplained,
+            fails_unexplained=report.fails_unexplained or (is_excused and report.fails_for_skips),
         )
 
     def _ask_anew(self, runs: dict[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
@@ -136,8 +144,8 @@ class Verifier:
     def _finish_head(self, gate: StartedGate) -> GateReport:
         try:
             report = finish_gate(gate, "head", self._show)
-        except GateBrokenError as error:
-            raise SettingsError(str(error)) from None
+        except BrokenDownError as error:
+            raise SettingsError(error.keep(self._manifest.workspace_root, _LOG_NAME, _ADVICE)) from None
         if report.run_id is not None:
             self._head_run_ids.append(report.run_id)
         return report
@@ -173,6 +181,11 @@ def _refuse_gaps(comparisons: Iterable[Comparison], side: BaseSide) -> None:
     if suspects:
         told = [*side.gaps, *dict.fromkeys(side.missing[name] for name in suspects if name in side.missing)]
         raise BaseUnavailableError(f"{', '.join(suspects)} failed on the base too, but {'; '.join(told)}")
+
+
+def _is_excused(weakening: Mapping[str, Any], alike: Collection[str]) -> bool:
+    """Tell whether the base asks no more: what was skipped there too, for the same reason, is no weakening."""
+    return weakening["kind"] == WeakeningKind.NOT_RUN and weakening["project"] in alike
 
 
 def _count(runs: Iterable[SideRuns]) -> str:

@@ -165,6 +165,10 @@ class Heartbeat:
         rerouted = self._swept.after_sweep(moment, lambda connection: route_again(connection, self._swept.rules))
         return HeartbeatReport(resolved, runs, rerouted, left)
 
+    def stop(self) -> None:
+        """Let a beat in another thread begin nothing more; pages that are being asked are left, and stay due."""
+        self._stop.set()
+
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
         with self._swept.store.read() as connection:
             moment = to_ms(self._swept.now())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import case, delete, func, insert, select, update
 
-from pytest_golden.clock import new_id
+from pytest_golden.clock import iso_utc, new_id
 from pytest_golden.learning.causes import find_causes
 from pytest_golden.learning.draft import draft_memory
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
@@ -23,6 +23,7 @@ from pytest_golden.learning.store import (
     search,
 )
 from pytest_golden.learning.words import words_of
+from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.text import storable
 
@@ -55,7 +56,7 @@ class KeptLesson:
 
 @dataclass(frozen=True, slots=True)
 class RecallRow:
-    """That a lesson was shown, and what came of it: None as long as nothing has."""
+    """That a lesson was shown, and what came of it: None as long as nothing has. Moments are in milliseconds since the epoch."""
 
     id: str
     lesson_id: str
@@ -63,6 +64,12 @@ class RecallRow:
     project: str | None
     entry_id: str | None
     passed: bool | None
+    why: str = ""
+    created_at: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields under their own names, JSON-safe."""
+        return {**asdict(self), "created_at": iso_utc(from_ms(self.created_at))}
 
 
 def put_lesson(
@@ -186,6 +193,28 @@ def list_ids(connection: Connection, prefix: str, limit: int) -> tuple[tuple[str
     return _list_places(connection, prefix, prefix + _LAST_SIGN, limit)
 
 
+def list_newest_ids(
+    connection: Connection,
+    *,
+    before: str | None = None,
+    agent: str | None = None,
+    project: str | None = None,
+    limit: int,
+) -> tuple[tuple[str, str], ...]:
+    """Give agents and ids of lessons, the greatest id first, which is the newest; with `before`, of those below this id.
+
+    With an agent or a project, of those that are of it.
+    """
+    rows = lesson_signatures.c
+    query = select(rows.agent, rows.lesson_id).distinct()
+    for column, value in ((rows.agent, agent), (rows.project, project)):
+        query = query if value is None else query.where(column == value)
+    if before is not None:
+        query = query.where(rows.lesson_id < before)
+    found = connection.execute(query.order_by(rows.lesson_id.desc(), rows.agent).limit(limit))
+    return tuple((row.agent, row.lesson_id) for row in found)
+
+
 def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[KeptLesson]:
     """Give all lessons, or one agent's, by agent and id: all that are kept, the rejected and superseded ones too."""
     places = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
@@ -254,6 +283,13 @@ def find_recall(connection: Connection, recall_id: str) -> RecallRow | None:
     return _read_recall(row)
 
 
+def list_recalls(connection: Connection, lesson_id: str, limit: int) -> tuple[RecallRow, ...]:
+    """Give the newest recalls of a lesson, newest first."""
+    query = select(lesson_recalls).where(lesson_recalls.c.lesson_id == lesson_id)
+    rows = connection.execute(query.order_by(lesson_recalls.c.number.desc()).limit(limit))
+    return tuple(map(_read_recall, rows))
+
+
 def list_unsettled(connection: Connection, project: str) -> tuple[RecallRow, ...]:
     """Give the recalls for a golden project of which nothing is known yet, in the order of recording."""
     query = select(lesson_recalls).where(lesson_recalls.c.project == project, lesson_recalls.c.settled_at.is_(None))
@@ -269,7 +305,8 @@ def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool
 
 
 def _read_recall(row: Row[Any]) -> RecallRow:
-    return RecallRow(row.id, row.lesson_id, row.agent, row.project, row.entry_id, row.passed)
+    told = (row.id, row.lesson_id, row.agent, row.project, row.entry_id, row.passed)
+    return RecallRow(*told, why=row.why, created_at=row.created_at)
 
 
 def _list_places(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:

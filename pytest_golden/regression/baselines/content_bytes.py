@@ -125,7 +125,7 @@ def _headline(place: int, ours: _Part, theirs: _Part, shown_as: str) -> str:
 
 def _dump(place: int, ours: _Part, theirs: _Part, redact: Redact) -> Iterator[str]:
     yield f"the output has {_size(ours)}, its baseline {_size(theirs)}"
-    if any(redact(part.around) != part.around for part in (ours, theirs)):
+    if any(_holds_secret(part.around, redact) for part in (ours, theirs)):
         yield NOT_SHOWN
         return
     for at in range(0, max(len(ours.data), len(theirs.data)), _ROW_BYTES):
@@ -138,6 +138,11 @@ def _dump(place: int, ours: _Part, theirs: _Part, redact: Redact) -> Iterator[st
             yield _row("+", offset, row)
             if offset <= place < offset + _ROW_BYTES:
                 yield _marks(row, other)
+
+
+def _holds_secret(text: str, redact: Redact) -> bool:
+    """Tell whether a secret is among bytes; in UTF-16 and UTF-32 zeros stand between its signs."""
+    return any(redact(one) != one for one in {text, text.replace("\0", "")})
 
 
 def _row(sign: str, offset: int, data: bytes) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.regression.failing_step import find_failing_step
 from pytest_golden.regression.model import OUTPUT_KINDS, Reason
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.failure_text import LAST_LINES, describe_step, find_failing_step, make_visible
+from pytest_golden.report.failure_text import LAST_LINES, describe_step, make_visible
 from pytest_golden.report.html.facts import class_of
 from pytest_golden.report.html.markup import Html, cut, join, one_line, tag
 from pytest_golden.report.html.steps import list_steps
@@ -39,7 +40,7 @@ def describe_pass(place: int, result: GoldenProjectResult) -> Html:
     told = short_reason(result)
     line = [tag("code", one_line(result.name)), " ", _status(result), took, tag("span", one_line(told), class_="warn")]
     parts = [*_known(result), *_output(result), *_rest(result)]
-    return tag("details", tag("summary", *line), *parts, class_="project", id=f"project-{place}")
+    return tag("details", tag("summary", tag("h3", *line)), *parts, class_="project", id=f"project-{place}")
 
 
 def describe_cut(place: int, result: GoldenProjectResult) -> Html:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.report.failure_text import find_failing_step
+from pytest_golden.regression.failing_step import find_failing_step
 from pytest_golden.report.html.markup import Html, one_line, tag
 
 if TYPE_CHECKING:

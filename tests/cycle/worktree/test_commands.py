@@ -70,6 +70,20 @@ def test_a_line_without_an_end_is_shown_in_parts(watched: Watched) -> None:
     assert sum(len(line) - len("improve | ") for line in watched.lines) == 200_000
 
 
+def test_a_secret_in_a_line_without_an_end_is_not_shown_in_two_halves(watched: Watched) -> None:
+    watched.run("head -c 65525 /dev/zero | tr '\\0' x; echo $KEY_TOKEN", KEY_TOKEN="correct-horse-battery")
+    assert "REDACTED" in watched.log.read_text()
+    assert "horse" not in watched.log.read_text()
+    assert "battery" not in watched.log.read_text()
+
+
+def test_of_much_more_output_than_can_be_shown_in_time_the_end_is_shown(watched: Watched) -> None:
+    watched.run("head -c 100000000 /dev/zero | tr '\\0' '\\n'; echo last")
+    assert watched.lines[-1] == "improve | last"
+    assert any("bytes of output are left out" in line for line in watched.lines)
+    assert len(watched.lines) < 50_000_000
+
+
 def test_a_command_that_hangs_is_ended_with_all_it_started(watched: Watched) -> None:
     ended = watched.run(f"{sys.executable} daemon.py; {AWAIT}; trap '' INT TERM; sleep 600 & wait", seconds=5)
     assert ended.ending is Ending.TIMEOUT

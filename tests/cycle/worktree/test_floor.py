@@ -126,6 +126,8 @@ def test_a_gate_that_breaks_down_or_takes_too_long_is_an_error(jobs: Repository)
     jobs.write(conftest__py="raise SystemExit(7)\n")
     with pytest.raises(GoldenError, match="the time limit was reached"):
         check(late, jobs)
-    with pytest.raises(GoldenError, match="the gate of the proposal"):
-        guard.check(jobs.git("rev-parse", "HEAD"), ())
+    with pytest.raises(
+        GoldenError, match=r"the gate of the proposal .*; conftest\.py, which the gate loads, was edited"
+    ):
+        guard.check(jobs.git("rev-parse", "HEAD"), ("conftest.py",))
     assert jobs.worktrees() == [str(jobs.folder)]

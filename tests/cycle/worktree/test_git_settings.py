@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings
+from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings, read_own_files
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
@@ -29,3 +29,14 @@ def test_settings_that_git_cannot_read_are_an_error_and_not_none(repository: Rep
     (repository.folder / ".git" / "config").write_text("[core\n")
     with pytest.raises(GoldenError, match="does not tell its settings"):
         read_git_settings(repository.folder)
+
+
+def test_the_repositorys_own_settings_and_hooks_are_told_apart_by_their_content(repository: Repository) -> None:
+    before = read_own_files(repository.folder)
+    assert list(before) == [".git/config"]
+    repository.git("config", "core.hooksPath", ".husky")
+    (repository.folder / ".git" / "hooks").mkdir(exist_ok=True)
+    (repository.folder / ".git" / "hooks" / "post-commit").write_text("touch done\n")
+    now = read_own_files(repository.folder)
+    assert list(now) == [".git/config", ".git/hooks/post-commit"]
+    assert now[".git/config"] != before[".git/config"]

@@ -89,6 +89,29 @@ def test_a_lock_of_a_killed_git_is_no_hindrance(tree: CycleWorktree, repository:
     assert tree.list_changes(tree.take_work("Improvement")) == ("lib.py",)
 
 
+def test_what_git_does_not_take_stays_where_it_is_and_the_rest_is_kept(
+    tree: CycleWorktree, repository: Repository
+) -> None:
+    (tree.root / "lib.py").write_text("x = 2\n")
+    repository.git("init", "-q", str(tree.root / "inner"))
+    (tree.root / "inner" / "notes").write_text("notes\n")
+    with pytest.raises(GoldenError, match=r"does not take all .*'inner/' does not have a commit"):
+        tree.take_work("Improvement")
+    commit = tree.close()
+    assert repository.git("show", f"{commit}:lib.py") == "x = 2"
+    assert (tree.root / "inner" / "notes").is_file()
+    shutil.rmtree(tree.root / "inner")
+    assert tree.close() == commit
+    assert not tree.folder.exists()
+
+
+def test_a_repository_within_is_named(tree: CycleWorktree, repository: Repository) -> None:
+    repository.git("init", "-q", str(tree.root / "inner"))
+    repository.git("-C", str(tree.root / "inner"), "commit", "-q", "--allow-empty", "-m", "theirs")
+    (tree.root / "lib.py").write_text("x = 2\n")
+    assert tree.list_repositories(tree.take_work("Improvement")) == ("inner",)
+
+
 def test_a_removed_worktree_is_said_and_what_was_committed_stays(tree: CycleWorktree, repository: Repository) -> None:
     (tree.root / "lib.py").write_text("x = 2\n")
     commit = tree.take_work("Improvement")
@@ -96,6 +119,29 @@ def test_a_removed_worktree_is_said_and_what_was_committed_stays(tree: CycleWork
     with pytest.raises(GoldenError, match="removed the cycle's worktree"):
         tree.take_work("Improvement")
     assert tree.close() == commit
+    assert repository.worktrees() == [str(repository.folder)]
+
+
+@pytest.mark.parametrize("level", ["root", "folder"])
+def test_a_link_in_the_worktrees_place_is_not_followed(
+    tree: CycleWorktree, repository: Repository, tmp_path: Path, level: str
+) -> None:
+    (tree.root / "lib.py").write_text("x = 2\n")
+    commit = tree.take_work("Improvement")
+    other = tmp_path / "other"
+    other.mkdir()
+    repository.git("init", "-q", str(other / tree.root.name))
+    (other / tree.root.name / "private").touch()
+    place = tree.root if level == "root" else tree.folder
+    shutil.rmtree(place)
+    place.symlink_to(other / tree.root.name if level == "root" else other)
+    with pytest.raises(GoldenError, match="removed the cycle's worktree"):
+        tree.take_work("Improvement")
+    tree.put_back(commit)
+    assert tree.close() == commit
+    assert not place.exists()
+    assert (other / tree.root.name / ".git" / "HEAD").is_file()
+    assert (other / tree.root.name / "private").is_file()
     assert repository.worktrees() == [str(repository.folder)]
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,6 +196,21 @@ def test_baselines_that_are_really_changed_by_a_run_make_it_an_error(workspace: 
     assert kinds(result) == [("project_changed", "a.txt")]
 
 
+def test_what_a_killed_update_left_is_gone_with_the_next_gate_run_and_is_nobodys_baseline(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    left = workspace.baselines.parent / ".accepting-left"
+    left.mkdir()
+    (left / "1").write_text("half")
+    os.utime(left, (1, 1))
+    keeper = BaselineKeeper(workspace.path / "golden_baselines")
+    keeper.pin()
+    result = RegressionGuard(workspace.gateway, baselines=keeper).check_one(
+        workspace.declare("echo 1 > a.txt", "a.txt"), {}
+    )
+    assert (result.status, result.warnings) == (ResultStatus.PASSED, ())
+    assert not left.exists()
+
+
 def test_pinned_baselines_may_not_change_before_their_project_runs(workspace: Workspace) -> None:
     baseline = workspace.keep("a.txt", "1\n")
     keeper = BaselineKeeper(workspace.path / "golden_baselines")
@@ -301,8 +316,11 @@ def test_view_of_a_project_whose_output_differs_is_kept_as_of_any_that_failed(wo
     assert (Path(result.kept_view) / "a.txt").read_text() == "2\n"
 
 
-@pytest.mark.skipif(find_spec("duckdb") is not None, reason="duckdb is installed")
-def test_table_without_duckdb_is_an_error_that_says_what_to_install(workspace: Workspace) -> None:
+def test_table_without_duckdb_is_an_error_that_says_what_to_install(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that its import fails, whether it is installed or not.
+    monkeypatch.setitem(sys.modules, "duckdb", None)
     workspace.keep("a.csv", "id\n1\n")
     result = workspace.check(workspace.declare("printf 'id\\n1\\n' > a.csv", "a.csv"))
     assert result.status is ResultStatus.ERROR

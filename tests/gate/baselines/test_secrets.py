@@ -57,3 +57,14 @@ def test_no_line_is_told_of_what_has_none(tmp_path: Path, noise: bytes) -> None:
     file = tmp_path / "a.bin"
     file.write_bytes(noise + TOKEN.encode())
     assert find(file) == "redaction finds a secret in it, which is no text"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-16"])
+def test_secret_in_utf_16_is_found_without_a_mark_and_at_any_place(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "a.bin"
+    file.write_bytes(f"one\ntwo\n{TOKEN}\n".encode(encoding))
+    assert find(file) == "redaction finds a secret in line 3"
+    file.write_bytes(b"\x01\x02\x03" + f" {TOKEN} ".encode(encoding) + b"\xff")
+    assert str(find(file)).startswith("redaction finds a secret in ")
+    file.write_bytes(f"one\ntwo\n{TOKEN[:9]}\n".encode(encoding))
+    assert find(file) is None

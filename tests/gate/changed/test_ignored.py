@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def test_newest_file_counts_and_no_product_report_or_what_tools_leave(tmp_path: Path) -> None:
-    (tmp_path / "data" / "node_modules").mkdir(parents=True)
-    for name in ("data/a.csv", "data/node_modules/x.js", "data/x.log", "store.db", "loose.csv"):
+    (tmp_path / "data" / "__pycache__").mkdir(parents=True)
+    for name in ("data/a.csv", "data/__pycache__/x.pyc", "data/x.log", "store.db", "loose.csv"):
         (tmp_path / name).write_text("x")
     (tmp_path / "data" / "r.xml").write_text("<testsuites>")
     files = IgnoredFiles(tmp_path, ["data/"], {str(tmp_path / "store.db")})
@@ -22,6 +22,25 @@ def test_newest_file_counts_and_no_product_report_or_what_tools_leave(tmp_path: 
     assert files.find_newer(sys.maxsize) is None
     assert IgnoredFiles(tmp_path, ["store.db"], {str(tmp_path / "store.db")}).find_newer(0) is None
     assert IgnoredFiles(tmp_path, ["loose.csv"]).find_newer(0) == "loose.csv"
+
+
+def test_folder_out_of_which_a_file_went_has_changed_and_one_with_a_new_report_has_not(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.csv").write_text("x")
+    (data / "a.csv").unlink()
+    assert IgnoredFiles(tmp_path, ["data/"]).find_newer(0) == "data"
+    (data / "r.xml").write_text("<testsuites>")
+    assert IgnoredFiles(tmp_path, ["data/"]).find_newer(0) is None
+
+
+def test_of_installed_packages_only_what_each_installation_writes_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "node_modules" / "left-pad").mkdir(parents=True)
+    assert IgnoredFiles(tmp_path, ["node_modules/"]).find_newer(0) == "node_modules"
+    (tmp_path / "node_modules" / "left-pad" / "x.js").write_text("x")
+    (tmp_path / "node_modules" / ".package-lock.json").write_text("{}")
+    listing = IgnoredFiles(tmp_path, ["node_modules/"])
+    assert listing.find_newer(0) in {"node_modules", "node_modules/.package-lock.json"}
 
 
 def test_what_is_gone_or_too_much_is_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

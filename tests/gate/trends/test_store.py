@@ -126,6 +126,14 @@ def test_installed_packages_are_no_part_of_the_environment(tmp_path: Path) -> No
     assert describe_environment({"python": "3.11"}, "env")["python"] is None
 
 
+def test_several_workers_are_another_environment_and_one_is_not(tmp_path: Path) -> None:
+    alone, one, two = (
+        describe_environment(describe_run_environment([], tmp_path, None, **given), None)
+        for given in ({}, {"workers": 1}, {"workers": 2})
+    )
+    assert alone == one != two
+
+
 def test_store_that_is_not_there_leaves_durations_unjudged(tmp_path: Path, store: Store) -> None:
     manifest = parse_manifest("golden_projects: [{path: sales.py, max_slowdown: 2}]", "m.yaml", tmp_path)
     assert find_slowdown_judge("none", manifest, None).trouble

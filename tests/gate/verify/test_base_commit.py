@@ -80,6 +80,19 @@ def test_commit_that_a_shallow_clone_lacks_is_said_to_be_fetched(declared: Repos
         find_base(manifest, "HEAD~1", read_head(manifest.parent))
 
 
+def test_what_is_advised_brings_a_branch_to_a_clone_of_another_one(declared: Repository, tmp_path: Path) -> None:
+    main = declared.git("rev-parse", "HEAD")
+    declared.git("checkout", "-q", "-b", "topic")
+    declared.commit("second")
+    clone = tmp_path / "clone"
+    declared.git("clone", "-q", "--depth", "1", "--branch", "topic", f"file://{declared.folder}", str(clone))
+    with pytest.raises(GoldenError, match="Fetch it first: ") as refused:
+        find_base(clone / MANIFEST, "origin/main", read_head(clone))
+    advice = str(refused.value).partition("Fetch it first: git ")[2].partition(" (")[0]
+    declared.git("-C", str(clone), *advice.split())
+    assert find_base(clone / MANIFEST, "origin/main", read_head(clone)).commit == main
+
+
 def test_repository_without_a_remote_says_that_too(declared: Repository) -> None:
     with pytest.raises(GoldenError, match=r"git fetch origin nowhere \(this repository has no remote yet"):
         compared_with(declared, "nowhere")

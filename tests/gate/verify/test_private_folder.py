@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import stat
 import subprocess
 import sys
@@ -62,3 +63,16 @@ def test_what_is_just_being_made_or_is_no_folder_stays(temporary_folder: Path, t
 def test_folder_lies_outside_the_checkout(temporary_folder: Path) -> None:
     with PrivateFolder(outside=temporary_folder.parent) as private:
         assert not private.path.is_relative_to(temporary_folder.parent)
+
+
+def test_folder_is_never_found_without_its_lock_being_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = fcntl.flock
+
+    def begin_another_first(number: int, how: int) -> None:
+        monkeypatch.setattr("fcntl.flock", lock)
+        PrivateFolder(outside=tmp_path / "checkout").close()
+        lock(number, how)
+
+    monkeypatch.setattr("fcntl.flock", begin_another_first)
+    with PrivateFolder(outside=tmp_path / "checkout") as private:
+        assert private.path.is_dir()

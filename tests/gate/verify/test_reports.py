@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.gate.verify.breakdown import BrokenDownError
 from pytest_golden.gate.verify.gates import GatePlace, StartedGate
-from pytest_golden.gate.verify.reports import GateBrokenError, finish_gate, result_of
+from pytest_golden.gate.verify.reports import finish_gate, result_of
 from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
@@ -42,25 +43,33 @@ def test_report_of_a_gate_is_read(tmp_path: Path) -> None:
 
 def test_gate_that_fails_although_nothing_failed_is_noticed(tmp_path: Path) -> None:
     assert finish_gate(gate(tmp_path, "exit 1", WHOLE), "head").fails_unexplained
+    assert not finish_gate(gate(tmp_path, "exit 1", WHOLE), "head").fails_for_skips
     weaker = {**WHOLE, "weakened_floor": [{"project": "a", "message": "gone"}]}
     assert not finish_gate(gate(tmp_path, "exit 1", weaker), "head").fails_unexplained
+
+
+@pytest.mark.parametrize(("kind", "fails"), [("skip_if_missing", True), ("unchanged", False)])
+def test_gate_that_is_to_fail_for_what_is_skipped_says_so(tmp_path: Path, kind: str, *, fails: bool) -> None:
+    skipped = {"name": "a", "path": "a.sh", "status": "SKIPPED", "reasons": [{"kind": kind, "message": "x"}]}
+    report = {**WHOLE, "results": [skipped], "gate": {**WHOLE["gate"], "require": True}}
+    assert finish_gate(gate(tmp_path, "exit 1", report), "head").fails_for_skips is fails
 
 
 @pytest.mark.parametrize("code", [3, 4, 137])
 def test_gate_that_ends_otherwise_is_broken_and_its_last_words_are_told(tmp_path: Path, code: int) -> None:
     broken = gate(tmp_path, f"echo INTERNALERROR; exit {code}", WHOLE)
-    with pytest.raises(GateBrokenError, match=f"the gate of the base ended with exit code {code}: INTERNALERROR"):
+    with pytest.raises(BrokenDownError, match=f"the gate of the base ended with exit code {code}: INTERNALERROR"):
         finish_gate(broken, "base")
 
 
 def test_gate_without_a_report_is_broken(tmp_path: Path) -> None:
-    with pytest.raises(GateBrokenError, match="exit code 0"):
+    with pytest.raises(BrokenDownError, match="exit code 0"):
         finish_gate(gate(tmp_path, "exit 0"), "base")
 
 
 def test_gate_that_ended_before_a_projects_turn_is_broken(tmp_path: Path) -> None:
     report = {**WHOLE, "gate": {**WHOLE["gate"], "not_run": ["c"]}}
-    with pytest.raises(GateBrokenError, match="before the turn of c"):
+    with pytest.raises(BrokenDownError, match="before the turn of c"):
         finish_gate(gate(tmp_path, "exit 1", report), "base")
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.journal.service import FILTERS, Journal
+from pytest_golden.journal.reading.filters import FILTERS
+from pytest_golden.journal.reading.paging import JournalPages
+from pytest_golden.storage.paging import Listing
 from pytest_golden.storage.store import Store
 from tests.journal.conftest import BEGIN, Clock
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from pytest_golden.journal.service import Journal
 
 SORTS = "USE TEMP B-TREE"
 
@@ -89,3 +93,27 @@ def test_a_hint_is_looked_up_for_its_agent(store: Store, journal: Journal) -> No
     assert [plan for plan in plans if "ix_expectations_open_agent_anchor (hint_anchor=? AND agent_id=?)" in plan]
     assert [plan for plan in plans if "ix_expectations_agent_anchor (hint_anchor=? AND agent_id=?)" in plan]
     assert journal.get(entry.id).created_at == BEGIN
+
+
+@pytest.mark.parametrize("rule", [None, "orphan", "time_window"])
+@pytest.mark.parametrize("agent", [None, "builder"])
+def test_a_page_of_signals_goes_by_an_index_to_its_place(store: Store, rule: str | None, agent: str | None) -> None:
+    pages = JournalPages(store)
+    cursor = Listing("signals", rule, agent, kinds=(int,)).write_cursor((7,))
+    plans = find_plans(store, lambda: pages.list_signals(rule, agent, cursor=cursor))
+    wanted = [f"{name}=?" for name, value in (("agent_id", agent), ("routed_by", rule)) if value]
+    looked = [plan for plan in plans if "signals" in plan]
+    assert looked
+    assert not [plan for plan in looked if plan.startswith("SCAN")]
+    found = [
+        plan for plan in looked if all(one in plan for one in wanted) and ("number<?" in plan or "rowid<?" in plan)
+    ]
+    assert found, plans
+
+
+@pytest.mark.parametrize("agent", [None, "builder"])
+def test_a_page_of_entries_goes_to_its_place(store: Store, agent: str | None) -> None:
+    pages = JournalPages(store)
+    cursor = Listing("entries", agent, "failure", "deploy", kinds=(int,)).write_cursor((7,))
+    plans = find_plans(store, lambda: pages.list_entries(agent, "failure", "deploy", cursor=cursor))
+    assert [plan for plan in plans if "entries" in plan and "assessment=?" in plan and "number<?" in plan], plans

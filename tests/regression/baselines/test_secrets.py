@@ -70,6 +70,15 @@ def test_bytes_in_a_secret_are_not_shown(files: Files) -> None:
     assert told.endswith("[... not shown: redaction finds a secret there ...]")
 
 
+@pytest.mark.parametrize("name", ["a.bin", "a.txt"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_secret_in_utf_16_is_not_shown(files: Files, name: str, encoding: str) -> None:
+    output, baseline = (f"one\ntoken={TOKEN}{end}\n".encode(encoding) for end in "ab")
+    told = tell(files, name, output, baseline).replace("\\x00", "").replace(".", "")
+    assert "16C7" not in told
+    assert "78B4" not in told
+
+
 @pytest.mark.parametrize(
     "rules",
     [

@@ -44,7 +44,10 @@ def pair_columns(here: Table, baseline: Table, ignored: Collection[str]) -> tupl
     theirs = {column.label: column for column in baseline.columns if column.name not in ignored}
     details = list(_list_other_columns(mine, theirs))
     if details:
-        raise TablesDifferError("has other columns than its baseline", tuple(details))
+        types = [column.label for column in mine if _is_of_another_type(column, theirs)]
+        told = f"has another type of column than its baseline: {quote_names(types)}"
+        is_type_alone = len(types) == len(details)
+        raise TablesDifferError(told if is_type_alone else "has other columns than its baseline", tuple(details))
     if here.format is not Format.JSON_LINES and [column.label for column in mine] != list(theirs):
         places = [at for at, (one, other) in enumerate(zip(mine, theirs, strict=True)) if one.label != other]
         first, last = places[0], min(places[-1] + 1, places[0] + 10)
@@ -129,9 +132,13 @@ def _list_other_columns(mine: Sequence[Column], theirs: dict[str, Column]) -> It
     if new:
         yield f"  additional: {quote_names(new)}"
     for column in mine:
-        other = theirs.get(column.label)
-        if other is not None and str(column.type) != str(other.type):
-            yield f"  {quote_name(column.label)} is of another type: {column.type} here, {other.type} in the baseline"
+        if _is_of_another_type(column, theirs):
+            other = theirs[column.label].type
+            yield f"  {quote_name(column.label)} is of another type: {column.type} here, {other} in the baseline"
+
+
+def _is_of_another_type(column: Column, theirs: dict[str, Column]) -> bool:
+    return column.label in theirs and str(column.type) != str(theirs[column.label].type)
 
 
 def _pair(here: Column, baseline: Column) -> Pair:

@@ -5,6 +5,7 @@ An empty field is NULL, and `""` is empty text. The first line holds the names. 
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from itertools import islice
@@ -24,7 +25,9 @@ _LOOKED_AT = 20
 _LONGEST_LINE_BYTES = 16 << 20
 
 
-def read_delimited(place: Path, side: Side, head: bytes, *, is_whole: bool, delimiter: str | None) -> Table:
+def read_delimited(
+    place: Path, side: Side, head: bytes, *, is_whole: bool, delimiter: str | None, in_parallel: bool = True
+) -> Table:
     """Read the names of the columns; without a delimiter it is told from the first rows.
 
     Raises:
@@ -42,14 +45,17 @@ def read_delimited(place: Path, side: Side, head: bytes, *, is_whole: bool, deli
     source = (
         f"read_csv({quote_text(str(place))}, auto_detect = false, header = true, delim = {quote_text(used)},"
         f" quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{types}}},"
-        f" max_line_size = {_LONGEST_LINE_BYTES})"
+        f" max_line_size = {_LONGEST_LINE_BYTES}"
+        f"{'' if in_parallel else ', parallel = false'})"
     )
     return Table(side, Format.DELIMITED, columns, 0, source, used if len(columns) > 1 else None)
 
 
 def _decode(head: bytes, side: Side, *, is_whole: bool) -> str:
     if b"\0" in head:
-        raise UnreadableError(side, "is no text, and so no CSV")
+        is_wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        told = "is UTF-16, and only UTF-8 is read as CSV" if is_wide else _describe_no_text(head)
+        raise UnreadableError(side, told)
     if not is_whole:
         head = head[: head.rfind(b"\n") + 1] or head
     try:
@@ -57,6 +63,12 @@ def _decode(head: bytes, side: Side, *, is_whole: bool) -> str:
     except UnicodeDecodeError as error:
         line = head.count(b"\n", 0, error.start) + 1
         raise UnreadableError(side, f"is not UTF-8 in line {line}, and so no CSV that can be read") from None
+
+
+def _describe_no_text(head: bytes) -> str:
+    if head.startswith(b"PK\3\4"):
+        return "is a workbook or another ZIP archive, and no table that is read: write CSV or Parquet, or declare `compare: bytes`"
+    return "is no text, and so no CSV"
 
 
 def _find_delimiter(text: str, *, is_whole: bool) -> str:

@@ -107,7 +107,9 @@ class Equality:
         left, right = f"TRY_CAST({x} AS DOUBLE)", f"TRY_CAST({y} AS DOUBLE)"
         apart = f"abs(TRY_CAST({x} AS HUGEINT) - TRY_CAST({y} AS HUGEINT))::DOUBLE"
         whole = f"({apart} <= {self._allowed(left, right)})"
-        return f"coalesce(CASE WHEN {_both(x, y, _WHOLE)} THEN {whole} ELSE {self._doubles(left, right)} END, false)"
+        # What is too large for a double is infinite there, and would equal all that is.
+        finite = f"(isfinite({left}) AND {self._doubles(left, right)})"
+        return f"coalesce(CASE WHEN {_both(x, y, _WHOLE)} THEN {whole} ELSE {finite} END, false)"
 
     def _doubles(self, x: str, y: str) -> str:
         slack = f"{_ROUNDING} * greatest(abs({x}), abs({y}))"

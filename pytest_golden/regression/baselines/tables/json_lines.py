@@ -6,12 +6,14 @@ Values are JSON texts in one spelling. A key that is not there is the same as nu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pytest_golden.regression.baselines.model import UnreadableError
 from pytest_golden.regression.baselines.tables.engine import quote_text
 from pytest_golden.regression.baselines.tables.model import Column, Format, Table, Values
-from pytest_golden.regression.baselines.tables.sampling import part
+from pytest_golden.regression.baselines.tables.sampling import is_wide, part
+from pytest_golden.regression.baselines.tables.wording import quote_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +26,11 @@ _DEEPEST = 8
 _MOST_KEYS = 1000
 # An object with more keys is a map from data to data.
 _MOST_INNER_KEYS = 1000
+# Beyond 64 bits.
+_HUGE_NUMBER = (
+    r"[:\[,]\s*(-(9[3-9][0-9]{17}|[1-9][0-9]{19,})|1(8[5-9]|9[0-9])[0-9]{17}|[2-9][0-9]{19}|[1-9][0-9]{20,})\s*[,\]}]"
+)
+_TOO_OLD = "this version of DuckDB does not read exactly: pip install --upgrade duckdb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +55,23 @@ def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
     if others:
         raise UnreadableError(side, f"has a line that is no object but {_name(others[0][0])}, and so no row of a table")
     keys = _find_keys(engine, lines, side)
+    _refuse_misread(engine, lines, keys, side)
     columns = tuple(Column(name, name, at, Values.JSON) for at, name in enumerate(".".join(key.names) for key in keys))
     if not columns:
         rows = int(engine.query(f"SELECT count(*) FROM {lines}")[0][0])
         return Table(side, Format.JSON_LINES, (), rows)
-    return Table(side, Format.JSON_LINES, columns, 0, _source(lines, keys))
+    return Table(side, Format.JSON_LINES, columns, 0, _lay_down(engine, _source(lines, keys), side, columns))
+
+
+def _lay_down(engine: Engine, source: str, side: Side, columns: tuple[Column, ...]) -> str:
+    """Read many keys once: to plan how they are read takes longer than to read them, and each query would do it anew."""
+    if not is_wide(columns):
+        return source
+    name = f"lines_of_{side}"
+    engine.keep_order(True)
+    named = ", ".join(f"c{column.place}" for column in columns)
+    engine.query(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM {source} AS t({named})")
+    return name
 
 
 def _find_keys(engine: Engine, lines: str, side: Side) -> list[_Key]:
@@ -70,6 +89,24 @@ def _find_keys(engine: Engine, lines: str, side: Side) -> list[_Key]:
         level = _look_at(engine, lines, below)
         found.extend(level)
     return sorted(found, key=lambda key: key.names)
+
+
+def _refuse_misread(engine: Engine, lines: str, keys: list[_Key], side: Side) -> None:
+    """Refuse what DuckDB would not see, and so call equal."""
+    for parent in (_Key((), is_object=True), *(key for key in keys if key.is_object)):
+        path = f", {parent.pointer}" if parent.names else ""
+        keys_of = f"(SELECT json_keys(json{path}) AS k FROM {lines})"
+        if engine.query(f"SELECT coalesce(bool_or(len(k) <> list_unique(k)), false) FROM {keys_of}")[0][0]:
+            ((found,),) = engine.query(f"SELECT list_sort(k) FROM {keys_of} WHERE len(k) <> list_unique(k) LIMIT 1")
+            name = next(one for one, other in pairwise(found) if one == other)
+            told = quote_name(".".join((*parent.names, str(name))))
+            raise UnreadableError(side, f"has a line in which the key {told} stands twice, and so no row of a table")
+    if any(key.names == ("",) for key in keys) and engine.misreads_json_names:
+        raise UnreadableError(side, f"has a key without a name, which {_TOO_OLD}")
+    if engine.rounds_json_numbers and engine.query(
+        f"SELECT 1 FROM {lines} WHERE regexp_matches(json::VARCHAR, '{_HUGE_NUMBER}') LIMIT 1"
+    ):
+        raise UnreadableError(side, f"has whole numbers of more than 64 bits, which {_TOO_OLD}")
 
 
 def _keys_below(engine: Engine, lines: str, parent: _Key) -> list[_Key]:

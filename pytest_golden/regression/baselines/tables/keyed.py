@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_golden.regression.baselines.model import Side
-from pytest_golden.regression.baselines.tables.equality import any_of, is_other
+from pytest_golden.regression.baselines.tables.equality import any_of
 from pytest_golden.regression.baselines.tables.model import KeyRepeatedError, RowDifferences
 from pytest_golden.regression.baselines.tables.sampling import (
     SAMPLES,
     as_text,
     count_by_column,
+    find_others,
     is_wide,
     order_of,
     part,
     read_samples,
+    spread,
 )
 
 if TYPE_CHECKING:
@@ -113,11 +115,11 @@ def _count_further(
 ) -> Sequence[int]:
     """Count what differs in some columns of a wide table, where anything looks different at all."""
     here, baseline = tables
-    differs = any_of([is_other(pair) for pair in pairs])
-    joined = f"{here.scan('x')} JOIN {baseline.scan('y')} ON {met}"
-    if not engine.query(f"SELECT 1 FROM {joined} WHERE {differs} LIMIT 1"):
+    others = find_others(engine, pairs, pairs, f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met}")
+    if not others:
         return (0,) * (len(pairs) + 1)
-    return _count(engine, equality, pairs, tables, met)[3:]
+    differing, *counts = _count(engine, equality, others, tables, met)[3:]
+    return (differing, *spread(pairs, others, counts))
 
 
 def _unmatched(

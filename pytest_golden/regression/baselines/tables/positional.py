@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.regression.baselines.tables.equality import any_of, is_other
+from pytest_golden.regression.baselines.tables.equality import any_of
 from pytest_golden.regression.baselines.tables.model import RowDifferences
-from pytest_golden.regression.baselines.tables.sampling import SAMPLES, count_by_column, is_wide, part, read_samples
+from pytest_golden.regression.baselines.tables.sampling import (
+    SAMPLES,
+    count_by_column,
+    find_others,
+    is_wide,
+    part,
+    read_samples,
+    spread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +35,7 @@ def compare_by_position(
     here, baseline = tables
     common = min(here.rows, baseline.rows)
     engine.keep_order(True)
-    counted = [
-        (0, (0,) * len(some))
-        if is_wide(some) and _looks_same(engine, some, tables)
-        else _count_differing(engine, equality, some, tables)
-        for some in part(pairs)
-    ]
+    counted = [_count_differing(engine, equality, some, tables) for some in part(pairs)]
     differing, counts = max(each[0] for each in counted), [count for each in counted for count in each[1]]
     samples: tuple[DifferingRow, ...] = ()
     if differing:
@@ -64,20 +67,19 @@ def is_same_in_order(engine: Engine, equality: Equality, pairs: Sequence[Pair], 
         return False
     engine.keep_order(True)
     for some in part(pairs):
-        if is_wide(some) and _looks_same(engine, some, tables):
-            continue
-        differs = any_of([equality.differs(pair) for pair in some])
+        differs = any_of([equality.differs(pair) for pair in _find_others(engine, some, tables)])
         if engine.query(f"SELECT 1 FROM {_side_by_side(tables)} WHERE {differs} LIMIT 1"):
             return False
     return True
 
 
-def _looks_same(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> bool:
+def _find_others(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> Sequence[Pair]:
     """Spare most columns of a wide table what it costs DuckDB to plan a comparison of its own for each."""
-    differs = any_of([is_other(pair) for pair in pairs])
-    return tables[0].rows == tables[1].rows and not engine.query(
-        f"SELECT 1 FROM {_side_by_side(tables)} WHERE {differs} LIMIT 1"
-    )
+    if not is_wide(pairs):
+        return pairs
+    common = min(tables[0].rows, tables[1].rows)
+    numbered = f"(SELECT row_number() OVER () AS n, {_both(pairs)} FROM {_side_by_side(tables)})"
+    return find_others(engine, pairs, [_renamed(pair) for pair in pairs], f"FROM {numbered} WHERE n <= {common}")
 
 
 def _count_differing(
@@ -87,12 +89,15 @@ def _count_differing(
     common = min(here.rows, baseline.rows)
     if not pairs or not common:
         return 0, (0,) * len(pairs)
-    differs = ", ".join(f"{equality.differs(pair)} AS d{at}" for at, pair in enumerate(pairs))
-    flags = [f"d{at}" for at in range(len(pairs))]
+    others = _find_others(engine, pairs, tables)
+    if not others:
+        return 0, (0,) * len(pairs)
+    differs = ", ".join(f"{equality.differs(pair)} AS d{at}" for at, pair in enumerate(others))
+    flags = [f"d{at}" for at in range(len(others))]
     counted = ", ".join(f"count(*) FILTER ({each})" for each in (any_of(flags), *flags))
     inner = f"SELECT row_number() OVER () AS n, {differs} FROM {_side_by_side(tables)}"
     total, *counts = engine.query(f"SELECT {counted} FROM ({inner}) WHERE n <= {common}")[0]
-    return total, tuple(counts)
+    return total, spread(pairs, others, counts)
 
 
 def _side_by_side(tables: tuple[Table, Table]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
 from dataclasses import replace
 from pathlib import PurePath
@@ -43,7 +44,9 @@ def read_table(engine: Engine, content: Content) -> Table:
         content.path.name.removesuffix(content.path.suffix) if is_archive(content) else content.path
     ).suffix
     form = _SUFFIXES.get(suffix.lower()) or _recognise(head)
-    place = engine.lay_out(content)
+    # DuckDB reads a byte-order mark in CSV alone.
+    is_marked = form is Format.JSON_LINES and head.startswith(codecs.BOM_UTF8)
+    place = engine.lay_out(content, skipped_bytes=len(codecs.BOM_UTF8) if is_marked else 0)
     try:
         if form is Format.PARQUET:
             table = read_parquet(engine, place, content.side)
@@ -51,7 +54,10 @@ def read_table(engine: Engine, content: Content) -> Table:
             table = read_json_lines(engine, place, content.side)
         else:
             delimiter = "\t" if suffix.lower() == ".tsv" else None
-            table = read_delimited(place, content.side, head, is_whole=is_whole, delimiter=delimiter)
+            in_parallel = is_whole or not engine.loses_long_rows
+            table = read_delimited(
+                place, content.side, head, is_whole=is_whole, delimiter=delimiter, in_parallel=in_parallel
+            )
         if table.columns:
             rows = int(engine.query(f"SELECT count(*) FROM {table.source}")[0][0])
             table = replace(table, rows=rows, columns=_tell_apart(table.columns))
@@ -87,7 +93,9 @@ def _recognise(head: bytes) -> Format:
     """Tell the format where the file's name does not."""
     if head.startswith(b"PAR1"):
         return Format.PARQUET
-    return Format.JSON_LINES if head.lstrip().startswith((b"{", b"[")) else Format.DELIMITED
+    return (
+        Format.JSON_LINES if head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"[")) else Format.DELIMITED
+    )
 
 
 def _tell_apart(columns: tuple[Column, ...]) -> tuple[Column, ...]:

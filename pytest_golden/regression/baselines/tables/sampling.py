@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_golden.regression.baselines.tables.equality import any_of
+from pytest_golden.regression.baselines.tables.equality import any_of, is_other
 from pytest_golden.regression.baselines.tables.model import DifferingRow, Values
 
 if TYPE_CHECKING:
@@ -24,14 +24,27 @@ _MOST_CHARACTERS = 10_000
 _T = TypeVar("_T")
 
 
-def part(pairs: Sequence[_T]) -> list[Sequence[_T]]:
+def part(pairs: Sequence[_T], at_once: int = _AT_ONCE) -> list[Sequence[_T]]:
     """Part columns into as many as are asked for at once; there is always one part."""
-    return [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)] or [pairs]
+    return [pairs[start : start + at_once] for start in range(0, len(pairs), at_once)] or [pairs]
 
 
-def is_wide(pairs: Sequence[Pair]) -> bool:
+def is_wide(pairs: Sequence[object]) -> bool:
     """Tell whether it is worth a query of its own to find out that nothing at all looks different."""
     return len(pairs) > _MANY
+
+
+def find_others(engine: Engine, pairs: Sequence[Pair], named: Sequence[Pair], rest: str) -> Sequence[Pair]:
+    """Give the columns in which anything looks different at all; `named` are the same as the SQL of `rest` calls them."""
+    asked = ", ".join(f"coalesce(bool_or({is_other(pair)}), false)" for pair in named)
+    found = engine.query(f"SELECT {asked} {rest}")[0]
+    return [pair for pair, is_so in zip(pairs, found, strict=True) if is_so]
+
+
+def spread(pairs: Sequence[Pair], some: Sequence[Pair], counts: Sequence[int]) -> tuple[int, ...]:
+    """Give a count for each column, of which only some were counted."""
+    known = {pair.label: count for pair, count in zip(some, counts, strict=True)}
+    return tuple(known.get(pair.label, 0) for pair in pairs)
 
 
 def as_text(expression: str) -> str:

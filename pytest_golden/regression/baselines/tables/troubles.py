@@ -42,6 +42,8 @@ def _describe_delimited(text: str) -> str:
         return f"is not UTF-8 in {where}"
     if "aximum line size" in text:
         return f"is no CSV that can be read: {where} is longer than 16 MiB"
+    if "state machine" in text:
+        return "is no sound CSV file: it ends some lines with CRLF and others with LF, or quotes are not as in RFC 4180"
     return f"is no sound CSV file: {_first_sentence(text)}"
 
 

@@ -1,6 +1,7 @@
 r"""The lines of a text file, in batches, so that a file of any size and with lines of any length is read in flat memory.
 
-Only `\n` ends a line, and it stays on it. UTF-16 and UTF-32 with a byte-order mark are read as the UTF-8 of the same text.
+Only `\n` ends a line, and it stays on it. UTF-16 and UTF-32 with a byte-order mark, and UTF-16 without one whose zero bytes
+give it away, are read as the UTF-8 of the same text.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+
+# Enough to tell UTF-16 by, which has a zero byte in each sign of Latin scripts.
+_LOOKED_AT_BYTES = 4 << 10
+_FEWEST_BYTES = 8
 
 
 def read_blocks(content: Content, *, whole_lines: bool) -> Iterator[bytes]:
@@ -73,16 +79,25 @@ def last_lines(block: bytes, count: int) -> list[bytes]:
 
 
 def find_encoding(content: Content) -> str:
-    """Give what a byte-order mark at the beginning of a file says: `UTF-16`, `UTF-32`, or else `UTF-8`.
+    """Give what the beginning of a file says: `UTF-16`, `UTF-32`, or else `UTF-8`.
 
     Raises:
         UnreadableError: it cannot be read.
     """
-    return _encoding_of(next(read_chunks(content), b"")).upper()
+    return _encoding_of(next(read_chunks(content), b"")).upper().removesuffix("-LE").removesuffix("-BE")
 
 
 def _encoding_of(beginning: bytes) -> str:
-    return next((name for mark, name in _MARKS if beginning.startswith(mark)), "utf-8")
+    return next((name for mark, name in _MARKS if beginning.startswith(mark)), None) or _guess(beginning)
+
+
+def _guess(beginning: bytes) -> str:
+    """Tell UTF-16 by its zero bytes: most signs have one, and all at the same place."""
+    some = beginning[:_LOOKED_AT_BYTES]
+    low, high = some[0::2].count(0), some[1::2].count(0)
+    if len(some) < _FEWEST_BYTES or min(low, high) or 4 * max(low, high) <= len(some):
+        return "utf-8"
+    return "utf-16-le" if high else "utf-16-be"
 
 
 def _read_utf8(content: Content) -> Iterator[bytes]:

@@ -178,3 +178,30 @@ def test_other_values_of_the_same_kinds_are_nothing_to_the_schema(files: Files) 
 def test_a_name_that_means_something_to_duckdb_is_a_name(files: Files) -> None:
     for name in ("year=2024'[*]?.csv", "s3:x.csv"):
         assert files.tell(name, TABLE, TABLE, compare="table") == ""
+
+
+def test_row_that_is_too_long_is_told_and_not_left_out(files: Files) -> None:
+    found = files.compare("t.csv", "id,a\n1," + "x" * 17_000_000 + "\n2,y\n", "id,a\n1,y\n")
+    assert found is not None
+    assert (found.kind, "line 2 " in found.message) == (ReasonKind.OUTPUT_UNREADABLE, True)
+
+
+def test_numbers_too_large_for_a_double_do_not_equal_each_other(files: Files) -> None:
+    assert "1 row differs" in files.tell("t.csv", "a\n1e400\n", "a\n1e401\n", absolute_tolerance=1)
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("id,a\n1,2\n".encode("utf-16"), "is UTF-16, and only UTF-8 is read as CSV"),
+        (b"PK\x03\x04\0\0", "is a workbook or another ZIP archive, and no table that is read"),
+        (b"id\n1\0\n", "is no text, and so no CSV"),
+    ],
+)
+def test_what_is_no_csv_is_told_for_what_it_is(files: Files, output: bytes, told: str) -> None:
+    assert told in files.tell("t.csv", output, "id\n1\n")
+
+
+def test_other_line_ends_within_a_file_are_read_or_told(files: Files) -> None:
+    message = files.tell("t.csv", "id,a\n1,2\r\n2,3\n", "id,a\n1,2\n2,4\n")
+    assert "1 row differs" in message or "ends some lines with CRLF and others with LF" in message

@@ -71,6 +71,8 @@ def test_an_object_with_very_many_keys_is_one_value(files: Files) -> None:
         ("[1]\n", "has a line that is no object but an array, and so no row of a table"),
         ("5\n", "has a line that is no object but a number, and so no row of a table"),
         ('{"a":1}\n\n{"a":\n', "is no JSON Lines file: line 3 is no JSON (column 1: Expecting value)"),
+        ('{"a":1,"a":2}\n', "has a line in which the key `a` stands twice, and so no row of a table"),
+        ('{"a":{"x":1,"y":1,"x":2}}\n', "has a line in which the key `a.x` stands twice, and so no row of a table"),
         (b'{"a":1}\n{"a":"\xe9"}\n', "is no JSON Lines file: line 2 is not UTF-8"),
     ],
 )
@@ -110,3 +112,32 @@ def test_more_keys_than_can_be_compared_are_refused_in_a_sentence(files: Files, 
         "out/t.jsonl has more than 1,000 columns (keys), too many to be compared as JSON Lines:"
         " write it as Parquet or CSV, or declare `compare: text`"
     )
+
+
+def test_byte_order_mark_does_not_count(files: Files) -> None:
+    assert files.tell("t.jsonl", b"\xef\xbb\xbf" + LINES.encode(), LINES) == ""
+    assert "columns that differ: `id`" in files.tell(
+        "t.jsonl", b"\xef\xbb\xbf" + LINES.encode(), LINES.replace("2,", "3,")
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "baseline"), [(f'{{"a":1{"0" * 30}}}', f'{{"a":1{"0" * 29}1}}'), ('{"":1,"a":2}', '{"":2,"a":2}')]
+)
+def test_what_a_version_of_duckdb_misreads_never_holds(files: Files, output: str, baseline: str) -> None:
+    message = files.tell("t.jsonl", f"{output}\n", f"{baseline}\n")
+    assert "1 row differs" in message or "pip install --upgrade duckdb" in message
+
+
+@pytest.mark.parametrize("rules", [{}, {"key": ["id"]}, {"unordered": True}])
+def test_of_many_keys_only_those_that_look_different_are_looked_at_closely(files: Files, rules: dict[str, Any]) -> None:
+    rows = [{"id": number, **{f"k{key}": float(key) for key in range(150)}} for number in range(3)]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert files.tell("t.jsonl", lines.replace("7.0,", "7.00,"), lines, **rules) == ""
+    shorter = "".join(f"{json.dumps(row)}\n" for row in rows[:2])
+    message = files.tell("t.jsonl", shorter.replace('"k77": 77.0', '"k77": 78', 1), lines, **rules)
+    if rules == {"unordered": True}:
+        assert "1 row is only here, 2 rows are only in the baseline" in message
+    else:
+        assert "1 row differs, 1 row is only in the baseline" in message
+        assert "columns that differ: `k77` (1 row)" in message

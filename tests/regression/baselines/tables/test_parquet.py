@@ -94,7 +94,7 @@ def test_a_tolerance_reaches_into_what_is_nested(
 
 def test_another_type_is_told(files: Files) -> None:
     assert tell(files, "SELECT 1::BIGINT AS v, 'x' AS s", "SELECT 1::INTEGER AS v, 'x' AS s").splitlines() == [
-        "out/t.parquet has other columns than its baseline",
+        "out/t.parquet has another type of column than its baseline: `v`",
         "  `v` is of another type: BIGINT here, INTEGER in the baseline",
     ]
     assert tell(files, "SELECT {'a': 1} AS v", "SELECT {'b': 1} AS v", schema_only=True) != ""

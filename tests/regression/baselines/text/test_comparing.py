@@ -147,11 +147,11 @@ def test_what_is_no_utf_8_is_shown_as_bytes(files: Files) -> None:
     assert files.compare("a.txt", latin % b"1", latin % b"2", masks=[r"\d"]) is None
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be"])
 def test_wide_encodings_are_read_and_told(files: Files, encoding: str) -> None:
     wide = "größer 1\n€\n".encode(encoding)
     message = files.tell("a.txt", wide, "größer 1\nEuro\n")
-    assert f"note: the output is {encoding.upper()}, its baseline UTF-8" in message
+    assert f"note: the output is {encoding.upper()[:6]}, its baseline UTF-8" in message
     assert "+ €" in message
     assert files.compare("a.txt", wide, "größer 2\n€\n".encode(encoding), masks=[r"\d"]) is None
 

@@ -1,0 +1,1 @@
+"""Projects as lists and pages show them: what is declared beside what earlier runs say."""

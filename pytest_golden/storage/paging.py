@@ -1,0 +1,119 @@
+"""Lists in pages. Where the next page begins is told by a cursor, which is opaque and holds for its own list alone.
+
+A list goes by what its rows are ordered by, and never counts the rows before a page: the last page costs what the first one does, and
+what is added meanwhile moves nothing. No SQL: the stations' `store.py` modules find the rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from pytest_golden.storage.text import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DEFAULT_ITEMS, MOST_ITEMS = 50, 200
+_DIGITS = 12
+_LONGEST_CURSOR = 2_000
+# What a column of whole numbers holds in every database.
+_LARGEST = 2**63
+_REFUSED = "cursor is not one that this list gave with these filters: leave it out to begin with the first page"
+
+_Row = TypeVar("_Row")
+#: Where a page ends: the values that its rows are ordered by, of the last row that is shown.
+Position = tuple[int | str, ...]
+
+
+class Listed(Protocol):
+    """What stands in a list."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON-safe values."""
+        ...
+
+
+_Item = TypeVar("_Item", bound=Listed)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_Item]):
+    """A part of a list; `next_cursor` gives the part behind it, None behind the last one."""
+
+    items: tuple[_Item, ...]
+    next_cursor: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give `{items, next_cursor}`, JSON-safe."""
+        return {"items": [item.to_dict() for item in self.items], "next_cursor": self.next_cursor}
+
+
+class Listing:
+    """One list under one choice of filters. `kinds` are the types of the values in a position, in their order."""
+
+    def __init__(self, name: str, *filters: str | bool | None, kinds: tuple[type[int | str], ...]) -> None:
+        told = json.dumps([name, *filters])
+        self._digest = hashlib.sha256(told.encode("ascii")).hexdigest()[:_DIGITS]
+        self._kinds = kinds
+
+    def read_cursor(self, cursor: str | None) -> Any:
+        """Give the position that a cursor tells; None without a cursor.
+
+        Raises:
+            ValueError: it is broken, or of another list or other filters.
+        """
+        if cursor is None:
+            return None
+        told = _decode(cursor)
+        if told is None or told[0] != self._digest or len(told) != len(self._kinds) + 1:
+            raise ValueError(_REFUSED)
+        if not all(_is_of(value, kind) for value, kind in zip(told[1:], self._kinds, strict=True)):
+            raise ValueError(_REFUSED)
+        return tuple(told[1:])
+
+    def write_cursor(self, position: Position) -> str:
+        """Give the cursor that tells a position."""
+        told = json.dumps([self._digest, *position], separators=(",", ":"))
+        return base64.urlsafe_b64encode(told.encode("ascii")).decode("ascii").rstrip("=")
+
+    def cut(
+        self, rows: Sequence[_Row], limit: int, position: Callable[[_Row], Position], make: Callable[[_Row], _Item]
+    ) -> Page[_Item]:
+        """Make a page of one row more than it holds, where there are as many; that one tells that more follows."""
+        shown = rows[:limit]
+        has_more = len(rows) > limit and bool(shown)
+        return Page(tuple(map(make, shown)), self.write_cursor(position(shown[-1])) if has_more else None)
+
+
+def check_page_limit(limit: object) -> int:
+    """Give a number of items that a page may have.
+
+    Raises:
+        ValueError: it is no whole number from 1 to 200.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_ITEMS:
+        raise ValueError(f"limit must be a whole number from 1 to {MOST_ITEMS}, not {limit!r:.40}")
+    return limit
+
+
+def _decode(cursor: object) -> list[Any] | None:
+    if not isinstance(cursor, str) or not cursor.isascii() or len(cursor) > _LONGEST_CURSOR:
+        return None
+    try:
+        told = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    return told if isinstance(told, list) and told else None
+
+
+def _is_of(value: object, kind: type) -> bool:
+    if isinstance(value, str):
+        return kind is str and storable(value) == value
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return kind is int and -_LARGEST <= value < _LARGEST

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.clock import new_id
+from pytest_golden.errors import GoldenError
+from pytest_golden.learning.lessons import paging
+from pytest_golden.learning.lessons.paging import LESSON_FILTERS, LessonPages
+from pytest_golden.learning.lessons.store import put_lesson
+from tests.journal.reading.test_paging import read_all
+from tests.learning.conftest import START_MS
+from tests.learning.lessons.conftest import ERROR, make_skill
+
+if TYPE_CHECKING:
+    from pytest_golden.learning.lessons.service import Lessons
+    from pytest_golden.storage.store import Store
+
+STATES: dict[str, dict[str, Any]] = {
+    "shown": {},
+    "waits": {"approved": False},
+    "harmful": {"harm_count": 5},
+    "superseded": {"superseded_by": "lesson_x"},
+    "rejected": {"approved": False, "rejected": True},
+}
+
+
+@pytest.fixture
+def pages(store: Store) -> LessonPages:
+    return LessonPages(store)
+
+
+def put(store: Store, count: int, agent: str = "etl", state: str = "shown", word: str = "decimal") -> list[str]:
+    """Put lessons that stand so into the store, unchecked, and give their ids."""
+    ids = sorted(new_id("lesson") for _ in range(count))
+    with store.write() as connection:
+        for number, lesson_id in enumerate(ids):
+            skill = make_skill(f"Mind the {word} {number}", id=lesson_id, **STATES[state])
+            put_lesson(connection, skill, agent, START_MS)
+    return ids
+
+
+def ids(pages: LessonPages, limit: int = 2, **chosen: Any) -> list[str]:
+    return [one["id"] for one in read_all(lambda **more: pages.list_lessons(**chosen, **more), limit)]
+
+
+def test_lessons_come_newest_first(store: Store, pages: LessonPages) -> None:
+    first, others, last = put(store, 3), put(store, 2, "other"), put(store, 2)
+    assert ids(pages) == sorted([*first, *others, *last], reverse=True)
+    assert ids(pages, agent="other") == others[::-1]
+    assert ids(pages, agent="nobody\0") == []
+
+
+def test_lessons_are_narrowed_to_how_they_stand(store: Store, pages: LessonPages) -> None:
+    known = {state: put(store, 2, state=state) for state in STATES}
+    for state, found in known.items():
+        assert ids(pages, 50, filter=state) == found[::-1]
+    current = sorted([*known["shown"], *known["waits"], *known["harmful"]], reverse=True)
+    assert ids(pages) == current
+    assert len(ids(pages, filter="all")) == 10
+    assert {one["state"] for one in pages.list_lessons(filter="all").to_dict()["items"]} == set(STATES)
+    assert set(LESSON_FILTERS) == {"current", "all", *STATES}
+
+
+def test_rare_lessons_are_found_page_by_page(store: Store, pages: LessonPages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "_AT_ONCE", 2)
+    monkeypatch.setattr(paging, "_MOST_READ", 4)
+    (rare,) = put(store, 1, state="waits")
+    put(store, 9)
+    cursor, found, asked = None, [], 0
+    while True:
+        page = pages.list_lessons(filter="waits", limit=5, cursor=cursor)
+        found += [one.kept.skill.id for one in page.items]
+        cursor, asked = page.next_cursor, asked + 1
+        if cursor is None:
+            break
+    assert (found, asked) == ([rare], 3)
+
+
+def test_lessons_are_found_by_words(store: Store, pages: LessonPages) -> None:
+    mine, others = put(store, 5, word="delimiter"), put(store, 1, "other", word="delimiter")
+    put(store, 1, state="rejected", word="delimiter")
+    put(store, 2, word="timezone")
+    assert sorted(ids(pages, q=" delimiter ")) == sorted([*mine, *others])
+    assert ids(pages, q="delimiter", agent="other") == others
+    assert ids(pages, q="nothing-like-it") == []
+    assert len(ids(pages, q="delimiter", filter="rejected")) == 1
+    assert len(ids(pages, q=" ")) == 8
+    cursor = pages.list_lessons("delimiter", limit=1).next_cursor
+    with pytest.raises(ValueError, match="cursor"):
+        pages.list_lessons("timezone", cursor=cursor)
+    with pytest.raises(ValueError, match="cursor"):
+        pages.list_lessons(cursor=cursor)
+
+
+def test_lesson_is_got_with_its_evidence_versions_and_recalls(lessons: Lessons, pages: LessonPages) -> None:
+    skill = lessons.add(make_skill(), "etl").skill
+    (recalled,) = lessons.recall(ERROR, project="sales")
+    lessons.settle(recalled.recall_id, passed=True)
+    lessons.approve(skill.id, "ann")
+    found = pages.get_lesson(skill.id)
+    assert (found.kept.agent, found.state, len(found.history)) == ("etl", "shown", 3)
+    told = found.to_dict()
+    assert told["evidence"]["error"] == ERROR
+    assert [one["why"] for one in told["history"]] == ["learned", "helped", "approved"]
+    (shown,) = told["recalls"]
+    assert (shown["id"], shown["project"], shown["passed"]) == (recalled.recall_id, "sales", True)
+    assert shown["created_at"] == "2026-03-01T12:00:00.000000Z"
+    with pytest.raises(GoldenError, match="there is no lesson"):
+        pages.get_lesson("lesson_no")
+
+
+def test_what_is_not_allowed_is_refused(pages: LessonPages) -> None:
+    with pytest.raises(ValueError, match="filter 'good' is unknown: give one of current, all, shown"):
+        pages.list_lessons(filter="good")
+    with pytest.raises(ValueError, match="limit"):
+        pages.list_lessons(limit=0)
