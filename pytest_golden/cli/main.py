@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Mapping[str, str] = {
     "init": "Write a first golden_projects.yaml.",
+    "completion": "Print what completes `golden` in a shell: bash, zsh or fish.",
     "check": "Validate the manifest and show what would be run.",
     "cycle": "Let commands propose and review an improvement, and verify it against the floor.",
     "doctor": "Tell what works on this machine, and how to get the rest.",
@@ -31,8 +32,10 @@ COMMANDS: Mapping[str, str] = {
     "learn": "Learn from what is left of all that was recorded.",
     "lessons": "List, show, approve, reject and delete what was learned.",
     "merge": "Take everything of other stores into one, as of the shards of a CI job.",
+    "mcp": "Offer what is recorded as tools for agents (Model Context Protocol).",
     "recall": "Tell what is known of a failure: seen before, where, and what ended it.",
     "report": "Tell a recorded gate run: as text, as one HTML page, or as the gate report.",
+    "serve": "Show it all in a browser, with a JSON API and webhooks.",
     "trajectory": "Show what happened inside a run: its steps, their tree, what differs, what is asked for.",
     "store": "Check the store of what was recorded, or copy it.",
     "verify": "Tell what this change broke from what was broken before it.",
@@ -86,8 +89,8 @@ def _run(words: list[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean `golden {near[0]}`?" if near else f"there are {', '.join(COMMANDS)}"
         raise SettingsError(f"there is no command {name!r}; {hint}")
-    command = None if name is None else cast("Command", import_module(f"pytest_golden.cli.{name}"))
-    arguments = _make_parser(name, command).parse_args(words)
+    command = None if name is None else _load(name)
+    arguments = _make_parser({} if command is None or name is None else {name: command}).parse_args(words)
     if command is None:
         raise SettingsError("name a command, one of " + ", ".join(COMMANDS) + "; `golden --help` tells what they do")
     return command.run(arguments)
@@ -124,7 +127,16 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _make_parser(name: str | None, command: Command | None) -> argparse.ArgumentParser:
+def make_whole_parser() -> argparse.ArgumentParser:
+    """Give the parser with the arguments of all commands, for which all of them are loaded."""
+    return _make_parser({name: _load(name) for name in COMMANDS})
+
+
+def _load(name: str) -> Command:
+    return cast("Command", import_module(f"pytest_golden.cli.{name}"))
+
+
+def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="golden",
         description="Golden projects: pipelines that must always work. `pytest --golden` is the gate; this is the rest.",
@@ -140,8 +152,8 @@ def _make_parser(name: str | None, command: Command | None) -> argparse.Argument
             allow_abbrev=False,
             formatter_class=_Formatter,
         )
-        if known == name and command is not None:
-            command.add_arguments(declared)
+        if known in loaded:
+            loaded[known].add_arguments(declared)
     return parser
 
 

@@ -1,0 +1,151 @@
+"""`golden mcp`: what was recorded, as tools for agents, over stdin and stdout or over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
+from pytest_golden.cli.store_option import add_store_option, locate_store, open_store
+from pytest_golden.errors import SettingsError
+from pytest_golden.journal.given import clean_name
+from pytest_golden.journal.rules_file import find_rules
+from pytest_golden.report.failure_text import make_visible
+from pytest_golden.storage.location import parse_location
+
+if TYPE_CHECKING:
+    import argparse
+
+_ROOM = "pytest_golden.mcp"
+_DEFAULT_HOST, _DEFAULT_PORT, _MOST_PORT = "127.0.0.1", 8766, 65_535
+_SHORT_TOKEN = 16
+# An agent is told that the store is locked rather than kept waiting.
+_BUSY_SECONDS = 5.0
+_EPILOG = """\
+Without --http the tools are served over stdin and stdout, for a client that
+starts this command itself: docs/how-to/agents-tools.md has the settings of
+common ones. With --http they are served at /mcp, on this machine alone unless
+told otherwise.
+
+env GOLDEN_AGENT is the default of --agent. env GOLDEN_SERVE_TOKEN is the token
+that HTTP clients send as `Authorization: Bearer TOKEN`; on another host than
+this machine there is always one.
+
+exit code: 0 stdin ended, 130 ended by Ctrl-C, 2 bad input."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden mcp`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--http", action="store_true", help="Serve over HTTP instead of stdin and stdout.")
+    parser.add_argument("--host", help=f"The address to listen on (default {_DEFAULT_HOST}: this machine alone).")
+    parser.add_argument("--port", type=int, help=f"The port (default {_DEFAULT_PORT}; 0 picks a free one).")
+    parser.add_argument(
+        "--agent", metavar="NAME", help="Who calls the tools (default: env GOLDEN_AGENT, else the client's own name)."
+    )
+    parser.add_argument("--session", metavar="KEY", help="The session of all calls (default: one per connection).")
+    parser.add_argument("--read-only", action="store_true", help="Only the tools that read.")
+    add_store_option(parser)
+    add_manifest_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until it is ended."""
+    host, port = _read_address(arguments)
+    options = _read_options(arguments)
+    _refuse_missing_extra()
+    with _open_workplace(arguments) as place:
+        # Over stdio stdout is the protocol's alone.
+        logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
+        server = import_module(f"{_ROOM}.server").make_server(place, options)
+        if arguments.http:
+            _serve_http(server, host, port)
+        else:
+            import_module(f"{_ROOM}.transport.stdio").serve_stdio(server)
+    return 0
+
+
+def _serve_http(server: Any, host: str, port: int) -> None:
+    http = import_module(f"{_ROOM}.transport.http")
+    with http.bind(host, port) as bound:
+        http.serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
+
+
+def _refuse_missing_extra() -> None:
+    try:
+        import_module("mcp.server")
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"golden mcp needs {error.name}: run `python -m pip install 'pytest-golden-projects[mcp]'`"
+        ) from None
+
+
+def _read_address(arguments: argparse.Namespace) -> tuple[str, int]:
+    if not arguments.http and (arguments.host is not None or arguments.port is not None):
+        raise SettingsError("--host and --port are for --http: give that too, or none of them")
+    host = _DEFAULT_HOST if arguments.host is None else arguments.host
+    port = _DEFAULT_PORT if arguments.port is None else arguments.port
+    if not host.strip():
+        raise SettingsError("--host is empty: give an address, or none")
+    if not 0 <= port <= _MOST_PORT:
+        raise SettingsError(f"--port {port}: give a number from 0 to {_MOST_PORT}")
+    return host, port
+
+
+def _read_options(arguments: argparse.Namespace) -> Any:
+    agent = arguments.agent if arguments.agent is not None else os.environ.get("GOLDEN_AGENT") or None
+    for name, value in (("--agent", agent), ("--session", arguments.session)):
+        if value is not None:
+            _refuse_bad_name(name, value)
+    if agent is not None and import_module(f"{_ROOM}.caller").is_gates_own(agent):
+        raise SettingsError(f"--agent {agent}: the gate itself is called so; give a name of your own")
+    return import_module(f"{_ROOM}.model").CallerOptions(agent=agent, session=arguments.session)
+
+
+def _refuse_bad_name(option: str, value: str) -> None:
+    try:
+        clean_name(option, value)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _open_workplace(arguments: argparse.Namespace) -> Any:
+    """Make the place where the tools work. A store that is there is opened now, so that one of no use is told at once."""
+    file = parse_location(locate_store(arguments, makes=True))
+
+    def open_it() -> Any:
+        return open_store(arguments, makes=not arguments.read_only, busy_seconds=_BUSY_SECONDS)
+
+    manifest = locate_manifest(read_command_settings(arguments))
+    place = import_module(f"{_ROOM}.services").Workplace(
+        open_it, manifest, find_rules(), is_read_only=arguments.read_only
+    )
+    is_there = file.is_on_server or (file.path is not None and file.path.is_file())
+    if is_there or not arguments.read_only:
+        place.services()
+    return place
+
+
+def _make_door(host: str) -> Any:
+    guard = import_module(f"{_ROOM}.transport.guard")
+    said = os.environ.get("GOLDEN_SERVE_TOKEN", "").strip()
+    if said and len(said) < _SHORT_TOKEN:
+        _warn(f"warning: GOLDEN_SERVE_TOKEN is shorter than {_SHORT_TOKEN} signs, and may be guessed")
+    if guard.is_loopback(host):
+        return guard.Door(host, said or None)
+    _warn(
+        f"warning: {host} is reached from other machines, and nothing is encrypted: whoever listens on the way reads the "
+        "token and all that is asked and answered"
+    )
+    token = said or secrets.token_urlsafe(24)
+    if not said:
+        _warn(f"token: {token}")
+    return guard.Door(host, token)
+
+
+def _warn(line: str) -> None:
+    print(f"golden: {make_visible(line)}", file=sys.stderr, flush=True)

@@ -1,0 +1,139 @@
+"""The tools over the process's own stdin and stdout: nothing but the protocol goes there.
+
+The SDK reads stdin in a thread that nothing can interrupt; here a Ctrl-C ends the server although nothing comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from mcp.server import Server, ServerRequestContext
+
+_READ_AT_ONCE = 1 << 16
+# How long what was asked before the end may take to be answered, and how long ending itself may take.
+_MOST_LINGERING_SECONDS, _MOST_ENDING_SECONDS = 10.0, 3.0
+_PAUSE_SECONDS = 0.02
+_INTERRUPTED = 130
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve until stdin ends, or its reader has gone.
+
+    Raises:
+        KeyboardInterrupt: it was ended by a Ctrl-C.
+    """
+    last_resort = threading.Timer(_MOST_ENDING_SECONDS, os._exit, (_INTERRUPTED,))
+    last_resort.daemon = True
+    with _private_stdin() as stdin:
+        try:
+            anyio.run(_serve, server, stdin, last_resort)
+        except* (BrokenPipeError, ConnectionError, anyio.BrokenResourceError):
+            # Whoever asked has gone.
+            pass
+        finally:
+            last_resort.cancel()
+
+
+async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) -> None:
+    busy = _Busy()
+    server.middleware.append(busy)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_end_in_time, last_resort)
+        lines = cast("anyio.AsyncFile[str]", _read_lines(stdin, busy))
+        async with stdio_server(stdin=lines) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _end_in_time(last_resort: threading.Timer) -> None:
+    """Wait for the end, and see to it that a client that reads no more does not hold it up."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        last_resort.start()
+
+
+class _Busy:
+    """Counts what is being answered."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        self._count += 1
+        try:
+            return await call_next(ctx)
+        finally:
+            self._count -= 1
+
+    async def wait(self) -> None:
+        """Wait until everything that was asked has been answered."""
+        quiet = 0
+        while quiet < 2:
+            await anyio.sleep(_PAUSE_SECONDS)
+            quiet = 0 if self._count else quiet + 1
+
+
+async def _read_lines(stdin: int, busy: _Busy) -> AsyncIterator[str]:
+    """Give the lines of stdin; after the last one, wait for the answers."""
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1)
+
+    def hand_over(line: str | None) -> None:
+        asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
+
+    def read() -> None:
+        # The loop is closed when the server has ended.
+        with suppress(RuntimeError, asyncio.CancelledError):
+            for line in _split(stdin):
+                hand_over(line)
+            hand_over(None)
+
+    threading.Thread(target=read, name="golden mcp stdin", daemon=True).start()
+    while (line := await waiting.get()) is not None:
+        yield line
+    with anyio.move_on_after(_MOST_LINGERING_SECONDS):
+        await busy.wait()
+
+
+def _split(stdin: int) -> Iterator[str]:
+    held = bytearray()
+    while read := _read(stdin):
+        begin = len(held)
+        held += read
+        while (end := held.find(b"\n", begin)) >= 0:
+            yield held[: end + 1].decode("utf-8", "replace")
+            del held[: end + 1]
+            begin = 0
+    if held.strip():
+        yield held.decode("utf-8", "replace")
+
+
+def _read(stdin: int) -> bytes:
+    try:
+        return os.read(stdin, _READ_AT_ONCE)
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _private_stdin() -> Iterator[int]:
+    """Take stdin for the protocol alone: what is started meanwhile finds it empty."""
+    private = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        yield private
+    finally:
+        os.dup2(private, 0)

@@ -1,0 +1,1 @@
+"""The JSON API, described by OpenAPI: the same services and the same figures as the pages."""

@@ -1,0 +1,85 @@
+"""The application: its addresses, and the boundary around them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.web.answers import explain, read_http_error, tell
+from pytest_golden.web.boundary.boundary import Boundary
+from pytest_golden.web.boundary.visitor import Doorkeeper
+from pytest_golden.web.refusal import Refusal
+from pytest_golden.web.rendering import Renderer
+from pytest_golden.web.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+    from pytest_golden.web.model import ServeOptions
+    from pytest_golden.web.services import Services
+
+#: The parts of the site; each has a `list_routes(site)`.
+PARTS = (
+    "pages.runs",
+    "pages.results",
+    "pages.projects",
+    "pages.journal",
+    "pages.summary",
+    "pages.signals",
+    "pages.lessons",
+    "pages.plans",
+    "pages.signing_in",
+    "events",
+    "webhooks",
+    "api.app",
+)
+_YEAR = 365 * 24 * 60 * 60
+
+
+def make_app(
+    options: ServeOptions,
+    services: Services,
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
+) -> ASGIApp:
+    """Make the application on services that stay the caller's; `lifespan` is what goes on beside it."""
+    doorkeeper = Doorkeeper(options)
+    renderer = Renderer(options, doorkeeper)
+    site = Site(options, services, doorkeeper, renderer)
+
+    def answer(request: Request, error: Exception) -> Response:
+        return tell(explain(read_http_error(error)), request.scope["path"], renderer)
+
+    app = Starlette(
+        routes=list(_list_routes(site)),
+        exception_handlers=dict.fromkeys((HTTPException, Refusal, GoldenError, ValueError, Exception), answer),
+        lifespan=lifespan,
+    )
+    return Boundary(app, options, doorkeeper, lambda refusal, path: tell(refusal, path, renderer))
+
+
+def _list_routes(site: Site) -> Iterator[Route | Mount]:
+    for part in PARTS:
+        yield from import_module(f"pytest_golden.web.{part}").list_routes(site)
+    yield Route("/healthz", lambda _: PlainTextResponse("ok\n"))
+    yield Mount("/static", _KeptFiles(packages=[("pytest_golden.web", "static")]))
+
+
+class _KeptFiles(StaticFiles):
+    """Files whose addresses change with their content, so that browsers may keep them."""
+
+    def file_response(self, *args: object, **kwargs: object) -> Response:
+        response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
+        response.headers["Cache-Control"] = f"public, max-age={_YEAR}, immutable"
+        return response

@@ -1,0 +1,67 @@
+"""The boundary: an ASGI application around the others that lets through what may come in, and refuses the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+
+from pytest_golden.web.boundary.body import most_bytes, read_body, refuse_other_kinds, replay
+from pytest_golden.web.boundary.headers import with_headers
+from pytest_golden.web.boundary.origin import SAFE_METHODS, refuse_cross_site, refuse_foreign_host
+from pytest_golden.web.refusal import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from pytest_golden.web.boundary.visitor import Doorkeeper
+    from pytest_golden.web.model import ServeOptions
+
+# Signing in and out changes no record.
+_ALWAYS_WRITABLE = frozenset({"/sign-in", "/sign-out"})
+
+
+class Boundary:
+    """`answer` tells a visitor of a refusal, in the form that fits the path."""
+
+    def __init__(
+        self, app: ASGIApp, options: ServeOptions, doorkeeper: Doorkeeper, answer: Callable[[Refusal, str], Response]
+    ) -> None:
+        self._app = app
+        self._place = options.place
+        self._is_read_only = options.is_read_only
+        self._doorkeeper = doorkeeper
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        send = with_headers(send, is_secure=self._place.is_secure)
+        path = self._place.strip_prefix(scope["path"])
+        inner = {**scope, "path": path, "raw_path": None, "root_path": ""}
+        try:
+            heard = await self._let_in(inner, receive)
+        except Refusal as refusal:
+            await self._answer(refusal, path)(scope, receive, send)
+        else:
+            await self._app(inner, heard, send)
+
+    async def _let_in(self, scope: Scope, receive: Receive) -> Receive:
+        headers, path = Headers(scope=scope), scope["path"]
+        host = refuse_foreign_host(headers, self._place)
+        is_safe = scope["method"] in SAFE_METHODS
+        if not is_safe and not path.startswith("/webhooks/"):
+            refuse_cross_site(headers, host, self._place)
+        self._doorkeeper.check(scope, headers, path, host)
+        scope["golden.address"] = self._doorkeeper.find_address(scope, headers)
+        if is_safe:
+            return receive
+        if self._is_read_only and path not in _ALWAYS_WRITABLE:
+            raise Refusal(403, "This server only shows: it was started with --read-only.")
+        refuse_other_kinds(scope["method"], headers, path)
+        return replay(await read_body(receive, headers.get("content-length"), most_bytes(path)), receive)

@@ -1,0 +1,131 @@
+"use strict";
+
+// Moments in the time of whoever looks.
+function localise(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    const pad = (number) => String(number).padStart(2, "0");
+    time.title = time.dateTime;
+    time.textContent =
+      `${moment.getFullYear()}-${pad(moment.getMonth() + 1)}-${pad(moment.getDate())} ` +
+      `${pad(moment.getHours())}:${pad(moment.getMinutes())}`;
+  }
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function offerTheme(button) {
+  const tell = () => {
+    button.setAttribute("aria-pressed", String(isDark()));
+    button.hidden = false;
+  };
+  button.addEventListener("click", () => {
+    const theme = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    try { localStorage.setItem("golden-theme", theme); } catch { /* Then it holds for this page. */ }
+    tell();
+  });
+  tell();
+}
+
+// What control and direction signs would hide is shown as the pages show it.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const visible = (text) =>
+  String(text).slice(0, 300).replace(UNSEEN, (sign) => "\\u" + sign.charCodeAt(0).toString(16).padStart(4, "0"));
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = visible(text);
+  return made;
+}
+
+// The cards of running gates. What is said twice changes nothing, since a stream that was lost may repeat itself.
+class LiveGates {
+  constructor(section) {
+    this.section = section;
+    this.gates = new Map();
+    this.lost = document.getElementById("live-lost");
+  }
+
+  watch() {
+    const stream = new EventSource(this.section.dataset.events);
+    stream.addEventListener("open", () => { this.lost.hidden = true; });
+    stream.addEventListener("error", () => { this.lost.hidden = false; });
+    const hear = (kind, act) => stream.addEventListener(kind, (event) => {
+      const data = JSON.parse(event.data);
+      if (this.section.dataset.only && this.section.dataset.only !== data.run_id) return;
+      act(data);
+      this.draw(data.run_id);
+    });
+    hear("gate_started", (data) => this.gates.set(data.run_id, {
+      counts: data.counts, total: data.total_count, running: new Map(data.running.map((one) => [one.project, one.step])),
+    }));
+    hear("project_started", (data) => this.get(data.run_id).running.set(data.project, ""));
+    hear("step", (data) => this.get(data.run_id).running.set(data.project, data.step));
+    hear("project_finished", (data) => {
+      const gate = this.get(data.run_id);
+      gate.running.delete(data.project);
+      gate.counts = data.counts;
+      gate.total = data.total_count;
+      this.refresh();
+    });
+    hear("gate_finished", (data) => {
+      const gate = this.get(data.run_id);
+      gate.end = data.interrupted ? "was interrupted" : `ended: ${data.final_status}`;
+      gate.running.clear();
+      this.refresh();
+    });
+  }
+
+  get(run) {
+    if (!this.gates.has(run)) this.gates.set(run, { counts: {}, total: null, running: new Map() });
+    return this.gates.get(run);
+  }
+
+  draw(run) {
+    const gate = this.get(run);
+    const cards = document.getElementById("live-gates");
+    const card = element("article", gate.end ? "card" : "card live");
+    card.dataset.run = run;
+    const done = Object.values(gate.counts).reduce((sum, count) => sum + count, 0);
+    const link = element("a", "", gate.end ? `The gate ${gate.end}` :
+      `A gate is running: ${done}${gate.total ? ` of ${gate.total}` : ""} projects done`);
+    link.href = `${this.section.dataset.runs}/${encodeURIComponent(run)}`;
+    card.append(link);
+    for (const [project, step] of gate.running) {
+      const line = element("div", "line");
+      line.append(element("span", "", project));
+      if (step) line.append(element("span", "", step));
+      card.append(line);
+    }
+    const old = [...cards.children].find((one) => one.dataset.run === run);
+    if (old) old.replaceWith(card); else cards.prepend(card);
+  }
+
+  // The list below is asked for anew, once for all that is heard within a second.
+  refresh() {
+    clearTimeout(this.due);
+    this.due = setTimeout(() => {
+      if (window.htmx) htmx.ajax("GET", location.href, { target: "#list", select: "#list", swap: "outerHTML" });
+    }, 700);
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  localise(document);
+  const button = document.getElementById("theme");
+  if (button) offerTheme(button);
+  const live = document.getElementById("live");
+  if (live) new LiveGates(live).watch();
+  // What cannot be undone is asked about once more.
+  document.addEventListener("submit", (event) => {
+    const question = event.target.dataset.confirm;
+    if (question && !confirm(question)) event.preventDefault();
+  });
+  document.body.addEventListener("htmx:afterSwap", () => localise(document));
+});

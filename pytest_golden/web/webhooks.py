@@ -1,0 +1,72 @@
+"""Webhooks: news from GitHub and from anybody who shares the secret. The HMAC of the raw body alone opens this door."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from pytest_golden.clock import monotonic_seconds, utc_now
+from pytest_golden.errors import JournalError, PayloadError, SignatureError
+from pytest_golden.journal.outside.callback import callback_signal
+from pytest_golden.journal.outside.github import github_signal
+from pytest_golden.web.refusal import Refusal
+from pytest_golden.web.sign_in.attempts import Attempts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from pytest_golden.web.site import Site
+
+    Read = Callable[[Mapping[str, str], bytes, str], dict[str, Any] | None]
+
+_MOST_WRONG = 200
+_WINDOW_SECONDS = 300.0
+_IGNORED = {"ignored": True}
+
+
+def list_routes(site: Site) -> list[Route]:
+    """Give the addresses of this part."""
+    webhooks = _Webhooks(site)
+    return [
+        Route("/webhooks/github", webhooks.hear_github, methods=["POST"]),
+        Route("/webhooks/callback", webhooks.hear_callback, methods=["POST"]),
+    ]
+
+
+class _Webhooks:
+    def __init__(self, site: Site) -> None:
+        self._journal = site.services.journal
+        self._secret = site.options.webhook_secret
+        self._wrongs = Attempts(_MOST_WRONG, _WINDOW_SECONDS, monotonic_seconds)
+
+    async def hear_github(self, request: Request) -> Response:
+        return await self._hear(request, github_signal)
+
+    async def hear_callback(self, request: Request) -> Response:
+        return await self._hear(request, lambda *told: callback_signal(*told, now=utc_now()))
+
+    async def _hear(self, request: Request, read: Read) -> Response:
+        if self._secret is None:
+            raise Refusal(404, "Webhooks are closed here: GOLDEN_WEBHOOK_SECRET is not set.")
+        body = await request.body()
+        try:
+            signal = read(request.headers, body, self._secret)
+        except SignatureError as error:
+            self._wrongs.count(request.scope["golden.address"])
+            raise Refusal(401, str(error), {"WWW-Authenticate": "Signature"}) from None
+        except PayloadError as error:
+            raise Refusal(400, str(error)) from None
+        return JSONResponse(_IGNORED if signal is None else await run_in_threadpool(self._take_in, signal))
+
+    def _take_in(self, signal: dict[str, Any]) -> dict[str, Any]:
+        try:
+            heard = self._journal.add_signal(**signal)
+        except JournalError as error:
+            raise Refusal(422, str(error)) from None
+        return {"signal_id": heard.id, "routed_by": heard.routed_by.value}

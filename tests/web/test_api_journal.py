@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.storage.store import Store
+from tests.web.conftest import TOKEN
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+    from pytest_golden.web.services import Services
+    from tests.web.conftest import Visit
+
+API = "/api/v1"
+
+
+def begin(client: TestClient, **more: Any) -> dict[str, Any]:
+    answer = client.post(f"{API}/entries", json={"intent": "Rebuild orders", "agent_id": "builder", **more})
+    assert answer.status_code == 201, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def test_entry_goes_its_way_by_json(client: TestClient, services: Services) -> None:
+    entry = begin(client, intent_type="deploy", session_key="s1", job_id="j1")
+    assert (entry["assessment"], entry["immediate_result"]) == ("open", "unknown")
+    asked = [{"description": "quiet", "match_hint": {"source": "pager"}, "expires_minutes": 60}]
+    outcome = {"agent_id": "builder", "result": "success", "notes": "done", "actions": ["x"], "expectations": asked}
+    told = client.post(f"{API}/entries/{entry['id']}/outcome", json=outcome).json()
+    assert [one["description"] for one in told["expectations"]] == ["quiet"]
+    news = {"source": "pager", "signal_type": "positive", "summary": "quiet", "agent_id": "builder"}
+    heard = client.post(f"{API}/signals", json=news)
+    assert (heard.status_code, heard.json()["routed_by"]) == (201, "match_hint")
+    routed = client.get(f"{API}/signals/{heard.json()['id']}").json()
+    assert routed["routing"]["rule"] == "match_hint"
+    assert routed["routing"]["candidates"][0]["taken"] is True
+    assert client.get(f"{API}/entries/{entry['id']}").json()["assessment"] == "success"
+    word = {"assessment": "partial", "notes": "late", "by": "ada"}
+    assert client.post(f"{API}/entries/{entry['id']}/assessment", json=word).json()["assessment"] == "partial"
+    assert services.journal.get(entry["id"]).history[-1].who == "ada"
+    summary = client.get(f"{API}/summary", params={"agent": "builder", "since": "7d"}).json()
+    assert (summary["n"], summary["success_rate"]) == (1, 0.0)
+    assert summary["by_time"][0]["n"] == 1
+    assert [agent["agent_id"] for agent in client.get(f"{API}/agents").json()["items"]] == ["builder"]
+
+
+def test_lists_are_paged_by_their_cursor(client: TestClient) -> None:
+    begun = [begin(client)["id"] for _ in range(5)]
+    first = client.get(f"{API}/entries", params={"limit": 3, "agent": "builder"}).json()
+    rest = client.get(f"{API}/entries", params={"limit": 3, "agent": "builder", "cursor": first["next_cursor"]}).json()
+    assert [one["id"] for one in first["items"] + rest["items"]] == begun[::-1]
+    assert rest["next_cursor"] is None
+    for other in ("agent=x", "filter=open", ""):
+        foreign = client.get(f"{API}/entries?limit=3&cursor={first['next_cursor']}&{other}")
+        assert foreign.status_code == 400
+        assert "cursor" in foreign.json()["detail"]
+
+
+@pytest.mark.parametrize("kind", ["entries", "expectations", "signals", "agents"])
+def test_lists_of_an_empty_store_are_empty(client: TestClient, kind: str) -> None:
+    assert client.get(f"{API}/{kind}").json() == {"items": [], "next_cursor": None}
+    for limit in ("0", "201", "-1", "x", "1.5"):
+        assert client.get(f"{API}/{kind}?limit={limit}").status_code == 422
+    assert client.get(f"{API}/{kind}?cursor=x").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code"),
+    [
+        ("entries", {}, 422),
+        ("entries", {"intent": "x"}, 422),
+        ("entries", {"intent": 1, "agent_id": "a"}, 422),
+        ("entries", {"intent": " ", "agent_id": "a"}, 400),
+        ("entries", {"intent": "x\0", "agent_id": "a"}, 400),
+        ("entries", {"intent": "x", "agent_id": "a", "more": 1}, 422),
+        ("entries", {"intent": "x", "agent_id": "a", "parent_id": "entry_x"}, 422),
+        ("entries/entry_x/outcome", {"result": "success"}, 404),
+        ("entries/entry_x/outcome", {"result": "great"}, 422),
+        ("entries/entry_x/assessment", {"assessment": "open"}, 422),
+        ("entries/entry_x/assessment", {"assessment": "success"}, 404),
+        ("signals", {"source": "human", "signal_type": "positive", "summary": "x"}, 400),
+        ("signals", {"source": "golden", "signal_type": "positive", "summary": "x"}, 400),
+        ("signals", {"source": "x", "signal_type": "positive", "summary": "x", "entry_id": "entry_x"}, 422),
+        ("entries", [], 422),
+        ("entries", "x", 422),
+    ],
+)
+def test_body_of_the_wrong_shape_is_refused_as_a_problem(client: TestClient, path: str, body: Any, code: int) -> None:
+    answer = client.post(f"{API}/{path}", json=body)
+    assert answer.status_code == code, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert set(answer.json()) == {"type", "title", "status", "detail"}
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"])
+def test_what_is_not_said_to_be_json_is_refused(client: TestClient, kind: str) -> None:
+    body = b'{"intent": "x", "agent_id": "a"}'
+    assert client.post(f"{API}/entries", content=body, headers={"Content-Type": kind}).status_code == 415
+    assert client.post(f"{API}/entries", content=b"{", headers={"Content-Type": "application/json"}).status_code == 422
+
+
+def test_token_opens_the_api_and_nothing_else_does(visit: Visit) -> None:
+    client = visit(demands_token=True)
+    body = {"intent": "x", "agent_id": "a"}
+    assert client.post(f"{API}/entries", json=body).status_code == 401
+    assert client.post(f"{API}/entries", json=body, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 201
+
+
+def test_what_is_written_while_another_writes_is_to_be_sent_again(client: TestClient, services: Services) -> None:
+    assert services.store.path is not None
+    with Store.open(services.store.path) as other, other.write():
+        answer = client.post(f"{API}/entries", json={"intent": "x", "agent_id": "a"})
+        assert client.get(f"{API}/entries").status_code == 200
+        assert client.get("/journal").status_code == 200
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert str(services.store.path) not in answer.text
+
+
+def test_description_names_every_address_and_its_problems(client: TestClient) -> None:
+    told = client.get(f"{API}/openapi.json").json()
+    assert told["openapi"].startswith("3.")
+    assert told["servers"] == [{"url": API}]
+    assert {"/entries", "/entries/{id}", "/signals", "/signals/{id}", "/expectations", "/agents", "/summary"} <= set(
+        told["paths"]
+    )
+    for path in told["paths"].values():
+        for operation in path.values():
+            assert {"401", "422", "503"} <= set(operation["responses"])
+            assert operation["description"]

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.conftest import BASE, TOKEN, form_token
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+    from tests.web.conftest import Visit
+
+CALLBACK = "/webhooks/callback"
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8765", "localhost", "localhost:1", "[::1]:8765", "LOCALHOST:8765"])
+def test_names_of_this_machine_are_answered(client: TestClient, host: str) -> None:
+    assert client.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8765", "127.0.0.1:x", ""]
+)
+def test_names_of_others_that_point_here_are_not_answered(client: TestClient, host: str) -> None:
+    assert client.get("/healthz", headers={"Host": host}).status_code == 421
+
+
+def test_public_name_is_answered_with_and_without_the_prefix(visit: Visit) -> None:
+    client = visit(public_url="https://ci.example.org/golden/")
+    for host in ("ci.example.org", "ci.example.org:443", "127.0.0.1:8765"):
+        for path in ("/healthz", "/golden/healthz"):
+            assert client.get(path, headers={"Host": host}).text == "ok\n"
+    assert client.get("/healthz", headers={"Host": "ci.example.org:444"}).status_code == 421
+    assert client.get("/goldenhealthz").status_code == 404
+
+
+def test_links_and_cookies_behind_a_proxy_have_its_prefix_and_are_secure(visit: Visit) -> None:
+    client = visit(public_url="https://ci.example.org/golden", demands_token=True)
+    answer = client.get("/golden/sign-in")
+    assert 'action="/golden/sign-in"' in answer.text
+    assert 'href="/golden/static/style.css?v=' in answer.text
+    cookie = answer.headers["set-cookie"].lower()
+    assert all(part in cookie for part in ("path=/golden", "secure", "httponly", "samesite=strict"))
+    assert "max-age" in answer.headers["strict-transport-security"]
+
+
+def test_every_answer_forbids_what_a_page_does_not_need(client: TestClient) -> None:
+    for path in ("/healthz", "/nowhere", "/sign-in", "/api/v1/nowhere", "/static/style.css"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": BASE, "Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_pages_of_others_change_nothing(client: TestClient, headers: dict[str, str]) -> None:
+    page = client.get("/sign-in")
+    fields = {"csrf_token": form_token(page.text), "token": TOKEN}
+    assert client.post("/sign-in", data=fields, headers=headers).status_code == 403
+    own = {"Origin": BASE, "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/sign-in", data=fields, headers=own).status_code == 303
+
+
+def test_form_of_another_visit_is_refused(visit: Visit) -> None:
+    client, other = visit(), visit()
+    token = form_token(other.get("/sign-in").text)
+    for told in (token, "", "x" * 100_000, "\N{SNOWMAN}"):
+        client.get("/sign-in")
+        assert client.post("/sign-in", data={"csrf_token": told, "token": TOKEN}).status_code == 403
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", ""])
+def test_what_is_no_form_is_refused(client: TestClient, kind: str) -> None:
+    assert client.post("/sign-in", content=b"{}", headers={"Content-Type": kind}).status_code == 415
+
+
+def test_file_in_a_form_is_refused(client: TestClient) -> None:
+    token = form_token(client.get("/sign-in").text)
+    answer = client.post("/sign-in", data={"csrf_token": token}, files={"token": b"x"})
+    assert answer.status_code == 400
+
+
+def test_large_bodies_are_refused_whether_or_not_they_say_so(visit: Visit) -> None:
+    client = visit(webhook_secret="secret")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert client.post("/sign-in", content=b"x" * (MIB + 1), headers=form).status_code == 413
+    assert client.post("/sign-in", content=(b"x" * MIB for _ in range(20)), headers=form).status_code == 413
+    assert client.post(CALLBACK, content=b"x" * (2 * MIB + 1)).status_code == 413
+    # As large as it may be, it is read, and then is not signed.
+    assert client.post(CALLBACK, content=b"x" * (2 * MIB)).status_code == 401
+
+
+def test_read_only_server_writes_nothing(visit: Visit) -> None:
+    client = visit(is_read_only=True, webhook_secret="secret")
+    assert client.post(CALLBACK, content=b"{}").status_code == 403
+    assert client.post("/journal/entry_x/assess").status_code == 403
+    assert client.get("/healthz").status_code == 200
+
+
+def test_errors_are_problems_to_programs_and_pages_to_people(client: TestClient) -> None:
+    told = client.get("/api/v1/nowhere")
+    assert told.headers["content-type"] == "application/problem+json"
+    assert {key: told.json()[key] for key in ("type", "title", "status")} == {
+        "type": "about:blank",
+        "title": "Not Found",
+        "status": 404,
+    }
+    shown = client.get("/nowhere")
+    assert shown.status_code == 404
+    assert shown.headers["content-type"].startswith("text/html")
+    assert "<h1>Not Found</h1>" in shown.text
+
+
+def test_method_that_a_path_does_not_have_is_refused(client: TestClient) -> None:
+    assert client.delete("/sign-in").status_code == 405
+    assert client.get("/webhooks/callback").status_code == 405
+
+
+def test_static_files_may_be_kept_and_nothing_else_is_found_there(client: TestClient) -> None:
+    assert "immutable" in client.get("/static/style.css").headers["cache-control"]
+    assert client.get("/healthz").headers["cache-control"] == "no-store"
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/static/",
+    ):
+        assert client.get(path).status_code == 404
