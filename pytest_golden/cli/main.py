@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 COMMANDS: Mapping[str, str] = {
     "init": "Write a first golden_projects.yaml.",
-    "completion": "Print what completes `golden` in a shell: bash, zsh or fish.",
     "check": "Validate the manifest and show what would be run.",
     "cycle": "Let commands propose and review an improvement, and verify it against the floor.",
     "doctor": "Tell what works on this machine, and how to get the rest.",
@@ -40,6 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "store": "Check the store of what was recorded, or copy it.",
     "verify": "Tell what this change broke from what was broken before it.",
     "schema": "Print a JSON Schema: of the manifest or of the gate report.",
+    "completion": "Print what completes `golden` in a shell: bash, zsh or fish.",
 }
 BAD_INPUT = 2
 _INTERRUPTED = 130

@@ -19,7 +19,14 @@ from pytest_golden.cli.manifest_option import (
 from pytest_golden.cli.progress import show_line
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.verify.base_commit import find_base, find_checkout, read_head
-from pytest_golden.gate.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate
+from pytest_golden.gate.verify.gates import (
+    VARIABLES_OF_HOOKS,
+    GatePlace,
+    HeadGate,
+    clean_environment,
+    start_gate,
+    use_store,
+)
 from pytest_golden.gate.verify.private_folder import PrivateFolder
 
 if TYPE_CHECKING:
@@ -98,8 +105,9 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         model = import_module("pytest_golden.gate.verify.model")
         return _show(arguments, model.Verification(model.BaseFacts(arguments.base, reason=str(error)), head))
     floor = arguments.floor or settings.floor
-    options = () if settings.store is None else (f"--golden-store={settings.store}",)
-    place = GatePlace(manifest, clean_environment(os.environ), options=options)
+    place = GatePlace(manifest, clean_environment(os.environ))
+    if settings.store is not None:
+        place = use_store(place, settings.store)
     with PrivateFolder(outside=checkout) as private, ExitStack() as held:
         gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
         held.callback(gate.process.end)

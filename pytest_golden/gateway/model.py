@@ -154,7 +154,8 @@ class PipelineOutcome:
     `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
     all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
     reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
-    `output_findings` are what `examine` found, where the gateway was given one.
+    `output_findings` are what `examine` found, where the gateway was given one. `coloured_lines` are those lines of both
+    streams that were printed in colours, by what they are without.
     """
 
     ending: Ending
@@ -179,6 +180,7 @@ class PipelineOutcome:
     log_path: str | None = None
     kept_view: str | None = None
     output_findings: tuple[OutputFinding, ...] = ()
+    coloured_lines: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # A plugged-in gateway may give the plain words.

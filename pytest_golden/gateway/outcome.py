@@ -70,6 +70,7 @@ def build_outcome(
         peak_memory_bytes=ended.peak_memory_bytes,
         stdout=streams["stdout"].text(),
         stderr=streams["stderr"].text(),
+        coloured_lines={**streams["stdout"].coloured_lines, **streams["stderr"].coloured_lines},
         stdout_bytes=streams["stdout"].total_bytes,
         stderr_bytes=streams["stderr"].total_bytes,
         write_set=write_set,

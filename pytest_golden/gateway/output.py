@@ -6,11 +6,13 @@ The raw output stays in scratch; nothing here reads more of it than what is kept
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_golden.redaction.colours import find_coloured_lines
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 #: A quarter of the 10 MiB that a log may have: head and tail of standard output and of standard error.
@@ -23,12 +25,16 @@ _MARGIN_BYTES = 8 << 10
 
 @dataclass(frozen=True, slots=True)
 class KeptOutput:
-    """Head and tail of one stream, already redacted; `left_out_bytes` lie between them."""
+    """Head and tail of one stream, already redacted; `left_out_bytes` lie between them.
+
+    `coloured_lines` are those of its lines that were printed in colours, by what they are without.
+    """
 
     head: str
     tail: str
     left_out_bytes: int
     total_bytes: int
+    coloured_lines: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Join head and tail with a line that says how much is missing."""
@@ -45,13 +51,16 @@ def keep_output(path: Path, share_bytes: int, redact: Callable[[str], str]) -> K
         return KeptOutput("", "", 0, 0)
     with path.open("rb") as file:
         if total <= 2 * share_bytes:
-            return KeptOutput(redact(decode(file.read())), "", 0, total)
+            raw = decode(file.read())
+            shown = redact(raw)
+            return KeptOutput(shown, "", 0, total, find_coloured_lines(raw, shown))
         head = file.read(share_bytes + _MARGIN_BYTES)
         file.seek(-(share_bytes + _MARGIN_BYTES), os.SEEK_END)
         tail = file.read()
     shown_head = _cut_head(redact(decode(head)), share_bytes)
     shown_tail = _cut_tail(redact(decode(tail)), share_bytes)
-    return KeptOutput(shown_head, shown_tail, total - 2 * share_bytes, total)
+    coloured = find_coloured_lines(decode(head), shown_head) | find_coloured_lines(decode(tail), shown_tail)
+    return KeptOutput(shown_head, shown_tail, total - 2 * share_bytes, total, coloured)
 
 
 def _cut_head(text: str, share_bytes: int) -> str:

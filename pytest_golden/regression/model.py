@@ -135,6 +135,7 @@ class GoldenProjectResult:
     it lasts: the result is reported and does not fail the gate. `trajectory` is the trajectory as plain values but for
     its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure. `accepted` is None
     unless this run was accepted as the new baseline, of its outputs and of its duration; it may be empty then.
+    `output_colours` are the lines of `output_summary` that were printed in colours, by what they are without.
     """
 
     name: str
@@ -160,6 +161,7 @@ class GoldenProjectResult:
     trajectory: Mapping[str, Any] | None = None
     known: tuple[Mapping[str, Any], ...] = ()
     accepted: tuple[AcceptedOutput, ...] | None = None
+    output_colours: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", ResultStatus(self.status))
@@ -197,6 +199,7 @@ class GoldenProjectResult:
             "exit_code": self.exit_code,
             "reasons": [reason.to_dict() for reason in self.reasons],
             "output_summary": self.output_summary,
+            "output_colours": dict(self.output_colours),
             "error_message": self.error_message,
             "execution_time_seconds": self.execution_time_seconds,
             "attempts": self.attempts,
@@ -242,6 +245,7 @@ _PLAIN_FIELDS = (
     "path",
     "exit_code",
     "output_summary",
+    "output_colours",
     "error_message",
     "execution_time_seconds",
     "attempts",

@@ -22,7 +22,7 @@ from pytest_golden.regression.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
     from pytest_golden.manifest.model import ExpectedOutcome, GoldenProjectConfig
@@ -49,14 +49,16 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
     reasons = tuple(finding.reason for finding in findings)
     trajectory = {} if outcome.trajectory is None else outcome.trajectory.to_dict()
     steps = trajectory.pop("steps", ())
+    summary = summarize_output(
+        outcome.stdout, outcome.stderr, stdout_bytes=outcome.stdout_bytes, stderr_bytes=outcome.stderr_bytes
+    )
     return GoldenProjectResult(
         name=project.name,
         path=str(project.path),
         status=_worst(findings),
         exit_code=None if outcome.ending is Ending.NOT_STARTED else outcome.exit_code,
-        output_summary=summarize_output(
-            outcome.stdout, outcome.stderr, stdout_bytes=outcome.stdout_bytes, stderr_bytes=outcome.stderr_bytes
-        ),
+        output_summary=summary,
+        output_colours=_choose_coloured(summary, outcome.coloured_lines),
         error_message=_first_message(reasons),
         execution_time_seconds=outcome.duration_seconds,
         reasons=reasons,
@@ -70,6 +72,10 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
         command=outcome.command,
         trajectory=trajectory or None,
     )
+
+
+def _choose_coloured(summary: str, coloured: Mapping[str, str]) -> dict[str, str]:
+    return {line: coloured[line] for line in summary.split("\n") if line in coloured} if coloured else {}
 
 
 def ran_as_expected(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:

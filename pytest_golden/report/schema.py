@@ -188,5 +188,12 @@ _RESULT = _object(
             "description": "null unless --golden-update made this run the new baseline, of its duration too.",
         },
     },
-    {"entry_id": {**_TEXT, "description": "Its entry in the journal, where the report was read back from there."}},
+    {
+        "entry_id": {**_TEXT, "description": "Its entry in the journal, where the report was read back from there."},
+        "output_colours": {
+            "type": "object",
+            "additionalProperties": _TEXT,
+            "description": "Lines of the summary as a terminal coloured them.",
+        },
+    },
 )

@@ -8,11 +8,21 @@ from hypothesis import strategies as st
 
 from pytest_golden.gateway.output import LOG_SHARE_BYTES, KeptOutput, decode, keep_output, last_lines, write_log
 from pytest_golden.redaction import Redactor
+from pytest_golden.redaction.escapes import strip_escapes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SHARE = 32 << 10
+
+
+def test_colours_of_the_lines_that_are_kept_are_kept_beside_them(tmp_path: Path) -> None:
+    line = "\x1b[31mlost\x1b[0m 3 rows"
+    filler = "x" * 79 + "\n"
+    (tmp_path / "out").write_text(f"{line}\n" + filler * 2000 + "\x1b[32mlast\x1b[0m\n")
+    kept = keep_output(tmp_path / "out", SHARE, strip_escapes)
+    assert kept.left_out_bytes
+    assert dict(kept.coloured_lines) == {"lost 3 rows": line, "last": "\x1b[32mlast\x1b[0m"}
 
 
 def test_short_output_is_kept_whole(tmp_path: Path) -> None:

@@ -30,7 +30,11 @@ def recorded(store: Store) -> Recorded:
     return record_run(
         store,
         1,
-        orders={"output_summary": "\x1b[32m3 rows\x1b[0m <b>", "write_set": WriteSet(created=("out/rows.csv",))},
+        orders={
+            "output_summary": "3 rows <b>",
+            "output_colours": {"3 rows <b>": "\x1b[32m3 rows\x1b[0m <b>"},
+            "write_set": WriteSet(created=("out/rows.csv",)),
+        },
         prices={"status": ResultStatus.FAILED, "reasons": (DIFFERS,), "log_path": "/gone/prices.log"},
     )
 

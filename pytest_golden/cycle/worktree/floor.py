@@ -22,7 +22,7 @@ from pytest_golden.gate.base_manifest import read_base_manifest
 from pytest_golden.gate.baselines.place import BASELINES_FOLDER
 from pytest_golden.gate.git import last_line, run_git, run_git_raw
 from pytest_golden.gate.verify.environment import BaseEnvironment
-from pytest_golden.gate.verify.gates import GatePlace, clean_environment, keep_aside, start_gate
+from pytest_golden.gate.verify.gates import GatePlace, clean_environment, keep_aside, start_gate, use_store
 from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
 from pytest_golden.gate.verify.private_folder import PrivateFolder
 from pytest_golden.gate.verify.reports import finish_gate, result_of
@@ -145,10 +145,10 @@ class ProposalGuard:
 
     def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
         options = (
-            *(f"--golden-store={self._store}", "--golden-learning=off", *keep_aside(folder)),
+            *("--golden-learning=off", *keep_aside(folder)),
             *("--golden-base", self._floor.commit, "--golden-floor", "check"),
         )
-        gate = start_gate(place, folder, "gate", options)
+        gate = start_gate(use_store(place, str(self._store)), folder, "gate", options)
         shown = ""
 
         def look(line: str) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _Found = TypeVar("_Found")
-_RECENT, _HISTORY, _MOST_HISTORY = 15, 50, 1_000
+_RECENT, _HISTORY, _MOST_HISTORY = 12, 50, 1_000
 _MOST_LESSONS = 10
 _MOST_NAMED = 10_000
 

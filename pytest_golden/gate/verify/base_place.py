@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.verify.environment import BaseEnvironment
-from pytest_golden.gate.verify.gates import GatePlace
+from pytest_golden.gate.verify.gates import use_store
 from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
 from pytest_golden.gate.verify.worktree import BaseWorktree
 from pytest_golden.manifest import load_manifest
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
+    from pytest_golden.gate.verify.gates import GatePlace
     from pytest_golden.gate.verify.model import VerificationRequest
     from pytest_golden.regression.model import GoldenProjectResult
 
@@ -61,7 +63,7 @@ class BasePlace:
 def _say_store(place: GatePlace, location: str | Path | None, private: Path) -> GatePlace:
     store = NO_STORE if location is None else str(location)
     # What is learned from it is the head's business: the worktree will be gone.
-    options = (f"--golden-store={store}", "--golden-learning=off")
     # By variables, which an older version at the base does not mind: its configuration may name the head's reports.
     reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
-    return GatePlace(place.manifest, {**place.environment, **reports}, place.python, options)
+    quiet = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
+    return use_store(quiet, store)

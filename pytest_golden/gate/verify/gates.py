@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.verify.process import ChildProcess
@@ -38,6 +38,9 @@ _NOT_HANDED_ON = frozenset(
         *VARIABLES_OF_HOOKS,
     }
 )
+
+
+_STORE_VARIABLE = "GOLDEN_STORE_URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,13 @@ class HeadGate:
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Give the environment without what is meant for one gate only."""
     return {name: value for name, value in environment.items() if name not in _NOT_HANDED_ON}
+
+
+def use_store(place: GatePlace, store: str) -> GatePlace:
+    """Let a place's gates use a store. A server's URL may hold a password, and a command line is seen by everybody."""
+    if "://" in store and not store.startswith("sqlite:"):
+        return replace(place, environment={**place.environment, _STORE_VARIABLE: store})
+    return replace(place, options=(*place.options, f"--golden-store={store}"))
 
 
 def start_gate(

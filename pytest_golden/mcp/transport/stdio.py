@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mcp.server import Server, ServerRequestContext
 
 _READ_AT_ONCE = 1 << 16
+# So many lines are read before they are worked on.
+_MOST_WAITING = 16
 # How long what was asked before the end may take to be answered, and how long ending itself may take.
 _MOST_LINGERING_SECONDS, _MOST_ENDING_SECONDS = 10.0, 3.0
 _PAUSE_SECONDS = 0.02
@@ -47,20 +49,13 @@ def serve_stdio(server: Server[Any]) -> None:
 async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) -> None:
     busy = _Busy()
     server.middleware.append(busy)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_in_time, last_resort)
-        lines = cast("anyio.AsyncFile[str]", _read_lines(stdin, busy))
-        async with stdio_server(stdin=lines) as (incoming, outgoing):
+    lines = cast("anyio.AsyncFile[str]", _read_lines(stdin, busy))
+    async with stdio_server(stdin=lines) as (incoming, outgoing):
+        try:
             await server.run(incoming, outgoing, server.create_initialization_options())
-        tasks.cancel_scope.cancel()
-
-
-async def _end_in_time(last_resort: threading.Timer) -> None:
-    """Wait for the end, and see to it that a client that reads no more does not hold it up."""
-    try:
-        await anyio.sleep_forever()
-    finally:
-        last_resort.start()
+        finally:
+            # A client that reads no more would hold up what is still to be written, and with it the end.
+            last_resort.start()
 
 
 class _Busy:
@@ -87,20 +82,20 @@ class _Busy:
 async def _read_lines(stdin: int, busy: _Busy) -> AsyncIterator[str]:
     """Give the lines of stdin; after the last one, wait for the answers."""
     loop = asyncio.get_running_loop()
-    waiting: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1)
-
-    def hand_over(line: str | None) -> None:
-        asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
+    waiting: asyncio.Queue[str | None] = asyncio.Queue()
+    room = threading.Semaphore(_MOST_WAITING)
 
     def read() -> None:
         # The loop is closed when the server has ended.
-        with suppress(RuntimeError, asyncio.CancelledError):
+        with suppress(RuntimeError):
             for line in _split(stdin):
-                hand_over(line)
-            hand_over(None)
+                room.acquire()
+                loop.call_soon_threadsafe(waiting.put_nowait, line)
+            loop.call_soon_threadsafe(waiting.put_nowait, None)
 
     threading.Thread(target=read, name="golden mcp stdin", daemon=True).start()
     while (line := await waiting.get()) is not None:
+        room.release()
         yield line
     with anyio.move_on_after(_MOST_LINGERING_SECONDS):
         await busy.wait()

@@ -13,6 +13,8 @@ from pytest_golden.web.shown.visible import make_visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_golden.regression.model import GoldenProjectResult
+
 # Select graphic rendition; source: ECMA-48, section 8.3.117.
 _COLOURS = re.compile("(?:\x1b\\[|\x9b)([0-9;:]{0,64})m")
 _NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
@@ -23,6 +25,12 @@ _ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("strike"
 def show_ansi(text: str) -> Markup:
     """Give a text with its colours as spans."""
     return Markup("").join(_spans(text))
+
+
+def show_output(result: GoldenProjectResult) -> Markup:
+    """Give what is kept of a result's output, with the colours that its lines had."""
+    lines = result.output_summary.split("\n")
+    return show_ansi("\n".join(f"{result.output_colours.get(line, line)}\x1b[0m" for line in lines))
 
 
 def _spans(text: str) -> Iterator[Markup]:

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.web.shown.ansi import show_ansi
+from pytest_golden.web.shown.ansi import show_ansi, show_output
 from pytest_golden.web.shown.visible import make_visible
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def pair(value: Any) -> tuple[str, str]:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ansi": show_ansi,
+    "coloured_output": show_output,
     "cut": cut,
     "duration": show_duration,
     "lines": show_lines,

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+# pytester forgets what an inner session imported, and SQLAlchemy cannot be imported twice.
+import pytest_golden.storage.upgrade  # noqa: F401
+from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.mcp.model import CallerOptions
+from pytest_golden.mcp.server import make_server
+from pytest_golden.mcp.services import Workplace
+from pytest_golden.storage.store import Store
+from tests.mcp.talking import talk_to
+from tests.session.workspace import FAILS, Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.mcp.conftest import MakeServer
+    from tests.mcp.talking import Talk
+
+STEPS = 'echo \'{"name": "load"}\' >> "$GOLDEN_STEPS"\necho \'{"name": "merge", "error": "no column"}\' >> "$GOLDEN_STEPS"\n'
+ERROR = "ModuleNotFoundError: No module named 'pandas'"
+
+
+@pytest.fixture
+def recorded(workspace: object, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    """A client of a workspace with one gate run: `broken` has failed, `fine` has passed, `left_out` was never run."""
+    monkeypatch.chdir(pytester.path)
+    project = Workspace(pytester)
+    project.declare({"name": "fine"}, {"name": "broken", "script": STEPS + FAILS}, {"name": "a_left_out"})
+    assert project.run("-k", "not left_out").ret == 1
+    store_file, manifest = project.path / ".golden" / "golden.db", project.path / "golden_projects.yaml"
+    with Workplace(lambda: Store.open(store_file), manifest, is_read_only=True) as place:
+        server = make_server(place, CallerOptions())
+        with talk_to(server) as talk:
+            yield talk
+
+
+def test_what_the_gate_recorded_is_told(recorded: Talk) -> None:
+    projects = recorded.ask("list_golden_projects")["projects"]
+    assert [(one["name"], one["last_status"]) for one in projects] == [
+        ("fine", "PASSED"),
+        ("broken", "FAILED"),
+        ("a_left_out", None),
+    ]
+    assert set(projects[0]) == {"name", "path", "description", "expected_outcome", "last_status"}
+    assert projects[0]["expected_outcome"] == "success"
+
+    status = recorded.ask("golden_status")
+    assert status["final_status"].startswith("PARTIAL")
+    assert status["gate"]["entry_id"].startswith("entry_")
+    assert [(one["name"], one["status"]) for one in status["results"]] == [("fine", "PASSED"), ("broken", "FAILED")]
+    assert status["results"][1]["reasons"][0]["message"]
+    assert "steps" not in status["results"][1]
+
+    told = recorded.ask("explain_failure", project="broken")
+    assert (told["project"], told["status"]) == ("broken", "FAILED")
+    assert told["reasons"][0]["kind"] == status["results"][1]["reasons"][0]["kind"]
+    assert told["failing_step"]["content"] == "merge"
+    assert "it broke" in told["output_tail"]
+    assert told["changed_since_last_pass"] is None
+    assert told["entry_id"] == status["results"][1]["entry_id"]
+
+    assert recorded.ask("explain_failure", project="a_left_out")["status"] is None
+    assert "did you mean 'broken'" in recorded.refusal("explain_failure", project="brokn")
+    assert "explain_failure takes no argument 'name'" in recorded.refusal("explain_failure", project="fine", name="x")
+
+
+def test_where_nothing_was_run_the_projects_are_told_all_the_same(talk: Talk) -> None:
+    projects = talk.ask("list_golden_projects")["projects"]
+    assert [(one["name"], one["last_status"]) for one in projects] == [
+        ("second_by_letter", None),
+        ("first_by_letter", None),
+    ]
+    assert projects[1]["expected_outcome"] == "specific_error:no such column"
+    assert "pytest --golden" in talk.refusal("golden_status")
+
+
+def test_without_a_manifest_its_place_is_told(place: Workplace, talk: Talk) -> None:
+    place.manifest.unlink()
+    assert "golden_projects.yaml: there is no such file" in talk.refusal("list_golden_projects")
+
+
+@pytest.fixture
+def taught(place: Workplace) -> Workplace:
+    lessons = place.services().lessons
+    for text, approved in (("Install pandas before the run.", True), ("Pin pandas below 3.", False)):
+        skill = SkillMemory(
+            lesson=text,
+            context="pandas is missing",
+            what_failed="the import",
+            what_worked="the install",
+            why="it is not there",
+            approved=approved,
+            kind="environmental_constraint" if approved else "correction",
+            evidence={"error": ERROR, "project": "first_by_letter"},
+        )
+        assert lessons.add(skill, "golden").kept
+    return place
+
+
+def test_an_unapproved_lesson_is_listed_and_not_recalled(taught: Workplace, talk: Talk) -> None:
+    found = talk.ask("search_lessons", query="pandas")["lessons"]
+    assert {(one["lesson"], one["approved"]) for one in found} == {
+        ("Install pandas before the run.", True),
+        ("Pin pandas below 3.", False),
+    }
+    told = talk.ask("recall", text=ERROR, project="first_by_letter")
+    assert [one["lesson"]["lesson"] for one in told["recalled"]] == ["Install pandas before the run."]
+    assert told["recalled"][0]["why"] == "signature"
+    assert told["recalled"][0]["score"] == 1.0
+    assert taught.services().lessons.settle(told["recall_id"], True) is not None
+
+
+def test_a_server_that_only_reads_does_not_keep_that_a_lesson_was_shown(taught: Workplace, make: MakeServer) -> None:
+    with talk_to(make(is_read_only=True)) as talk:
+        told = talk.ask("recall", text=ERROR)
+    assert told["recall_id"] is None
+    assert len(told["recalled"]) == 1
+    shown = taught.services().lesson_pages.get_lesson(told["recalled"][0]["lesson"]["id"])
+    assert shown.recalls == ()
+
+
+def test_what_is_not_known_is_no_error(talk: Talk) -> None:
+    assert talk.ask("recall", text="KeyError: 'nobody has seen this'") == {"recall_id": None, "recalled": []}
+    assert talk.ask("search_lessons", query="nothing AND (") == {"lessons": []}
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("recall", {}, "text is missing"),
+    ("recall", {"text": " \n"}, "text is blank"),
+    ("recall", {"text": "a", "limit": 0}, "limit must be a whole number from 1 to 200, not 0"),
+    ("recall", {"text": "a", "project": 5}, "project must be a text, not 5"),
+    ("recall", {"text": "a\0"}, "NUL"),
+    ("search_lessons", {"query": ""}, "query is blank"),
+    ("search_lessons", {"query": "a", "limit": 201}, "from 1 to 200, not 201"),
+    ("search_lessons", {"query": "a", "limit": "5"}, "from 1 to 200, not '5'"),
+    ("search_lessons", {"query": "a", "limit": 1.5}, "from 1 to 200, not 1.5"),
+    ("search_lessons", {"query": "a", "limit": True}, "from 1 to 200, not True"),
+    ("review_journal", {"limit": 10**30}, "from 1 to 200"),
+    ("review_journal", {"filter": "bad"}, "give one of all, open, success, failure, partial, expired"),
+    ("review_journal", {"filter": None}, "filter must be a text, not None"),
+    (
+        "review_journal",
+        {"agent": "max"},
+        "takes no argument 'agent'; its arguments are: filter, intent_type, limit",
+    ),
+    ("list_golden_projects", {"limit": 5}, "takes no argument 'limit'; its arguments are: none"),
+    ("golden_status", {"run": "x"}, "takes no argument 'run'"),
+    ("explain_failure", {}, "project is missing"),
+    ("explain_failure", {"project": "\0"}, "NUL"),
+    ("explain_failure", {"project": " "}, "project is blank"),
+]
+
+
+def test_bad_arguments_are_refused_in_one_clear_sentence(talk: Talk) -> None:
+    for tool, arguments, told in BAD:
+        refusal = talk.refusal(tool, **arguments)
+        assert told in refusal
+        assert "\n" not in refusal
+        assert len(refusal) < 4096
+
+
+def test_a_review_is_narrowed_and_newest_first(talk: Talk) -> None:
+    for number in range(3):
+        entry_id = talk.ask("log_intent", intent=f"work {number}", intent_type="fix" if number else "deploy")[
+            "entry_id"
+        ]
+    talk.ask("log_outcome", entry_id=entry_id, result="failure", expectations=[])
+    assert [one["intent"] for one in talk.ask("review_journal", limit=2)["entries"]] == ["work 2", "work 1"]
+    assert [one["intent"] for one in talk.ask("review_journal", intent_type="deploy")["entries"]] == ["work 0"]
+    assert [one["intent"] for one in talk.ask("review_journal", filter="open")["entries"]] == ["work 1", "work 0"]
+
+
+def test_a_mebibyte_comes_back_cut_and_marked(talk: Talk) -> None:
+    talk.ask("log_intent", intent="x" * (1 << 20))
+    (entry,) = talk.ask("review_journal")["entries"]
+    assert len(entry["intent"]) <= 4096
+    assert entry["intent"].endswith("more characters]")
+    assert talk.ask("recall", text="E" * (1 << 20))["recalled"] == []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[2J\x1b]0;owned\x07",
+        "\u202egnp.exe\u2066",
+        "<script>alert(1)</script>",
+        "'; DROP TABLE entries;--",
+        "${jndi:ldap://x}",
+    ],
+)
+def test_hostile_texts_come_back_as_they_are_and_as_escapes(talk: Talk, hostile: str) -> None:
+    talk.ask("log_intent", intent=hostile)
+    answer = talk.call("review_journal")
+    assert answer.structured_content is not None
+    assert answer.structured_content["entries"][0]["intent"] == hostile
+    assert "\x1b" not in str(answer.content[0])
+    assert "\u202e" not in answer.content[0].text  # type: ignore[union-attr]
