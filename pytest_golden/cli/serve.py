@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
 _NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart")
 _DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 8765
@@ -30,7 +33,7 @@ _EPILOG = """\
 env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without
 it one is made and printed. env GOLDEN_WEBHOOK_SECRET opens the webhooks.
 
-exit code: 130 ended by Ctrl-C, 2 bad input."""
+exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_missing_extra()
     options = _read_options(arguments)
     location = locate_store(arguments, makes=not arguments.read_only)
-    with Store.open(location, busy_seconds=_BUSY_SECONDS) as store:
-        logging.basicConfig(format="golden: %(message)s")
+    with _ending_when_asked(), Store.open(location, busy_seconds=_BUSY_SECONDS) as store:
         serving = import_module("pytest_golden.web.serving")
 
         def tell(address: str) -> None:
@@ -73,6 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
 
         serving.serve(store, options, arguments.port, say=tell)
     return 0
+
+
+@contextmanager
+def _ending_when_asked() -> Iterator[None]:
+    """Let SIGTERM end the server as it should end: with everything closed, and with 0, for that is what a service does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _refuse_missing_extra() -> None:

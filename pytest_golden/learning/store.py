@@ -17,7 +17,7 @@ from pytest_golden.storage.search import find_memories, index_memories, index_me
 from pytest_golden.trajectory.freezing import freeze_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Row, Select
 
@@ -38,6 +38,8 @@ _INSERT = insert(memories).returning(memories.c.number)
 _AGE = update(memories).where(memories.c.number == bindparam("old_number")).values(is_newest=False, words=None)
 _ANNOTATE = update(memories).where(memories.c.number == bindparam("old_number"))
 _MOST_KEYS = 500
+# Every namespace is looked through for every key.
+_MOST_PLACES = 50
 
 
 def put_memory(connection: Connection, draft: MemoryDraft, moment: int) -> Memory:
@@ -193,6 +195,19 @@ def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequenc
     return tuple(found)
 
 
+def find_by_places(connection: Connection, places: Iterable[tuple[Iterable[str], str]]) -> tuple[Memory, ...]:
+    """Give the newest versions at these places, a namespace and a key each, as far as they are there."""
+    wanted = [(write_namespace(namespace), key) for namespace, key in places]
+    found: list[Memory] = []
+    for start in range(0, len(wanted), _MOST_PLACES):
+        # SQLite reads all rows where pairs are looked for, and goes by the index where both are lists.
+        some = frozenset(wanted[start : start + _MOST_PLACES])
+        here = (memories.c.namespace.in_({place for place, _ in some}), memories.c.key.in_({key for _, key in some}))
+        rows = connection.execute(select(*_COLUMNS).where(*here, memories.c.is_newest.is_(True)))
+        found += (_memory(row) for row in rows if (row.namespace, row.key) in some)
+    return tuple(found)
+
+
 def list_below_key(connection: Connection, namespace: Iterable[str], start: str, limit: int) -> tuple[Memory, ...]:
     """Give the newest versions of the keys that begin with `start` and a slash, in the order of their keys."""
     low, high = f"{start}/", f"{start}0"
@@ -207,9 +222,18 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
 
 def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:
     """Give the newest versions in which any word of the query stands, best first."""
-    scores = dict(find_memories(connection, query, tuple(prefix), limit))
-    found = find_by_numbers(connection, scores)
-    return tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
+    return tuple(iterate_search(connection, prefix, query, limit, at_once=limit))
+
+
+def iterate_search(
+    connection: Connection, prefix: Iterable[str], query: str, limit: int, *, at_once: int
+) -> Iterator[MemoryHit]:
+    """Give the same one by one; so many are read at once, and what nobody takes is not read."""
+    found = find_memories(connection, query, tuple(prefix), limit)
+    for start in range(0, len(found), at_once):
+        scores = dict(found[start : start + at_once])
+        read = find_by_numbers(connection, scores)
+        yield from (MemoryHit(read[number], score) for number, score in scores.items() if number in read)
 
 
 def find_by_numbers(connection: Connection, numbers: Iterable[int]) -> dict[int, Memory]:

@@ -34,6 +34,8 @@ dump_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _LOG_KEPT_BYTES = 32 << 20
 # SQLite's own 1,000 let one write in forty wait for a checkpoint in a large journal; so many are 16 MiB.
 _PAGES_BETWEEN_CHECKPOINTS = 4_000
+# As many as threads of a server ask at once: what is opened beyond is closed again, and each begins with nothing in its cache.
+_KEPT_CONNECTIONS = 16
 # The first that fits counts.
 _TROUBLES = {
     "SQLITE_READONLY_DBMOVED": StorageTrouble.GONE,
@@ -80,7 +82,7 @@ def make_engine(url: URL, *, busy_seconds: float = BUSY_SECONDS, is_in_memory: b
         json_serializer=dump_json,
         poolclass=QueuePool,
         pool_timeout=busy_seconds,
-        **({"pool_size": 1, "max_overflow": 0} if is_in_memory else {}),
+        **({"pool_size": 1, "max_overflow": 0} if is_in_memory else {"pool_size": _KEPT_CONNECTIONS}),
     )
 
     def prepare(connection: sqlite3.Connection, _: object) -> None:

@@ -15,6 +15,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.web.answers import explain, read_http_error, tell
 from pytest_golden.web.boundary.boundary import Boundary
 from pytest_golden.web.boundary.visitor import Doorkeeper
+from pytest_golden.web.methods import answer_options
 from pytest_golden.web.refusal import Refusal
 from pytest_golden.web.rendering import Renderer
 from pytest_golden.web.site import Site
@@ -52,20 +53,27 @@ def make_app(
     options: ServeOptions,
     services: Services,
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
+    is_ending: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
-    """Make the application on services that stay the caller's; `lifespan` is what goes on beside it."""
+    """Make the application on services that stay the caller's; `lifespan` is what goes on beside it.
+
+    When `is_ending` becomes true, streams end by themselves.
+    """
     doorkeeper = Doorkeeper(options)
     renderer = Renderer(options, doorkeeper)
-    site = Site(options, services, doorkeeper, renderer)
+    site = Site(options, services, doorkeeper, renderer, is_ending)
 
     def answer(request: Request, error: Exception) -> Response:
-        return tell(explain(read_http_error(error)), request.scope["path"], renderer)
+        refusal = explain(read_http_error(error))
+        return answer_options(refusal, request) or tell(refusal, request.scope["path"], renderer)
 
     app = Starlette(
         routes=list(_list_routes(site)),
         exception_handlers=dict.fromkeys((HTTPException, Refusal, GoldenError, ValueError, Exception), answer),
         lifespan=lifespan,
     )
+    # Behind a proxy it would lead to where the pages are not.
+    app.router.redirect_slashes = False
     return Boundary(app, options, doorkeeper, lambda refusal, path: tell(refusal, path, renderer))
 
 

@@ -47,9 +47,11 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
 
 def _beat(heart: Heartbeat, seconds: float, is_over: threading.Event) -> None:
     while not is_over.is_set():
+        # What keeps one beat from its work may be over by the next.
         try:
             heart.beat()
         except GoldenError as error:
-            # What keeps one beat from its work may be over by the next.
             _LOG.warning("the heartbeat could not do its work: %s", error)
+        except Exception:
+            _LOG.exception("the heartbeat could not do its work")
         is_over.wait(seconds)

@@ -42,6 +42,7 @@ def list_routes(site: Site) -> list[Route]:
 class _Events:
     def __init__(self, site: Site) -> None:
         self._gates = site.services.live_gates
+        self._is_ending = site.is_ending
         self._watchers = 0
 
     async def watch(self, request: Request) -> Response:
@@ -56,7 +57,7 @@ class _Events:
         try:
             yield f"retry: {_RETRY_MS}\n\n"
             last_word = monotonic_seconds()
-            while True:
+            while not self._is_ending():
                 now = await self._look(before)
                 for event in find_events(before, now):
                     yield _write(event)

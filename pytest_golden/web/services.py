@@ -13,7 +13,7 @@ from pytest_golden.journal.service import Journal
 from pytest_golden.learning.lessons.paging import LessonPages
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.plans.paging import PlanPages
-from pytest_golden.manifest import load_manifest
+from pytest_golden.web.declared import ManifestReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ class Services:
     """The services on one store, which stays the caller's."""
 
     store: Store
-    manifest_path: Path
+    manifest: ManifestReader
     journal: Journal
     journal_pages: JournalPages
     gates: RecordedGates
@@ -45,7 +45,7 @@ class Services:
         """
         return cls(
             store,
-            manifest_path,
+            ManifestReader(manifest_path),
             Journal(store, rules=find_rules()),
             JournalPages(store),
             RecordedGates(store),
@@ -61,4 +61,4 @@ class Services:
         Raises:
             ManifestError: it cannot be used.
         """
-        return load_manifest(self.manifest_path) if self.manifest_path.exists() else None
+        return self.manifest.read()

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_golden.web.boundary.visitor import Doorkeeper
     from pytest_golden.web.model import ServeOptions
     from pytest_golden.web.rendering import Renderer
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The parts of one served site."""
+    """The parts of one served site. `is_ending` tells open streams to end."""
 
     options: ServeOptions
     services: Services
     doorkeeper: Doorkeeper
     renderer: Renderer
+    is_ending: Callable[[], bool]

@@ -2,7 +2,7 @@
 
 A block with `title="FILE"` is written to that file. In a `console` block the lines after `$ ` are typed and what is shown
 below each must be printed, where `...` stands for anything; a `bash` block runs whole. `exit=N` is the expected exit
-code of a block's last command. Installing is left out.
+code of a block's last command. Installing, `golden serve` and `golden mcp` are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _FENCE = re.compile(
 )
 _TITLE = re.compile(r'title="([^"]+)"')
 _EXIT = re.compile(r"exit=\"?(\d+)")
-_INSTALLING = re.compile(r"pip install|apt-get install|\btox\b")
+# A package index, and programs that stay until they are ended.
+_LEFT_TO_THE_READER = re.compile(r"pip install|apt-get install|\btox\b|\bgolden (serve|mcp)\b")
 # What another machine prints in another way: versions, the sandbox, and the marks below a traceback's lines.
 _LEFT_OUT = re.compile(r"^(platform |plugins: |rootdir: |golden sandbox: |ok (view|seal) |[\s~^]*$)")
 _SECONDS_ALLOWED = 120
@@ -67,9 +68,9 @@ class Typed:
     line: int
 
     @property
-    def installs(self) -> bool:
-        """Tell whether it needs a package index, which a test has not."""
-        return _INSTALLING.search(self.command) is not None
+    def is_left_to_the_reader(self) -> bool:
+        """Tell whether it installs something or serves until it is ended: a test does neither."""
+        return _LEFT_TO_THE_READER.search(self.command) is not None
 
 
 def read_blocks(page: Path) -> tuple[Block, ...]:
@@ -105,7 +106,7 @@ def follow(page: Path, folder: Path) -> None:
             file.write_text(block.text, encoding="utf-8")
             continue
         for typed in list_typed(block):
-            if not typed.installs:
+            if not typed.is_left_to_the_reader:
                 _type(typed, page, folder)
 
 

@@ -28,6 +28,7 @@ from pytest_golden.journal.sources import RESERVED_SOURCES
 from pytest_golden.manifest.keys import FILE_KEYS
 from pytest_golden.regression.floor import WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.storage import schema
 from pytest_golden.trajectory import Importance, StepType
 from pytest_golden.trajectory.analysis import FailureCategory, Quality, ReasoningIssueType, Severity, SuccessType
 from pytest_golden.trajectory.reflection import Priority, SuggestionCategory, SuggestionType
@@ -89,6 +90,11 @@ def test_every_public_name_is_in_the_reference() -> None:
 def test_every_command_is_in_the_reference() -> None:
     text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"`golden {name}" not in text] == []
+
+
+def test_every_table_of_the_store_is_in_the_reference() -> None:
+    rows = first_cells(list_rows(REFERENCE / "store.md", "Tables"))
+    assert set(rows) == {*schema.metadata.tables, schema.entry_tally.name}
 
 
 def test_fixed_environment_is_in_the_reference() -> None:

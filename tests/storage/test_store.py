@@ -284,7 +284,7 @@ def test_garbage_is_not_a_store_and_stays_as_it_is(path: Path) -> None:
 
 def test_damaged_page_is_said_when_it_is_read(path: Path) -> None:
     with Store.open(path) as store, store.write() as connection:
-        for number in range(400):
+        for number in range(2000):
             keep_document(connection, [number, "x" * 500])
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2 // 4096 * 4096)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,14 @@ def main(words: list[str]) -> int:
     """Give the exit code of schemathesis."""
     with tempfile.TemporaryDirectory() as told:
         folder = Path(told)
-        seed(folder)
+        result = seed(folder)
         with serving(folder, "--require-token", "--heartbeat-seconds", "3600") as (process, address):
             command = [str(_PROGRAM), "--config-file", str(_CONFIG), "run", f"{address}/api/v1/openapi.json"]
-            ran = subprocess.run([*command, "--header", f"Authorization: Bearer {TOKEN}", *words], check=False)
+            ran = subprocess.run(
+                [*command, "--header", f"Authorization: Bearer {TOKEN}", *words],
+                env={**os.environ, "RESULT_ID": result},
+                check=False,
+            )
             process.terminate()
             _, complaint = process.communicate(timeout=10)
     sys.stderr.write(complaint)

@@ -24,8 +24,11 @@ TOKEN = "a-token-of-the-team-0123456789"
 _DIFFERS = Reason(ReasonKind.OUTPUT_DIFFERS, "out.csv differs from its baseline\n- 1\n+ 2", "out.csv")
 
 
-def seed(folder: Path) -> None:
-    """Make a workspace: a manifest of two projects, and a store with runs, entries, signals, lessons and plans."""
+def seed(folder: Path) -> str:
+    """Make a workspace: a manifest of two projects, and a store with runs, entries, signals, lessons and plans.
+
+    Give the entry of a result.
+    """
     manifest = folder / "golden_projects.yaml"
     manifest.write_text("golden_projects:\n  - {name: orders, path: orders.py}\n  - {name: prices, path: prices.py}\n")
     for name in ("orders", "prices"):
@@ -34,10 +37,11 @@ def seed(folder: Path) -> None:
     with Store.open(folder / ".golden" / "golden.db") as store:
         record_run(store, 0, orders={}, prices={})
         failed = {"status": ResultStatus.FAILED, "reasons": (_DIFFERS,)}
-        record_run(store, 1, orders={"output_summary": "\x1b[32m3 rows\x1b[0m <b>"}, prices=failed)
+        recorded = record_run(store, 1, orders={"output_summary": "\x1b[32m3 rows\x1b[0m <b>"}, prices=failed)
         services = Services.on(store, manifest)
         _log_entries(services)
         _learn(services)
+    return recorded.results["prices"]
 
 
 def _log_entries(services: Services) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.standing import STATES, describe_state
 from pytest_golden.learning.lessons.store import (
-    LESSONS,
     find_lessons,
+    iterate_by_words,
     list_newest_ids,
     list_recalls,
 )
-from pytest_golden.learning.store import search
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
 from pytest_golden.storage.text import storable
 
@@ -152,12 +152,12 @@ def _search(
     agent, wanted = chosen
     listing = Listing("found lessons", words, *chosen, kinds=(int,))
     (shown_count,) = listing.read_cursor(cursor) or (0,)
-    prefix = (LESSONS,) if agent is None else (LESSONS, agent)
-    hits = search(connection, prefix, words, _MOST_FOUND)
-    places = [(hit.memory.namespace[1], hit.memory.key) for hit in hits if len(hit.memory.namespace) == 2]
-    found = [one for one in _read(connection, places) if _fits(one, wanted)][max(shown_count, 0) :]
-    more = listing.write_cursor((shown_count + limit,)) if len(found) > limit else None
-    return Page(tuple(found[:limit]), more)
+    read = iterate_by_words(connection, words, agent, _MOST_FOUND, at_once=_AT_ONCE)
+    fitting = (one for one in map(ListedLesson, read) if _fits(one, wanted))
+    start = min(max(shown_count, 0), _MOST_FOUND)
+    found = tuple(islice(fitting, start, start + limit + 1))
+    more = listing.write_cursor((start + limit,)) if len(found) > limit else None
+    return Page(found[:limit], more)
 
 
 def _read(connection: Connection, places: Sequence[tuple[str, str]]) -> Iterator[ListedLesson]:

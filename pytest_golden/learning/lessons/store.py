@@ -16,11 +16,12 @@ from pytest_golden.learning.lessons.sameness import list_digests, list_errors, p
 from pytest_golden.learning.store import (
     delete_memory,
     find_by_keys,
+    find_by_places,
+    iterate_search,
     list_keys,
     list_namespaces,
     list_versions,
     put_memory,
-    search,
 )
 from pytest_golden.learning.words import words_of
 from pytest_golden.storage.moments import from_ms
@@ -165,22 +166,25 @@ def find_by_digest(
 
 def find_by_words(connection: Connection, query: str, agent: str | None, limit: int) -> tuple[KeptLesson, ...]:
     """Give the lessons in which any of these words stands, best first; so many at most."""
+    return tuple(iterate_by_words(connection, query, agent, limit, at_once=limit))
+
+
+def iterate_by_words(
+    connection: Connection, query: str, agent: str | None, limit: int, *, at_once: int
+) -> Iterator[KeptLesson]:
+    """Give the same one by one; so many are read at once, and what nobody takes is not read."""
     prefix = (LESSONS,) if agent is None else (LESSONS, agent)
-    memories_found = (hit.memory for hit in search(connection, prefix, query, limit))
-    return tuple(lesson for memory in memories_found if len(memory.namespace) == _DEPTH for lesson in _read(memory))
+    for hit in iterate_search(connection, prefix, query, limit, at_once=at_once):
+        if len(hit.memory.namespace) == _DEPTH:
+            yield from _read(hit.memory)
 
 
 def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> tuple[KeptLesson, ...]:
-    """Give the lessons of these agents and ids, as far as they are there."""
-    keys: dict[str, list[str]] = {}
-    for agent, lesson_id in dict.fromkeys(wanted):
-        keys.setdefault(agent, []).append(lesson_id)
-    return tuple(
-        lesson
-        for agent, ids in keys.items()
-        for memory in find_by_keys(connection, (LESSONS, agent), ids)
-        for lesson in _read(memory)
-    )
+    """Give the lessons of these agents and ids, as far as they are there, in the order in which they are asked for."""
+    places = dict.fromkeys(wanted)
+    found = find_by_places(connection, [((LESSONS, agent), lesson_id) for agent, lesson_id in places])
+    kept = {(one.agent, one.skill.id): one for memory in found for one in _read(memory)}
+    return tuple(kept[place] for place in places if place in kept)
 
 
 def find_lesson(connection: Connection, lesson_id: str) -> KeptLesson | None:

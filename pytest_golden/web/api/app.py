@@ -12,6 +12,7 @@ from starlette.routing import Mount
 from pytest_golden.errors import GoldenError
 from pytest_golden.web.answers import explain, read_http_error, tell_program
 from pytest_golden.web.api import gates, journal, learning
+from pytest_golden.web.methods import AnsweringHead, answer_options
 from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def list_routes(site: Site) -> list[Mount]:
         description="Gate runs, the journal and what was learned. Lists are paged by `next_cursor`; errors are problem JSON.",
         servers=[{"url": f"{site.options.place.prefix}{_PATH}"}],
         root_path_in_servers=False,
+        generate_unique_id_function=lambda route: route.name,
+        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         exception_handlers={
@@ -48,24 +51,25 @@ def list_routes(site: Site) -> list[Mount]:
     )
     for part in _PARTS:
         app.include_router(part.make_router(site))
-    _describe_token(app)
-    return [Mount(_PATH, app)]
+    _describe_token(app, is_demanded=site.options.demands_token)
+    return [Mount(_PATH, AnsweringHead(app))]
 
 
-def _describe_token(app: FastAPI) -> None:
+def _describe_token(app: FastAPI, *, is_demanded: bool) -> None:
     make: Callable[[], dict[str, Any]] = app.openapi
 
     def describe() -> dict[str, Any]:
         told = make()
         told.setdefault("components", {})["securitySchemes"] = _BEARER
-        told["security"] = [{"token": []}, {}]
+        told["security"] = [{"token": []}] if is_demanded else [{"token": []}, {}]
         return told
 
     app.openapi = describe  # type: ignore[method-assign]
 
 
-async def _tell(_: Request, error: Exception) -> Response:
-    return tell_program(explain(read_http_error(error)))
+async def _tell(request: Request, error: Exception) -> Response:
+    refusal = explain(read_http_error(error))
+    return answer_options(refusal, request) or tell_program(refusal)
 
 
 async def _tell_shape(_: Request, error: Exception) -> Response:

@@ -1,13 +1,21 @@
-"""What the addresses of the API have in common: the words of their queries, and the problems they may tell."""
+"""What the addresses of the API have in common: the words of their queries, what leads on, and the problems they may tell."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Path, Query
+from fastapi.routing import APIRoute
 
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.web.api.model import Problem
+from pytest_golden.web.boundary.body import refuse_other_kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 #: No database takes NUL.
 NO_NUL = r"^[^\x00]*$"
@@ -15,7 +23,8 @@ NO_NUL = r"^[^\x00]*$"
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many items at most.")]
 Cursor = Annotated[str | None, Query(max_length=4_096, description="The `next_cursor` of the page before.")]
 Word = Annotated[str | None, Query(min_length=1, max_length=4_096, pattern=NO_NUL)]
-Id = Annotated[str, Path(min_length=1, max_length=4_096, pattern=NO_NUL)]
+# At most 800 bytes are looked up, and a sign may have four.
+Id = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
 DEFAULT_LIMIT = DEFAULT_ITEMS
 
 _TOLD = {
@@ -25,6 +34,7 @@ _TOLD = {
     404: "There is no such thing.",
     413: "The body is too large.",
     415: "The body is not JSON.",
+    421: "The Host header names another server.",
     422: "The body, the query or the path has another shape.",
     429: "Too many wrong tokens.",
     503: "The store is busy.",
@@ -34,4 +44,30 @@ _TOLD = {
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Give the problems that an address may answer with, for OpenAPI."""
     content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
-    return {code: {"description": _TOLD[code], "content": content} for code in (*codes, 401, 422, 429, 503)}
+    told: dict[int | str, dict[str, Any]] = {
+        code: {"description": _TOLD[code], "content": content} for code in (*codes, 401, 421, 422, 429, 503)
+    }
+    told[401]["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}, "required": True}}
+    for code in (429, 503):
+        told[code]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    return told
+
+
+def leads_on(code: int, operation: str, parameter: str = "id", *, by: str = "items/0/id") -> dict[int | str, Any]:
+    """Say what may be asked for with what an answer holds, for OpenAPI: `by` is where it stands in the body."""
+    link = {"operationId": operation, "parameters": {parameter: f"$response.body#/{by}"}}
+    return {code: {"description": "Successful Response", "links": {operation: link}}}
+
+
+class JsonRoute(APIRoute):
+    """An address of the API: whatever is posted to it must be said to be JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Give what answers."""
+        answer = super().get_route_handler()
+
+        async def answer_json(request: Request) -> Response:
+            refuse_other_kinds(request.method, request.headers)
+            return await answer(request)
+
+        return answer_json

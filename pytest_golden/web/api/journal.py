@@ -11,7 +11,7 @@ from pytest_golden.errors import JournalError
 from pytest_golden.journal.reading.filters import ALL
 from pytest_golden.journal.reading.moments import parse_moment
 from pytest_golden.journal.sources import check_free_source
-from pytest_golden.web.api.asked import DEFAULT_LIMIT, Cursor, Id, Limit, Word, problems
+from pytest_golden.web.api.asked import DEFAULT_LIMIT, Cursor, Id, JsonRoute, Limit, Word, leads_on, problems
 from pytest_golden.web.api.model import (
     Agent,
     Entry,
@@ -36,7 +36,7 @@ Since = Annotated[str | None, Query(max_length=64, description="An age such as `
 
 def make_router(site: Site) -> APIRouter:
     """Give the addresses of this part."""
-    router = APIRouter(tags=["journal"])
+    router = APIRouter(tags=["journal"], route_class=JsonRoute)
     _add_reading(router, site)
     _add_signals(router, site)
     _add_writing(router, site)
@@ -46,7 +46,7 @@ def make_router(site: Site) -> APIRouter:
 def _add_reading(router: APIRouter, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get("/entries", response_model=PageOf[Entry], responses=problems(400))
+    @router.get("/entries", response_model=PageOf[Entry], responses=problems(400) | leads_on(200, "get_entry"))
     def list_entries(
         agent: Word = None,
         filter: Filter = ALL,  # noqa: A002 - the public name
@@ -62,7 +62,11 @@ def _add_reading(router: APIRouter, site: Site) -> None:
         """Get an entry with its expectations, signals and history."""
         return journal.get(id).to_dict()
 
-    @router.get("/expectations", response_model=PageOf[Expectation], responses=problems(400))
+    @router.get(
+        "/expectations",
+        response_model=PageOf[Expectation],
+        responses=problems(400) | leads_on(200, "get_entry", by="items/0/entry_id"),
+    )
     def list_expectations(agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the open expectations, the soonest first."""
         return pages.list_expectations(agent, limit, cursor).to_dict()
@@ -81,7 +85,7 @@ def _add_reading(router: APIRouter, site: Site) -> None:
 def _add_signals(router: APIRouter, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get("/signals", response_model=PageOf[Signal], responses=problems(400))
+    @router.get("/signals", response_model=PageOf[Signal], responses=problems(400) | leads_on(200, "get_signal"))
     def list_signals(
         routed_by: Word = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
     ) -> Any:
@@ -129,4 +133,4 @@ class _RefusingParts:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, JournalError):
-            raise Refusal(422, str(error)) from None
+            raise Refusal(400, str(error)) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query
 
 from pytest_golden.learning.lessons.paging import CURRENT
-from pytest_golden.web.api.asked import DEFAULT_LIMIT, NO_NUL, Cursor, Id, Limit, Word, problems
+from pytest_golden.web.api.asked import DEFAULT_LIMIT, NO_NUL, Cursor, Id, JsonRoute, Limit, Word, leads_on, problems
 from pytest_golden.web.api.model import Judged, Lesson, PageOf, Plan
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Standing = Annotated[str, Query(description="current, all, shown, waits, harmful
 
 def make_router(site: Site) -> APIRouter:
     """Give the addresses of this part."""
-    router = APIRouter(tags=["learning"])
+    router = APIRouter(tags=["learning"], route_class=JsonRoute)
     _add_reading(router, site)
     _add_judging(router, site)
     return router
@@ -28,7 +28,7 @@ def make_router(site: Site) -> APIRouter:
 def _add_reading(router: APIRouter, site: Site) -> None:
     lessons, plans = site.services.lesson_pages, site.services.plan_pages
 
-    @router.get("/lessons", response_model=PageOf[Lesson], responses=problems(400))
+    @router.get("/lessons", response_model=PageOf[Lesson], responses=problems(400) | leads_on(200, "get_lesson"))
     def list_lessons(
         q: Words = None,
         agent: Word = None,
@@ -44,7 +44,7 @@ def _add_reading(router: APIRouter, site: Site) -> None:
         """Get a lesson with its evidence and its history."""
         return lessons.get_lesson(id).to_dict()
 
-    @router.get("/plans", response_model=PageOf[Plan], responses=problems(400))
+    @router.get("/plans", response_model=PageOf[Plan], responses=problems(400) | leads_on(200, "get_plan"))
     def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the plans, newest first, or those that have the words, best first."""
         return plans.list_plans(q, agent, limit, cursor).to_dict()

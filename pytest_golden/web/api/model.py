@@ -252,9 +252,14 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _shown(**example: Any) -> ConfigDict:
+    return ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [example]})
+
+
 class NewEntry(_Asked):
     """What is about to be done."""
 
+    model_config = _shown(intent="Widen customer_id to bigint", agent_id="builder", intent_type="migration")
     intent: Text
     agent_id: Name
     intent_type: Name | None = None
@@ -263,19 +268,43 @@ class NewEntry(_Asked):
     parent_id: Name | None = None
 
 
+class NewExpectation(_Asked):
+    """What is expected, and what news answers it."""
+
+    description: Text = Field(description="What is expected, for people.")
+    match_hint: dict[str, str | bool | int | float | None] | None = Field(
+        None, min_length=1, description="What a signal must hold to be the answer."
+    )
+    expires_minutes: float | None = Field(
+        None, gt=0, le=5_000_000, allow_inf_nan=False, description="After so many minutes the question is closed."
+    )
+    polarity: Literal["positive", "negative"] | None = Field(
+        None, description="positive: it happens; negative: it does not happen, for which it must expire."
+    )
+    critical: bool | None = Field(None, description="Without it the entry is a failure, whatever else is met.")
+    check: dict[str, Any] | None = Field(
+        None, description="What finds out: {after, command} or {after, url, status, path, equals}."
+    )
+
+
+_QUIET = {"description": "no alarm for an hour", "match_hint": {"source": "pager"}, "expires_minutes": 60}
+
+
 class NewOutcome(_Asked):
     """How it ended, and what is expected of it now."""
 
+    model_config = _shown(result="success", notes="3 tables", expectations=[_QUIET])
     result: Literal["success", "failure", "partial", "unknown"]
     agent_id: Name | None = None
     notes: Text | None = None
     actions: list[Any] = []
-    expectations: list[dict[str, Any]] = []
+    expectations: list[NewExpectation] = []
 
 
 class NewAssessment(_Asked):
     """A person's word on an entry."""
 
+    model_config = _shown(assessment="partial", notes="two days late", by="ada")
     assessment: Literal["success", "failure", "partial"]
     notes: Text | None = None
     by: Name = "a person by the JSON API"
@@ -284,6 +313,7 @@ class NewAssessment(_Asked):
 class NewSignal(_Asked):
     """News."""
 
+    model_config = _shown(source="grafana", signal_type="positive", summary="rows are back", external_id="alert 17")
     source: Name
     signal_type: Literal["positive", "negative", "neutral", "correction"]
     summary: Text

@@ -16,6 +16,8 @@ _JSON = "application/json"
 _KIB = 1024
 _MOST_BYTES = 1024 * _KIB
 _MOST_WEBHOOK_BYTES = 2048 * _KIB
+_MOST_PASSED_BYTES = 64 * 1024 * _KIB
+_MOST_PASSING_SECONDS = 5.0
 
 
 def most_bytes(path: str) -> int:
@@ -23,14 +25,14 @@ def most_bytes(path: str) -> int:
     return _MOST_WEBHOOK_BYTES if path.startswith("/webhooks/") else _MOST_BYTES
 
 
-def refuse_other_kinds(method: str, headers: Headers, path: str) -> None:
+def refuse_other_kinds(method: str, headers: Headers) -> None:
     """Let the API be told JSON alone, which no form of another site can send.
 
     Raises:
         Refusal: it is something else.
     """
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if method == "POST" and path.startswith("/api/") and kind != _JSON:
+    if method == "POST" and kind != _JSON:
         raise Refusal(415, f"Send JSON, with the header `Content-Type: {_JSON}`.")
 
 
@@ -61,6 +63,26 @@ async def read_body(receive: Receive, declared: str | None, most: int) -> bytes:
         raise Refusal(408, f"The body did not come within {_MOST_SECONDS:.0f} seconds.") from None
 
 
+async def pass_over(receive: Receive, headers: Headers) -> bool:
+    """Read what is left of a body that nobody wants, for a while; tell whether there is more.
+
+    Whoever asks first whether to send it (`Expect: 100-continue`) is not told to.
+    """
+    if "expect" in headers:
+        return True
+    size = 0
+    try:
+        async with asyncio.timeout(_MOST_PASSING_SECONDS):
+            while size <= _MOST_PASSED_BYTES:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return False
+    except TimeoutError:
+        pass
+    return True
+
+
 def replay(body: bytes, receive: Receive) -> Receive:
     """Give what hands a body over once, and from then on what the client does."""
     is_told = False
@@ -76,5 +98,4 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _too_large(most: int) -> Refusal:
-    # The rest of the body is never read, so the connection cannot be used again.
-    return Refusal(413, f"The body is larger than {most // _KIB} KiB.", {"Connection": "close"})
+    return Refusal(413, f"The body is larger than {most // _KIB} KiB.")

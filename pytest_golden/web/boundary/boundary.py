@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 
-from pytest_golden.web.boundary.body import most_bytes, read_body, refuse_other_kinds, replay
+from pytest_golden.web.boundary.body import most_bytes, pass_over, read_body, replay
 from pytest_golden.web.boundary.headers import with_headers
 from pytest_golden.web.boundary.origin import SAFE_METHODS, refuse_cross_site, refuse_foreign_host
 from pytest_golden.web.refusal import Refusal
@@ -38,15 +38,21 @@ class Boundary:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
+        elif scope["type"] == "http":
+            await self._answer_request(scope, receive, send)
+
+    async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         send = with_headers(send, is_secure=self._place.is_secure)
         path = self._place.strip_prefix(scope["path"])
         inner = {**scope, "path": path, "raw_path": None, "root_path": ""}
         try:
             heard = await self._let_in(inner, receive)
         except Refusal as refusal:
+            # Whoever is still sending would find the connection cut, and not the answer.
+            if scope["method"] not in SAFE_METHODS and await pass_over(receive, Headers(scope=scope)):
+                refusal.headers["Connection"] = "close"
             await self._answer(refusal, path)(scope, receive, send)
         else:
             await self._app(inner, heard, send)
@@ -63,5 +69,4 @@ class Boundary:
             return receive
         if self._is_read_only and path not in _ALWAYS_WRITABLE:
             raise Refusal(403, "This server only shows: it was started with --read-only.")
-        refuse_other_kinds(scope["method"], headers, path)
         return replay(await read_body(receive, headers.get("content-length"), most_bytes(path)), receive)

@@ -26,7 +26,7 @@ _PROGRAM_FOLDERS = ("/api/", "/events")
 _MOST_WRONG_TOKENS, _MOST_WRONG_BEARERS = 10, 60
 _WINDOW_SECONDS = 300.0
 # What proxies add: a request that carries one comes from somewhere else.
-_FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_FORWARDING = ("x-forwarded", "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 
 
 class Doorkeeper:
@@ -51,7 +51,7 @@ class Doorkeeper:
 
     def demands_token(self, headers: Headers, host: str) -> bool:
         """Tell whether this request needs the token: all do where it was asked for, else those through a proxy."""
-        is_forwarded = self._place.is_public(host) or any(name in headers for name in _FORWARDING)
+        is_forwarded = self._place.is_public(host) or any(name.startswith(_FORWARDING) for name in headers)
         return self._options.demands_token or (self._place.is_behind_proxy and is_forwarded)
 
     def check(self, scope: Scope, headers: Headers, path: str, host: str) -> None:
