@@ -27,7 +27,7 @@ from side_by_side import in_turns
 
 from pytest_golden.mcp.model import CallerOptions
 from pytest_golden.mcp.server import make_server
-from pytest_golden.mcp.services import Workplace
+from pytest_golden.mcp.workplace import Workplace
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

@@ -44,7 +44,12 @@ class Found:
             self.signal = _newest(
                 connection, signals.c.id, signals.c.number, signals.c.routed_by == RoutedBy.MATCH_HINT
             )
-            self.entry = _newest(connection, entries.c.id, entries.c.number, (entries.c.agent_id == BUSY) & (entries.c.id != CROWDED_ENTRY))
+            self.entry = _newest(
+                connection,
+                entries.c.id,
+                entries.c.number,
+                (entries.c.agent_id == BUSY) & (entries.c.id != CROWDED_ENTRY),
+            )
             self.lesson, self.plan = (
                 _newest(connection, memories.c.key, memories.c.number, memories.c.namespace.like(f"{kind}/%"))
                 for kind in ("lessons", "plans")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import secrets
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
 from pytest_golden.cli.store_option import add_store_option, locate_store, open_store
 from pytest_golden.errors import SettingsError
-from pytest_golden.journal.given import clean_name
 from pytest_golden.journal.rules_file import find_rules
-from pytest_golden.report.failure_text import make_visible
 from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
 _ROOM = "pytest_golden.mcp"
 _DEFAULT_HOST, _DEFAULT_PORT, _MOST_PORT = "127.0.0.1", 8766, 65_535
@@ -57,20 +58,33 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until it is ended."""
     host, port = _read_address(arguments)
     options = _read_options(arguments)
-    _refuse_missing_extra()
-    with _open_workplace(arguments) as place:
+    with _loading():
+        _refuse_missing_extra()
+        transport = import_module(f"{_ROOM}.transport.{'http' if arguments.http else 'stdio'}")
+        place = _open_workplace(arguments)
+    with place:
         # Over stdio stdout is the protocol's alone.
         logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
         server = import_module(f"{_ROOM}.server").make_server(place, options)
         if arguments.http:
-            _serve_http(server, host, port)
+            _serve_http(transport, server, host, port)
         else:
-            import_module(f"{_ROOM}.transport.stdio").serve_stdio(server)
+            transport.serve_stdio(server)
     return 0
 
 
-def _serve_http(server: Any, host: str, port: int) -> None:
-    http = import_module(f"{_ROOM}.transport.http")
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Look for no garbage meanwhile, nor later in what was loaded: there is none, and each look goes through all of it."""
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
+def _serve_http(http: Any, server: Any, host: str, port: int) -> None:
     with http.bind(host, port) as bound:
         http.serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
 
@@ -108,7 +122,7 @@ def _read_options(arguments: argparse.Namespace) -> Any:
 
 def _refuse_bad_name(option: str, value: str) -> None:
     try:
-        clean_name(option, value)
+        import_module("pytest_golden.journal.given").clean_name(option, value)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
@@ -121,12 +135,12 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
         return open_store(arguments, makes=not arguments.read_only, busy_seconds=_BUSY_SECONDS)
 
     manifest = locate_manifest(read_command_settings(arguments))
-    place = import_module(f"{_ROOM}.services").Workplace(
+    place = import_module(f"{_ROOM}.workplace").Workplace(
         open_it, manifest, find_rules(), is_read_only=arguments.read_only
     )
     is_there = file.is_on_server or (file.path is not None and file.path.is_file())
     if is_there or not arguments.read_only:
-        place.services()
+        place.open()
     return place
 
 
@@ -148,4 +162,5 @@ def _make_door(host: str) -> Any:
 
 
 def _warn(line: str) -> None:
-    print(f"golden: {make_visible(line)}", file=sys.stderr, flush=True)
+    seen = import_module("pytest_golden.report.failure_text").make_visible(line)
+    print(f"golden: {seen}", file=sys.stderr, flush=True)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SPOOL_NAME = "spool"
+# What SQLite keeps beside a file while it is in use.
+_BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 class StorePlace(NamedTuple):
@@ -41,3 +43,13 @@ def find_spool_folder(place: StorePlace, state_folder: Path) -> Path:
     if place.is_own:
         return folder
     return folder / sha256(os.fsencode(parse_location(place.location).shown)).hexdigest()[:16]
+
+
+def list_store_files(place: StorePlace | None) -> tuple[Path, ...]:
+    """Give the files that a gate writes to while it runs, wherever a store was said to be; none for one on a server.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+    """
+    file = None if place is None else parse_location(place.location).path
+    return () if file is None else tuple(file.with_name(f"{file.name}{ending}") for ending in _BESIDE)

@@ -77,7 +77,7 @@ class ExecutionGateway:
         redactors: callables text -> text, applied before the built-in redaction.
         log_folder: where logs are kept; nowhere by default.
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
-        unwatched: a folder that is no part of a project, and not copied with it: the gate itself writes there meanwhile.
+        unwatched: what is no part of a project, nor copied with it: the gate itself writes there meanwhile.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ExecutionGateway:
         redactors: Iterable[Callable[[str], str]] = (),
         log_folder: Path | None = None,
         keep_if: KeepIf | None = None,
-        unwatched: Path | None = None,
+        unwatched: Iterable[Path] = (),
     ) -> None:
         self.workspace_root = Path(os.path.realpath(workspace_root))
         self._roots = (self.workspace_root, *roots)
@@ -104,7 +104,7 @@ class ExecutionGateway:
         self._redactors = tuple(redactors)
         self._log_folder = log_folder
         self._keep_if = keep_if
-        self._unwatched = None if unwatched is None else Path(os.path.realpath(unwatched))
+        self._unwatched = tuple(Path(os.path.realpath(path)) for path in unwatched)
         self._machine = Machine(view, self._roots)
         self._supervisor = Supervisor()
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
@@ -325,10 +325,11 @@ class ExecutionGateway:
 
     def _look_at(self, project_dir: Path) -> Fingerprint:
         look = take_fingerprint(str(project_dir))
-        unwatched = self._unwatched
-        if unwatched is None or not unwatched.is_relative_to(project_dir):
-            return look
-        marks = {path: mark for path, mark in look.marks.items() if not (project_dir / path).is_relative_to(unwatched)}
+        inside = [path.relative_to(project_dir) for path in self._unwatched if path.is_relative_to(project_dir)]
+        ours = tuple(f"{path.as_posix()}/" for path in inside)
+        marks = (
+            {path: mark for path, mark in look.marks.items() if not f"{path}/".startswith(ours)} if ours else look.marks
+        )
         return replace(look, marks=marks)
 
     def _prove_untouched(self, order: _Order, outcome: PipelineOutcome, before: Fingerprint) -> PipelineOutcome:

@@ -21,7 +21,8 @@ from pytest_golden.journal.given import (
     clean_text,
 )
 from pytest_golden.journal.hearing.hearing import hear
-from pytest_golden.journal.hearing.orphans import route_again, route_to_new
+from pytest_golden.journal.hearing.orphans import route_to_new
+from pytest_golden.journal.hearing.rerouting import reroute_orphans
 from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
 from pytest_golden.journal.reading.filters import ALL, read_filter
 from pytest_golden.journal.reading.store import count_entries, get_routing, list_entries, list_open, list_orphans
@@ -243,7 +244,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        return self.swept_store.after_sweep(self._now(), lambda connection: route_again(connection, self._rules))
+        return reroute_orphans(self.swept_store, self._now())
 
     def get(self, entry_id: str) -> JournalEntry:
         """Give an entry with its expectations, signals and history.
@@ -322,7 +323,7 @@ class Journal:
         agent_id = clean_optional("agent_id", agent_id)
         began = None if since is None else to_ms(check_time("since", since))
         with self._store.read() as connection:
-            return summarize(count_entries(connection, agent_id=agent_id, since=began))
+            return summarize(*count_entries(connection, agent_id=agent_id, since=began))
 
     def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody) -> ExportReport:
         """Write everything as JSON Lines, as it is at one moment; equal journals give equal files. `progress` gets line numbers.

@@ -39,17 +39,21 @@ def find_caller(context: ServerRequestContext[dict[str, str], Any], options: Cal
 
 
 def is_gates_own(agent: str) -> bool:
-    """Tell whether a name is that of the gate, whose entries no agent may touch."""
-    return unicodedata.normalize("NFKC", agent).strip().casefold() == GATE_AGENT
+    """Tell whether a name is that of the gate, whose entries no agent may touch; what is not seen hides no name."""
+    return _seen(unicodedata.normalize("NFKC", agent)).casefold() == GATE_AGENT
 
 
 def _name_client(context: ServerRequestContext[dict[str, str], Any]) -> str:
     params = context.session.client_params
     told = "" if params is None else params.client_info.name
-    name = "".join(one for one in told if one.isprintable()).strip()[:_LONGEST_NAME]
+    name = _seen(told)[:_LONGEST_NAME]
     if is_gates_own(name):
         raise ValueError(f"the client is called {name!r} as the gate itself is: start `golden mcp` with --agent NAME")
     return name or _NAMELESS
+
+
+def _seen(name: str) -> str:
+    return "".join(one for one in name if one.isprintable()).strip()
 
 
 def _find_session(context: ServerRequestContext[dict[str, str], Any]) -> str:

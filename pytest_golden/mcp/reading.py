@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         SearchLessons,
     )
     from pytest_golden.mcp.model import Caller
-    from pytest_golden.mcp.services import Workplace
+    from pytest_golden.mcp.workplace import Workplace
 
-# What explains one project is told by `explain_failure`.
-_NOT_IN_STATUS = frozenset({"steps", "trajectory"})
+# What explains one project is told by `explain_failure`; colours are for eyes.
+_NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours"})
 # An entry of a list has none of them.
 _NOT_LISTED = frozenset({"signals", "history"})
 

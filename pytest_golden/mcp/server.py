@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.mcp.answers import Answer
     from pytest_golden.mcp.model import Caller, CallerOptions
-    from pytest_golden.mcp.services import Workplace
     from pytest_golden.mcp.tools import GoldenTool
+    from pytest_golden.mcp.workplace import Workplace
 
     Context = ServerRequestContext[dict[str, str], Any]
 

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from pytest_golden.mcp import arguments, reading, schemas, writing
+from pytest_golden.mcp import arguments, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_golden.mcp.model import Caller
-    from pytest_golden.mcp.services import Workplace
+    from pytest_golden.mcp.workplace import Workplace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenTool:
-    """One tool. `call` gets the arguments as `kind` has read them."""
+    """One tool. The function of its name in `writing.py` or `reading.py` does its work."""
 
     name: str
     title: str
     told: str
     kind: type[arguments.Arguments]
     answers: Mapping[str, Any]
-    call: Callable[[Workplace, Caller, Any], Mapping[str, Any]]
     is_writer: bool = False
 
     def describe(self) -> Tool:
@@ -45,6 +45,13 @@ class GoldenTool:
             ),
         )
 
+    def call(self, place: Workplace, caller: Caller, given: arguments.Arguments) -> Mapping[str, Any]:
+        """Do it, with the arguments as `kind` has read them."""
+        # Loaded by the first call: a client that connects does not wait for it.
+        module = import_module(f"pytest_golden.mcp.{'writing' if self.is_writer else 'reading'}")
+        work: Callable[[Workplace, Caller, Any], Mapping[str, Any]] = getattr(module, self.name)
+        return work(place, caller, given)
+
 
 TOOLS: Mapping[str, GoldenTool] = {
     tool.name: tool
@@ -58,7 +65,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             ),
             kind=arguments.LogIntent,
             answers=schemas.LOG_INTENT,
-            call=writing.log_intent,
             is_writer=True,
         ),
         GoldenTool(
@@ -70,7 +76,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             ),
             kind=arguments.LogOutcome,
             answers=schemas.LOG_OUTCOME,
-            call=writing.log_outcome,
             is_writer=True,
         ),
         GoldenTool(
@@ -82,7 +87,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             ),
             kind=arguments.AddSignal,
             answers=schemas.ADD_SIGNAL,
-            call=writing.add_signal,
             is_writer=True,
         ),
         GoldenTool(
@@ -91,7 +95,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             told="Show your own newest entries with what they expect, newest first: what you began, and how it stands.",
             kind=arguments.ReviewJournal,
             answers=schemas.REVIEW_JOURNAL,
-            call=reading.review_journal,
         ),
         GoldenTool(
             name="search_lessons",
@@ -102,7 +105,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             ),
             kind=arguments.SearchLessons,
             answers=schemas.SEARCH_LESSONS,
-            call=reading.search_lessons,
         ),
         GoldenTool(
             name="recall",
@@ -113,7 +115,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             ),
             kind=arguments.Recall,
             answers=schemas.RECALL,
-            call=reading.recall,
         ),
         GoldenTool(
             name="list_golden_projects",
@@ -121,7 +122,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             told="List the pipelines that must always work, as declared, each with the status of its last run.",
             kind=arguments.ListGoldenProjects,
             answers=schemas.LIST_GOLDEN_PROJECTS,
-            call=reading.list_golden_projects,
         ),
         GoldenTool(
             name="golden_status",
@@ -129,7 +129,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             told="Tell the last gate run: its verdict, commit and time, and each project's status with its reasons.",
             kind=arguments.GoldenStatus,
             answers=schemas.GOLDEN_STATUS,
-            call=reading.golden_status,
         ),
         GoldenTool(
             name="explain_failure",
@@ -140,7 +139,6 @@ TOOLS: Mapping[str, GoldenTool] = {
             ),
             kind=arguments.ExplainFailure,
             answers=schemas.EXPLAIN_FAILURE,
-            call=reading.explain_failure,
         ),
     )
 }

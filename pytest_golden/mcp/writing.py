@@ -9,7 +9,7 @@ from pytest_golden.journal.sources import check_free_source
 if TYPE_CHECKING:
     from pytest_golden.mcp.arguments import AddSignal, LogIntent, LogOutcome
     from pytest_golden.mcp.model import Caller
-    from pytest_golden.mcp.services import Workplace
+    from pytest_golden.mcp.workplace import Workplace
 
 
 def log_intent(place: Workplace, caller: Caller, given: LogIntent) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def write_gate_report(
 def _clean(value: Any) -> Any:
     """Make every text encodable (lone surrogates become escapes) and every number finite."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

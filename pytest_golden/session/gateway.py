@@ -11,6 +11,7 @@ from pytest_golden.gate.baselines import find_baselines_folder
 from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
+from pytest_golden.gate.store_place import find_store_place, list_store_files
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.session.gate_id import name_session
 
@@ -64,7 +65,8 @@ class OwnGateway:
         self._keep = settings.keep
         # What is accepted is written by the gate itself, while other projects may be running.
         baselines = find_baselines_folder(declared.manifest_path, declared.manifest.workspace_root)
-        self._unwatched = baselines if settings.update else None
+        self._unwatched = [baselines] if settings.update else []
+        self._store = settings.store
         self._view = settings.sandbox
         self._workspace_root = declared.manifest.workspace_root
 
@@ -77,6 +79,7 @@ class OwnGateway:
             found: RunnerCommand | None = hook.pytest_golden_runner(project=project)
             return found
 
+        state_folder = prepare_state_folder(self._workspace_root)
         return ExecutionGateway(
             self._workspace_root,
             view=self._view,
@@ -84,9 +87,9 @@ class OwnGateway:
             find_command=find_command,
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
-            log_folder=choose_log_folder(prepare_state_folder(self._workspace_root), name_session(config)),
+            log_folder=choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(self._keep, lambda: self._earlier.slowdowns),
-            unwatched=self._unwatched,
+            unwatched=(*self._unwatched, *list_store_files(find_store_place(self._store, state_folder))),
         )
 
 

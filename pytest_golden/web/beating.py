@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_golden.web.services import Services
 
 _LOG = logging.getLogger(__name__)
-_MOST_ENDING_SECONDS = 1.0
+_MOST_ENDING_SECONDS = 0.5
 
 
 @contextmanager

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 600
 _MOST_HEAD_SECONDS = 20.0
+_MOST_READING_SECONDS = 30.0
 _PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": "That is no request of HTTP."}
 
 
@@ -29,15 +30,14 @@ class PatientProtocol(H11Protocol):
         super().__init__(*args, **kwargs)
         self.idle_since = 0.0
         self._head_timer: asyncio.TimerHandle | None = None
+        self._reading_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or one's place."""
         super().connection_made(transport)
         self._await_head()
         if len(self.connections) > MOST_CONNECTIONS:
-            idle = [one for one in self.connections if isinstance(one, PatientProtocol) and one.is_idle]
-            # The newest is among them, so one is found.
-            min(idle, key=lambda one: one.idle_since, default=self).transport.close()
+            self._make_room()
 
     @property
     def is_idle(self) -> bool:
@@ -47,7 +47,21 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._forget_timer()
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for who does not read what they asked for, and not for ever."""
+        super().pause_writing()
+        self._reading_timer = self.loop.call_later(_MOST_READING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        super().resume_writing()
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
 
     def data_received(self, data: bytes) -> None:
         """Read on. The first byte of a head ends the keep-alive's own patience, so that ours begins."""
@@ -77,6 +91,14 @@ class PatientProtocol(H11Protocol):
             for event in (head, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+    def _make_room(self) -> None:
+        """Close the connection that has been idle for longest; this one is idle, so there is one."""
+        # Many come at once, and what is closed is among the others for a moment yet.
+        open_ones = [one for one in self.connections if not one.transport.is_closing()]
+        if len(open_ones) > MOST_CONNECTIONS:
+            idle = [one for one in open_ones if isinstance(one, PatientProtocol) and one.is_idle]
+            min(idle, key=lambda one: one.idle_since).transport.close()
 
     def _await_head(self) -> None:
         self._forget_timer()

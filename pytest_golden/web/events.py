@@ -19,10 +19,11 @@ from pytest_golden.gate.live import find_events
 from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from pytest_golden.gate.live import LiveEvent, LiveLook
     from pytest_golden.web.site import Site
@@ -46,29 +47,29 @@ class _Events:
         self._watchers = 0
 
     async def watch(self, request: Request) -> Response:
+        before = await run_in_threadpool(self._gates.resume, request.headers.get("last-event-id"))
+        # Nothing is awaited from here until the stream counts: many come at the same moment.
         if self._watchers >= _MOST_WATCHERS:
             raise Refusal(503, "Too many watch already: try again later.", {"Retry-After": "30"})
-        before = await run_in_threadpool(self._gates.resume, request.headers.get("last-event-id"))
-        headers = {"X-Accel-Buffering": "no"}
-        return StreamingResponse(self._tell(before), media_type="text/event-stream", headers=headers)
+        self._watchers += 1
+        return _Stream(self._tell(before), self._forget_watcher)
+
+    def _forget_watcher(self) -> None:
+        self._watchers -= 1
 
     async def _tell(self, before: LiveLook) -> AsyncIterator[str]:
-        self._watchers += 1
-        try:
-            yield f"retry: {_RETRY_MS}\n\n"
-            last_word = monotonic_seconds()
-            while not self._is_ending():
-                now = await self._look(before)
-                for event in find_events(before, now):
-                    yield _write(event)
-                    last_word = monotonic_seconds()
-                before = now
-                if monotonic_seconds() - last_word >= _MOST_SILENT_SECONDS:
-                    yield ": still here\n\n"
-                    last_word = monotonic_seconds()
-                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-        finally:
-            self._watchers -= 1
+        yield f"retry: {_RETRY_MS}\n\n"
+        last_word = monotonic_seconds()
+        while not self._is_ending():
+            now = await self._look(before)
+            for event in find_events(before, now):
+                yield _write(event)
+                last_word = monotonic_seconds()
+            before = now
+            if monotonic_seconds() - last_word >= _MOST_SILENT_SECONDS:
+                yield ": still here\n\n"
+                last_word = monotonic_seconds()
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
 
     async def _look(self, before: LiveLook) -> LiveLook:
         try:
@@ -76,6 +77,20 @@ class _Events:
         except StorageError:
             # What cannot be read now may be read in a second; whoever watches is not sent away.
             return before
+
+
+class _Stream(StreamingResponse):
+    """Events until whoever watches has gone, of which `forget` is told also where nothing of it was ever sent."""
+
+    def __init__(self, events: AsyncIterator[str], forget: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._forget = forget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._forget()
 
 
 def _write(event: LiveEvent) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_golden.web.model import ServeOptions
 
 # Less than the five seconds within which a server should end: slow clients and open streams are not waited for longer.
-_MOST_ENDING_SECONDS = 3
+_MOST_ENDING_SECONDS = 2
 _MOST_WAITING = 512
 # Requests beyond these wait in line. More threads would take turns at one interpreter, and each of them would be slower; and
 # each wants a connection to the store, of which there are a few more.

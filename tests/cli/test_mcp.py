@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         (("--host", "", "--http"), "--host is empty"),
         (("--agent", "golden"), "the gate itself is called so"),
         (("--agent", " GOLDEN "), "the gate itself is called so"),
+        (("--agent", "gol\u200bden"), "the gate itself is called so"),
         (("--agent", ""), "--agent"),
         (("--session", " "), "--session"),
         (("--agent", "x" * 1000), "--agent has 1,000 bytes"),

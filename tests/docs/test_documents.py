@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -111,3 +112,23 @@ def test_every_manifest_on_a_page_can_be_used(tmp_path: Path) -> None:
     assert len(manifests) > 10
     for page, block in manifests:
         assert parse_manifest(block.text, f"{page.name}:{block.line}", tmp_path).projects
+
+
+def test_links_of_what_mkdocs_does_not_see_lead_somewhere() -> None:
+    root = documents.REPOSITORY
+    papers = [*root.glob("*.md"), *(root / ".github").rglob("*.md"), root / "examples" / "README.md"]
+    links = [
+        (paper, link)
+        for paper in papers
+        for link in re.findall(r"""(?:\]\(|src=")([^)\s"#:]+)[)"#]""", paper.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 40
+    assert [(paper.name, link) for paper, link in links if not (paper.parent / link).exists()] == []
+
+
+def test_every_page_is_on_the_first_one_and_in_the_navigation() -> None:
+    pages = {str(page.relative_to(documents.DOCS)) for page in documents.DOCS.rglob("*.md")} - {"index.md"}
+    first = (documents.DOCS / "index.md").read_text(encoding="utf-8")
+    navigation = (documents.REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page for page in sorted(pages) if f"]({page})" not in first] == []
+    assert [page for page in sorted(pages) if f"- {page}\n" not in navigation] == []

@@ -157,7 +157,7 @@ def test_what_never_started_is_not_examined(run_examined: Run) -> None:
     assert outcome.problem is Problem.COMMAND_NOT_FOUND
 
 
-def test_unwatched_folder_may_change_and_the_rest_of_the_project_may_not(
+def test_what_is_unwatched_may_change_and_the_rest_of_the_project_may_not(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
 ) -> None:
     baselines = project_dir / "golden_baselines"
@@ -165,7 +165,7 @@ def test_unwatched_folder_may_change_and_the_rest_of_the_project_may_not(
     def examine(_: PipelineOutcome, __: WrittenFiles) -> tuple[()]:
         return ()
 
-    gateway = open_gateway(unwatched=baselines)
+    gateway = open_gateway(unwatched=[baselines, project_dir / "shard.db"])
     project = make_project("true")
     gateway.freeze([project])
 
@@ -177,6 +177,7 @@ def test_unwatched_folder_may_change_and_the_rest_of_the_project_may_not(
     assert run().problem is None
     baselines.mkdir()
     (baselines / "sales").mkdir()
+    (project_dir / "shard.db").touch()
     assert run().problem is None
-    (project_dir / "other").touch()
-    assert run().changed_underneath == ("other",)
+    (project_dir / "shard.db-other").touch()
+    assert run().changed_underneath == ("shard.db-other",)

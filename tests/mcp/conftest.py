@@ -7,7 +7,7 @@ import pytest
 
 from pytest_golden.mcp.model import CallerOptions
 from pytest_golden.mcp.server import make_server
-from pytest_golden.mcp.services import Workplace
+from pytest_golden.mcp.workplace import Workplace
 from pytest_golden.storage.store import Store
 from tests.mcp.talking import talk_to
 

@@ -95,7 +95,8 @@ def test_clients_of_both_protocols_call_tools_on_loopback(serve: Serve) -> None:
     # One that goes away in the middle of its request.
     address = httpx2.URL(served.url)
     with socket.create_connection((address.host, address.port or 0)) as gone:
-        gone.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99\r\n\r\n{")
+        said = "".join(f"{name}: {value}\r\n" for name, value in ACCEPT.items())
+        gone.sendall(f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{said}Content-Length: 99\r\n\r\n{{".encode())
     with talk_to(served.url) as talk:
         talk.ask("review_journal")
 
@@ -177,3 +178,9 @@ def test_loopback_is_told_from_what_others_reach(host: str, expected: bool) -> N
 
 def test_a_token_is_never_shown_by_its_door() -> None:
     assert TOKEN not in repr(Door("127.0.0.1", TOKEN))
+
+
+def test_a_token_of_any_letters_opens_as_clients_send_it() -> None:
+    # Headers come as bytes, and are read as if they were Latin-1.
+    assert Door("127.0.0.1", "schl\u00fcssel").is_token("schl\u00fcssel".encode().decode("latin-1"))
+    assert not Door("127.0.0.1", "schl\u00fcssel").is_token("schl?ssel")

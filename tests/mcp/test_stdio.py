@@ -129,3 +129,32 @@ def test_what_was_answered_outlives_a_kill(process: subprocess.Popen[str], works
     process.wait(timeout=60)
     with Store.open(workspace / ".golden" / "golden.db") as store:
         assert Journal(store).get(entry_id).agent_id == "raw"
+
+
+@pytest.mark.parametrize("redirected", [">/dev/full", ">&-"])
+def test_a_stdout_that_takes_nothing_is_told_in_one_sentence(
+    workspace: Path, command: list[str], redirected: str
+) -> None:
+    shell = ["sh", "-c", f'exec "$@" {redirected}', "sh", *command]
+    ran = subprocess.run(shell, cwd=workspace, input=json.dumps(BEGIN), capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "golden: stdout" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_client_that_connects_waits_for_nothing_that_only_calls_need(workspace: Path) -> None:
+    Store.open(workspace / "golden.db").close()
+    code = (
+        "import sys; from pytest_golden.cli.main import main; sys.argv = ['golden', 'mcp', '--store', 'golden.db']; main(); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+    said = "".join(json.dumps(message) + "\n" for message in (BEGIN, listed))
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=workspace, input=said, capture_output=True, text=True, check=True
+    )
+    assert len(ran.stdout.splitlines()) == 2
+    loaded = set(ran.stderr.split())
+    assert "pytest_golden.storage.store" in loaded
+    for unwanted in ("alembic", "pytest_golden.journal.service", "pytest_golden.gate.recorded", "pytest_golden.report"):
+        assert unwanted not in loaded

@@ -7,7 +7,7 @@ import pytest
 from tests.mcp.talking import talk_to
 
 if TYPE_CHECKING:
-    from pytest_golden.mcp.services import Workplace
+    from pytest_golden.mcp.workplace import Workplace
     from tests.mcp.conftest import MakeServer
     from tests.mcp.talking import Talk
 

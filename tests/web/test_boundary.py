@@ -21,7 +21,27 @@ def test_names_of_this_machine_are_answered(client: TestClient, host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8765", "127.0.0.1:x", ""]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:8765",
+        "127.0.0.1:x",
+        "",
+        ":8765",
+        "127.0.0.1.",
+        "localhost.",
+        "[::ffff:127.0.0.1]",
+        "127.1",
+        "2130706433",
+        "0.0.0.0",
+        "user@127.0.0.1",
+        "127.0.0.1@evil.example",
+        "127.0.0.1:80:80",
+        "127.0.0.1, evil.example",
+        "evil.example#127.0.0.1",
+        "127.0.0.1/x",
+    ],
 )
 def test_names_of_others_that_point_here_are_not_answered(client: TestClient, host: str) -> None:
     assert client.get("/healthz", headers={"Host": host}).status_code == 421
@@ -33,7 +53,9 @@ def test_public_name_is_answered_with_and_without_the_prefix(visit: Visit) -> No
         for path in ("/healthz", "/golden/healthz"):
             assert client.get(path, headers={"Host": host}).text == "ok\n"
     assert client.get("/healthz", headers={"Host": "ci.example.org:444"}).status_code == 421
-    assert client.get("/goldenhealthz").status_code == 404
+    for path in ("/goldenhealthz", "/goldenX/healthz", "/golden/golden/healthz", "/GOLDEN/healthz", "/golden//healthz"):
+        assert client.get(path).status_code == 404
+    assert client.get("/golden").status_code == client.get("/golden/").status_code == 200
 
 
 def test_links_and_cookies_behind_a_proxy_have_its_prefix_and_are_secure(visit: Visit) -> None:
@@ -125,6 +147,13 @@ def test_errors_are_problems_to_programs_and_pages_to_people(client: TestClient)
     assert shown.status_code == 404
     assert shown.headers["content-type"].startswith("text/html")
     assert "<h1>Not Found</h1>" in shown.text
+
+
+def test_slash_too_many_leads_nowhere_else(client: TestClient) -> None:
+    for path in ("/journal/", "/api/v1/runs/", "//evil.example/", "/events/"):
+        answer = client.get(f"{BASE}{path}")
+        assert answer.status_code == 404
+        assert "location" not in answer.headers
 
 
 def test_method_that_a_path_does_not_have_is_refused(client: TestClient) -> None:

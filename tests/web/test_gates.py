@@ -9,6 +9,7 @@ import pytest
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.report import report_schema
+from pytest_golden.trajectory import Trajectory
 from tests.web.recorded import Recorded, record_run
 from tests.web.test_journal import HOSTILE
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 API = "/api/v1"
+# With what every page loads, 200 KiB.
+MOST_PAGE_BYTES = 128 * 1024
 DIFFERS = Reason(ReasonKind.OUTPUT_DIFFERS, "out.csv differs from its baseline\n- 1\n+ 2", "out.csv")
 
 
@@ -67,6 +70,28 @@ def test_result_shows_why_where_and_what_it_printed(client: TestClient, recorded
     assert '<span class="ansi-green">3 rows</span> &lt;b&gt;' in passed
     assert "out/rows.csv" in passed
     assert "The run before" in passed
+
+
+def test_page_of_the_largest_result_stays_light(client: TestClient, store: Store) -> None:
+    lines = "\n".join(f"{'+-'[number % 2]} row {number} of the orders, which is not as it was" for number in range(40))
+    differing = [Reason(ReasonKind.OUTPUT_DIFFERS, f"out differs\n{lines}", f"out/{place}.csv") for place in range(60)]
+    told = Trajectory.new()
+    for number in range(300):
+        told = told.add_step("action", f"load part {number} of the orders of today")
+    fields = {
+        "status": ResultStatus.FAILED,
+        "reasons": (*differing, Reason(ReasonKind.EXIT_CODE, "x" * 10_000)),
+        "output_summary": "\x1b[32mloaded\x1b[0m\n" * 300,
+        "write_set": WriteSet(created=tuple(f"out/part-{number:05d}.parquet" for number in range(3_000))),
+        "steps": tuple(told.to_dict()["steps"]),
+        "steps_total": 300,
+    }
+    recorded = record_run(store, 0, orders=fields)
+    page = client.get(f"/results/{recorded.results['orders']}").text
+    assert len(page.encode()) < MOST_PAGE_BYTES
+    for left_out in ("41 more reasons", "40 more differences", "100 before them", "and 2800 more"):
+        assert left_out in page
+    assert len(client.get("/projects/orders").text.encode()) < MOST_PAGE_BYTES
 
 
 def test_projects_show_how_they_went_lately(client: TestClient, manifest: Path, recorded: Recorded) -> None:

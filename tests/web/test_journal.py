@@ -53,6 +53,16 @@ def test_entry_shows_what_was_expected_heard_and_said(client: TestClient, entry:
         assert told in page
 
 
+def test_entry_with_very_much_shows_the_newest_of_it(client: TestClient, services: Services) -> None:
+    begun = services.journal.log_intent("Watch the nightly loads", agent_id="builder")
+    for number in range(60):
+        services.journal.add_signal("pager", "neutral", f"remark {number}", entry_id=begun.id)
+    page = client.get(f"/journal/{begun.id}").text
+    assert "The newest 50 of 60." in page
+    assert ">remark 59<" in page
+    assert ">remark 9<" not in page
+
+
 def test_person_has_the_last_word(client: TestClient, services: Services, entry: JournalEntry) -> None:
     token = form_token(client.get(f"/journal/{entry.id}").text)
     fields = {"csrf_token": token, "assessment": "failure", "notes": HOSTILE.replace("\x07", "")}

@@ -123,9 +123,38 @@ def test_who_comes_through_a_proxy_needs_the_token(visit: Visit) -> None:
     client = visit(public_url="https://ci.example.org")
     assert client.get("/nowhere").status_code == 404
     assert client.get("/nowhere", headers={"Host": "ci.example.org"}).status_code == 303
-    for name in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"):
+    for name in ("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded", "Via", "X-Real-IP"):
         assert client.get("/nowhere", headers={name: "10.0.0.1"}).status_code == 303
 
 
 def test_nobody_signs_in_on_this_machine_unless_asked(client: TestClient) -> None:
     assert client.get("/nowhere").status_code == 404
+
+
+def test_cookies_of_an_earlier_visit_are_no_session_later(closed: TestClient) -> None:
+    """Whoever could plant a cookie before somebody signs in has nothing of it afterwards."""
+    closed.get("/sign-in")
+    planted = closed.cookies["golden_visit"]
+    first = sign_in(closed).cookies["golden_session"]
+    second = sign_in(closed).cookies["golden_session"]
+    assert len({planted, first, second}) == 3
+    closed.cookies.clear()
+    closed.cookies.set("golden_visit", planted)
+    closed.cookies.set("golden_session", planted)
+    assert closed.get("/").status_code == 303
+
+
+def test_session_cookie_is_for_this_site_and_no_script(visit: Visit) -> None:
+    for public_url, secure in ((None, False), ("https://ci.example.org/golden", True)):
+        client = visit(demands_token=True, public_url=public_url)
+        page = client.get("/sign-in")
+        # By hand: a secure cookie does not go to where the client of the tests believes to be.
+        visited = page.headers["set-cookie"].partition(";")[0]
+        fields = {"csrf_token": form_token(page.text), "token": TOKEN}
+        answer = client.post("/sign-in", data=fields, headers={"Cookie": visited})
+        cookie = answer.headers["set-cookie"].lower()
+        assert "golden_session=" in cookie
+        assert all(part in cookie for part in ("httponly", "samesite=lax", "max-age="))
+        assert ("secure" in cookie) is secure
+        assert TOKEN not in cookie
+        assert answer.headers["cache-control"] == "no-store"

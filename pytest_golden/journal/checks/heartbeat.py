@@ -22,7 +22,8 @@ from pytest_golden.journal.checks.model import read_check
 from pytest_golden.journal.checks.recording import record_answer
 from pytest_golden.journal.checks.rules import judge_reply, unable
 from pytest_golden.journal.checks.store import claim_check, count_due, give_back, list_due
-from pytest_golden.journal.hearing.orphans import route_again
+from pytest_golden.journal.hearing.rerouting import reroute_orphans
+from pytest_golden.journal.hearing.store import find_last_numbers
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.redaction import redact
 from pytest_golden.storage.moments import to_ms
@@ -148,6 +149,7 @@ class Heartbeat:
         self._most_checks = most_checks
         self._budget_seconds = budget_seconds
         self._stop = threading.Event()
+        self._rerouted_at: tuple[int, int] | None = None
 
     def beat(self) -> HeartbeatReport:
         """Resolve what is due, run the checks that are due, route orphans again, and tell what came of it.
@@ -161,13 +163,21 @@ class Heartbeat:
         self._stop.clear()
         resolved = self._swept.sweep()
         runs, left = self._run_due()
-        moment = self._swept.now()
-        rerouted = self._swept.after_sweep(moment, lambda connection: route_again(connection, self._swept.rules))
-        return HeartbeatReport(resolved, runs, rerouted, left)
+        return HeartbeatReport(resolved, runs, self._reroute(), left)
 
     def stop(self) -> None:
         """Let a beat in another thread begin nothing more; pages that are being asked are left, and stay due."""
         self._stop.set()
+
+    def _reroute(self) -> int:
+        with self._swept.store.read() as connection:
+            known = find_last_numbers(connection)
+        # What has no place stays without one until something new is recorded.
+        if known == self._rerouted_at:
+            return 0
+        rerouted = reroute_orphans(self._swept, self._swept.now())
+        self._rerouted_at = known
+        return rerouted
 
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
         with self._swept.store.read() as connection:

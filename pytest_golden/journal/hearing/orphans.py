@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.journal.hearing.hearing import write_routing
-from pytest_golden.journal.hearing.store import list_orphans_since, read_beginning
+from pytest_golden.journal.hearing.store import list_orphans_of, list_orphans_since, read_beginning
 from pytest_golden.journal.hints import read_words
 from pytest_golden.journal.model import ExpectationStatus
 from pytest_golden.journal.routing.rules import Candidate, News, route
@@ -48,19 +48,22 @@ def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: s
     return taken
 
 
-def route_again(connection: Connection, rules: Mapping[str, Rules]) -> int:
-    """Give open expectations the orphans that fit their hints, as those are that came by an import; give how many."""
+def route_again(connection: Connection, ids: Sequence[str], rules: Mapping[str, Rules]) -> int:
+    """Give open expectations those of these orphans that fit their hints, the oldest first; give how many were taken."""
     taken = 0
-    for orphan in list_orphans_since(connection, 0):
-        news = _make_news(orphan)
-        since = [
-            one for one in find_by_hint(connection, news) if read_beginning(connection, one.entry_id) <= news.moment
-        ]
-        found = route(news, since)
+    for orphan in list_orphans_of(connection, ids):
+        found = find_place(connection, orphan)
         if found.taken is not None:
             _take(connection, orphan, found, rules.get(found.taken.agent_id, DEFAULT_RULES))
             taken += 1
     return taken
+
+
+def find_place(connection: Connection, orphan: Orphan) -> Route:
+    """Find the expectation whose hint an orphan fits, as things are now."""
+    news = _make_news(orphan)
+    since = [one for one in find_by_hint(connection, news) if read_beginning(connection, one.entry_id) <= news.moment]
+    return route(news, since)
 
 
 def _make_news(orphan: Orphan) -> News:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
+from sqlalchemy import BigInteger, Integer, Text, bindparam, func, literal_column, select
 
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_signal
@@ -13,7 +13,9 @@ from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import entries, expectations, signals
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Row
 
     from pytest_golden.journal.model import Signal
 
@@ -30,6 +32,7 @@ _BY_CONTENT = (
 )
 _HAS_CONTENT = Prepared(_BY_CONTENT.with_only_columns(signals.c.number))
 _LAST_EXPECTATION = Prepared(select(func.max(expectations.c.number).label("number")))
+_LAST_SIGNAL = Prepared(select(func.max(signals.c.number).label("number")))
 # From the end, where what is asked for is found at once.
 _LAST_BEFORE = (
     select(expectations.c.number)
@@ -49,12 +52,16 @@ _LATEST_OF_SESSION = Prepared(
 _WORD = Prepared(select(entries.c.human_word).where(entries.c.id == bindparam("the_entry")))
 _BEGAN = Prepared(select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")))
 _ORPHANS = (
-    _SIGNALS.add_columns(signals.c.agent_id)
-    .where(
-        signals.c.routed_by == literal_column("'orphan'"),
-        signals.c.created_at >= bindparam("the_moment", type_=BigInteger()),
-    )
+    _SIGNALS.add_columns(signals.c.agent_id, signals.c.number)
+    .where(signals.c.routed_by == literal_column("'orphan'"))
     .order_by(signals.c.created_at, signals.c.number)
+)
+_ORPHANS_SINCE = _ORPHANS.where(signals.c.created_at >= bindparam("the_moment", type_=BigInteger()))
+_ORPHANS_AFTER = (
+    _ORPHANS.where(signals.c.number > bindparam("the_number", type_=BigInteger()))
+    .order_by(None)
+    .order_by(signals.c.number)
+    .limit(bindparam("the_most", type_=Integer()))
 )
 
 
@@ -66,10 +73,11 @@ class Earlier(NamedTuple):
 
 
 class Orphan(NamedTuple):
-    """A signal that found no entry, and whose it would be."""
+    """A signal that found no entry, whose it would be, and its number in the order of recording."""
 
     signal: Signal
     agent_id: str | None
+    number: int
 
 
 def find_by_external_id(connection: Connection, source: str, external_id: str) -> Signal | None:
@@ -101,6 +109,11 @@ def find_last_expectation(connection: Connection) -> int:
     return _LAST_EXPECTATION.first(connection, {}).number or 0
 
 
+def find_last_numbers(connection: Connection) -> tuple[int, int]:
+    """Give the numbers of the expectation and of the signal that were recorded last, 0 without any."""
+    return find_last_expectation(connection), _LAST_SIGNAL.first(connection, {}).number or 0
+
+
 def find_latest_entry(connection: Connection, agent_id: str, session_key: str) -> str | None:
     """Find the entry that an agent began last in a session."""
     row = _LATEST_OF_SESSION.first(connection, {"the_agent": agent_id, "the_session": session_key})
@@ -120,5 +133,19 @@ def read_beginning(connection: Connection, entry_id: str) -> int:
 
 def list_orphans_since(connection: Connection, moment: int) -> tuple[Orphan, ...]:
     """Give the orphans that were heard at this moment or later, the oldest first."""
-    rows = connection.execute(_ORPHANS, {"the_moment": moment}).all()
-    return tuple(Orphan(read_signal(row), row.agent_id) for row in rows)
+    return tuple(map(_read_orphan, connection.execute(_ORPHANS_SINCE, {"the_moment": moment}).all()))
+
+
+def list_orphans_after(connection: Connection, number: int, limit: int) -> tuple[Orphan, ...]:
+    """Give the orphans that were recorded after this number, in the order of recording; so many at most."""
+    rows = connection.execute(_ORPHANS_AFTER, {"the_number": number, "the_most": limit})
+    return tuple(map(_read_orphan, rows.all()))
+
+
+def list_orphans_of(connection: Connection, ids: Sequence[str]) -> tuple[Orphan, ...]:
+    """Give those of these signals that are orphans, the oldest first."""
+    return tuple(map(_read_orphan, connection.execute(_ORPHANS.where(signals.c.id.in_(ids))).all()))
+
+
+def _read_orphan(row: Row[Any]) -> Orphan:
+    return Orphan(read_signal(row), row.agent_id, row.number)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _IS_OPEN = expectations.c.status == literal_column("'open'")
 _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
 _DAY_MS = 86_400_000
+_EVERY_DAY, _EVERY_KIND = literal_column("0").label("day"), literal_column("''").label("intent_type")
 _LISTED_SIGNAL = (*(signals.c[name] for name in READ_SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
 _NEWEST, _FIRST = entries.alias("newest"), expectations.alias("first")
 _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
@@ -244,18 +245,34 @@ def get_routing(connection: Connection, signal_id: str) -> tuple[RoutedBy, str |
     return RoutedBy(row.routed_by), row.expectation_id, row.routing
 
 
-def count_entries(connection: Connection, *, agent_id: str | None, since: int | None) -> tuple[Count, ...]:
-    """Count the entries that began at this moment or later by day (UTC), intent type and assessment."""
+def count_entries(
+    connection: Connection, *, agent_id: str | None, since: int | None
+) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
+    """Count the entries that began at this moment or later: by day (UTC) and assessment, and by intent type and assessment."""
     # The tally knows whole days; what began on the first one before the moment is not counted by it.
     first_day = None if since is None else -(-since // _DAY_MS)
-    columns = (entry_tally.c.day, entry_tally.c.intent_type, entry_tally.c.assessment, entry_tally.c.amount)
-    tally = select(*columns).where(entry_tally.c.agent_id == (agent_id or ALL_AGENTS))
-    if first_day is not None:
-        tally = tally.where(entry_tally.c.day >= first_day)
-    rows = list(connection.execute(tally))
+    more: list[Any] = []
     if since is not None and first_day is not None and since % _DAY_MS:
-        rows += _count_first_day(connection, agent_id, since, first_day * _DAY_MS)
-    return tuple(Count(int(day), kind, Assessment(word), int(amount)) for day, kind, word, amount in rows if amount)
+        more = _count_first_day(connection, agent_id, since, first_day * _DAY_MS)
+    # Of years there are many rows: the database adds them up.
+    days = [*connection.execute(_sum_tally(agent_id, first_day, _EVERY_KIND, by=entry_tally.c.day)), *more]
+    kinds = [*connection.execute(_sum_tally(agent_id, first_day, _EVERY_DAY, by=entry_tally.c.intent_type)), *more]
+    return tuple(map(_read_count, days)), tuple(map(_read_count, kinds))
+
+
+def _sum_tally(agent_id: str | None, first_day: int | None, left_out: Any, *, by: Any) -> Any:
+    kept = {"day": entry_tally.c.day, "intent_type": entry_tally.c.intent_type} | {left_out.name: left_out}
+    amount = func.sum(entry_tally.c.amount)
+    query = select(kept["day"], kept["intent_type"], entry_tally.c.assessment, amount)
+    query = query.where(entry_tally.c.agent_id == (agent_id or ALL_AGENTS))
+    if first_day is not None:
+        query = query.where(entry_tally.c.day >= first_day)
+    return query.group_by(by, entry_tally.c.assessment).having(amount > 0)
+
+
+def _read_count(row: Row[Any]) -> Count:
+    day, kind, word, amount = row
+    return Count(int(day), kind, Assessment(word), int(amount))
 
 
 def _count_first_day(connection: Connection, agent_id: str | None, since: int, until: int) -> list[Any]:

@@ -78,13 +78,14 @@ class JournalSummary:
         }
 
 
-def summarize(counts: Iterable[Count]) -> JournalSummary:
-    """Add up counts by intent type and by day."""
-    known = tuple(counts)
+def summarize(by_day: Iterable[Count], by_kind: Iterable[Count]) -> JournalSummary:
+    """Add up counts of the same entries, once by their days and once by their intent types."""
+    known = tuple(by_day)
     kinds: defaultdict[str, list[Count]] = defaultdict(list)
     days: defaultdict[int, list[Count]] = defaultdict(list)
-    for count in known:
+    for count in by_kind:
         kinds[count.intent_type].append(count)
+    for count in known:
         days[count.day].append(count)
     whole = SuccessRate.of(known)
     return JournalSummary(

@@ -42,9 +42,10 @@ class Door:
         return bound is not None and bound.is_unspecified and _address_of(name.strip("[]")) is not None
 
     def is_token(self, told: str) -> bool:
-        """Tell whether a text is the token, in a time that says nothing of how much of it is right."""
+        """Tell whether a header's text is the token, in a time that says nothing of how much of it is right."""
+        # Headers are bytes that were read as Latin-1.
         return self.token is None or hmac.compare_digest(
-            told.encode("utf-8", "replace"), self.token.encode("utf-8", "surrogateescape")
+            told.encode("latin-1", "replace"), self.token.encode("utf-8", "surrogateescape")
         )
 
 

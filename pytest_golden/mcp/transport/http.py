@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from mcp.server import streamable_http
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import ClientDisconnect
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.mcp.transport.guard import Guard
@@ -52,6 +55,7 @@ def serve_http(server: Server[Any], door: Door, bound: socket.socket, *, say: Ca
     Raises:
         KeyboardInterrupt: it was ended by a Ctrl-C.
     """
+    logging.getLogger(streamable_http.__name__).addFilter(_is_news)
     address = _write_address(door.host, bound.getsockname()[1])
     config = uvicorn.Config(
         make_app(server, door, lambda: say(address)),
@@ -75,6 +79,11 @@ def make_app(server: Server[Any], door: Door, say_ready: Callable[[], None]) -> 
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return Guard(inner, door, say_ready)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out clients that went away in the middle of a request: the SDK logs a traceback of each."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], ClientDisconnect)
 
 
 def _write_address(host: str, port: int) -> str:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
+
+from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -33,7 +36,11 @@ def serve_stdio(server: Server[Any]) -> None:
 
     Raises:
         KeyboardInterrupt: it was ended by a Ctrl-C.
+        GoldenError: nothing can be written to stdout.
     """
+    if sys.stdout is None:
+        raise GoldenError("stdout is closed: the protocol's answers go there")
+    trouble: BaseException | None = None
     last_resort = threading.Timer(_MOST_ENDING_SECONDS, os._exit, (_INTERRUPTED,))
     last_resort.daemon = True
     with _private_stdin() as stdin:
@@ -42,8 +49,14 @@ def serve_stdio(server: Server[Any]) -> None:
         except* (BrokenPipeError, ConnectionError, anyio.BrokenResourceError):
             # Whoever asked has gone.
             pass
+        except* OSError as errors:
+            trouble = errors
         finally:
             last_resort.cancel()
+    while isinstance(trouble, BaseExceptionGroup):
+        trouble = trouble.exceptions[0]
+    if trouble is not None:
+        raise GoldenError(f"stdout takes no answers: {getattr(trouble, 'strerror', trouble)}")
 
 
 async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) -> None:

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.reading.filters import ALL, FILTERS
+from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.forms import form_action
 from pytest_golden.web.queries import asked, named
 from pytest_golden.web.refusal import Refusal
@@ -57,7 +58,7 @@ class _JournalPages:
         )
 
     def show_entry(self, request: Request) -> Response:
-        details = self._services.journal_pages.get_entry(named(request, "entry"))
+        details = self._services.journal_pages.get_entry(named(request, "entry"), DEFAULT_ITEMS)
         return self._renderer.render(request, "entry.html", current="Journal", details=details, words=_WORDS)
 
     def assess(self, request: Request, fields: Mapping[str, str]) -> Response:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-MOST_BARS = 500
+MOST_BARS = 200
 _WHOLE = 100.0
 _THINNEST = 0.4
 _DEEPEST = 8

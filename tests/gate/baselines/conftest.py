@@ -61,7 +61,7 @@ class Workspace:
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     folder = tmp_path / "workspace"
     folder.mkdir()
-    with ExecutionGateway(folder, view="copy", unwatched=folder / "golden_baselines") as gateway:
+    with ExecutionGateway(folder, view="copy", unwatched=[folder / "golden_baselines"]) as gateway:
         yield Workspace(gateway, folder)
 
 

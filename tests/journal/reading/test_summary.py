@@ -74,7 +74,7 @@ def test_sums_are_made_of_counts_alone() -> None:
         Count(1, "etl", Assessment.FAILURE, 1),
         Count(1, "", Assessment.OPEN, 3),
     ]
-    told = summarize(counts).to_dict()
+    told = summarize(counts, counts).to_dict()
     assert told["by_time"] == [
         {"day": "1970-01-01", "n": 2, "success_rate": 1.0, "open": 0, "expired": 0},
         {"day": "1970-01-02", "n": 1, "success_rate": 0.0, "open": 3, "expired": 0},

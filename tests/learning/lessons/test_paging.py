@@ -8,7 +8,7 @@ from pytest_golden.clock import new_id
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.lessons import paging
 from pytest_golden.learning.lessons.paging import LESSON_FILTERS, LessonPages
-from pytest_golden.learning.lessons.store import put_lesson
+from pytest_golden.learning.lessons.store import find_lessons, put_lesson
 from tests.journal.reading.test_paging import read_all
 from tests.learning.conftest import START_MS
 from tests.learning.lessons.conftest import ERROR, make_skill
@@ -50,6 +50,17 @@ def test_lessons_come_newest_first(store: Store, pages: LessonPages) -> None:
     assert ids(pages) == sorted([*first, *others, *last], reverse=True)
     assert ids(pages, agent="other") == others[::-1]
     assert ids(pages, agent="nobody\0") == []
+
+
+def test_lessons_of_very_many_agents_are_read_together(store: Store, pages: LessonPages) -> None:
+    known = [one for number in range(120) for one in put(store, 1, f"agent-{number}")]
+    with store.write() as connection:
+        # What another agent has under the id of one that is asked for is not what is asked for.
+        put_lesson(connection, make_skill("Mind the gap", id=known[0]), "zz", START_MS)
+        asked = [(f"agent-{number}", lesson_id) for number, lesson_id in enumerate(known)][::-1]
+        found = find_lessons(connection, [*asked, *asked, ("nobody", known[0])])
+    assert [(one.agent, one.skill.id) for one in found] == asked
+    assert ids(pages, limit=200, agent="agent-7") == [known[7]]
 
 
 def test_lessons_are_narrowed_to_how_they_stand(store: Store, pages: LessonPages) -> None:
