@@ -34,13 +34,13 @@ from pytest_golden.storage.store import Store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LIMIT_MS = 100.0
 _MIB = 1024 * 1024
 _SECONDS_BETWEEN_WRITES = 0.05
 _SECONDS_BETWEEN_LOOKS = 0.5
 # A client is given up after so long without an answer.
 _MOST_SECONDS = 60.0
 _OK = 200
+_WRITER = (sys.executable, "-c", "import sys, web_load; web_load.write_on(sys.argv[1])")
 
 
 class Load:
@@ -155,26 +155,27 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--slowest", type=int, default=5, help="how many of the slowest pages are named")
     parser.add_argument("--without-writer", action="store_true", help="nobody writes meanwhile")
-    parser.add_argument("--write-on", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.write_on:
-        write_on(str(options.store))
-        return
     read_through(options.store)
     with Store.open(options.store) as store:
         print(count_rows(store))
-        pages = [*list_pages(store).items(), *((name, page) for name, page in list_of_api(store).items())]
-    writer = None
-    if not options.without_writer:
-        words = (__file__, str(options.store), str(options.manifest), "--write-on")
-        writer = subprocess.Popen([sys.executable, *words])
+        pages = [*list_pages(store).items(), *list_of_api(store).items()]
+    writer = (
+        None
+        if options.without_writer
+        else subprocess.Popen([*_WRITER, str(options.store.absolute())], cwd=Path(__file__).parent)
+    )
     try:
         with golden_serve(options.store, options.manifest) as served:
             ours = measure("golden serve", served, pages, options)
+        if writer is not None and writer.poll() is not None:
+            raise SystemExit("the writer was kept from writing, and ended")
     finally:
         if writer is not None:
             writer.terminate()
             writer.wait()
+    with Store.open(options.store) as store:
+        print("with what was written meanwhile:", count_rows(store))
     with bare_site() as served:
         bare = measure("bare site", served, pages, options)
     print(f"the bare site answers {bare / ours:.0f} times as many")

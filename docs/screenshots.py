@@ -236,7 +236,8 @@ def _photograph(browser: Browser, address: str) -> None:
     light = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", timezone_id="UTC")
     light.goto(address)
     light.locator("tbody th a").first.click()
-    light.screenshot(path=IMAGES / "run.png")
+    # What the machine was is further down, and of no interest.
+    light.screenshot(path=IMAGES / "run.png", clip={"x": 0, "y": 0, "width": WIDTH, "height": 450})
     light.get_by_role("link", name="sales_totals", exact=True).click()
     light.screenshot(path=IMAGES / "result.png")
     dark = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="dark", timezone_id="UTC")
@@ -244,7 +245,9 @@ def _photograph(browser: Browser, address: str) -> None:
     dark.locator("h1 a").click()
     dark.screenshot(path=IMAGES / "project.png")
     dark.get_by_role("link", name="Journal", exact=True).click()
-    dark.screenshot(path=IMAGES / "journal.png")
+    dark.get_by_label("Agent").select_option("builder")
+    dark.wait_for_url("**agent=builder**")
+    dark.screenshot(path=IMAGES / "journal.png", clip={"x": 0, "y": 0, "width": WIDTH, "height": 450})
 
 
 def _find_browser() -> str:

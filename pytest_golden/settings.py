@@ -167,6 +167,12 @@ SETTINGS: Sequence[Setting] = (
         "Run only the projects whose inputs changed since this git ref, and those of which that is in doubt.",
         metavar="REF",
     ),
+    Setting(
+        "golden-reads",
+        "switch",
+        "Record which files of the repository each pipeline reads, so that --golden-changed runs it again when one of them changed.",
+        default=False,
+    ),
     Setting("golden-junit", "path", "Write the results as JUnit XML.", metavar="PATH"),
     Setting("golden-json", "path", "Write the gate report as JSON.", metavar="PATH"),
     Setting("golden-html", "path", "Write the gate report as one HTML file that needs no network.", metavar="PATH"),
@@ -189,6 +195,7 @@ class GoldenSettings:
         "manifest",
         "mode",
         "projects",
+        "reads",
         "require",
         "sandbox",
         "store",
@@ -210,6 +217,7 @@ class GoldenSettings:
     html: Path | None
     update: bool
     changed: str | None
+    reads: bool
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         for name in self.__slots__:

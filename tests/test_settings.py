@@ -42,6 +42,7 @@ def test_nothing_said_gives_the_defaults() -> None:
         "floor": "check",
         "learning": "on",
         "update": False,
+        "reads": False,
     }
 
 

@@ -1,8 +1,9 @@
-"""Lets a command whose work leaves something to clean up end as by Ctrl-C, whoever asks it to end."""
+"""Lets a command whose work leaves something to clean up end in good order, whoever asks it to end."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -40,3 +41,16 @@ def raise_when_ended() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def exit_when_ended() -> Iterator[None]:
+    """Let SIGTERM end a server as it should end: with everything closed, and with 0, for that is what a service does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

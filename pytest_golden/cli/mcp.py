@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.cli.ending import exit_when_ended
 from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
 from pytest_golden.cli.store_option import add_store_option, locate_store, open_store
 from pytest_golden.errors import SettingsError
@@ -36,7 +37,8 @@ env GOLDEN_AGENT is the default of --agent. env GOLDEN_SERVE_TOKEN is the token
 that HTTP clients send as `Authorization: Bearer TOKEN`; on another host than
 this machine there is always one.
 
-exit code: 0 stdin ended, 130 ended by Ctrl-C, 2 bad input."""
+exit code: 0 stdin ended, or SIGTERM with --http; 130 ended by Ctrl-C, 2 bad
+input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +87,7 @@ def _loading() -> Iterator[None]:
 
 
 def _serve_http(http: Any, server: Any, host: str, port: int) -> None:
-    with http.bind(host, port) as bound:
+    with exit_when_ended(), http.bind(host, port) as bound:
         http.serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
 
 

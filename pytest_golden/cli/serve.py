@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
-import signal
 import sys
-import threading
-from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.cli.ending import exit_when_ended
 from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
 from pytest_golden.cli.screen import make_visible
 from pytest_golden.cli.store_option import add_store_option, locate_store
@@ -19,7 +18,6 @@ from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
 _NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart")
 _DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 8765
@@ -66,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_missing_extra()
     options = _read_options(arguments)
     location = locate_store(arguments, makes=not arguments.read_only)
-    with _ending_when_asked(), Store.open(location, busy_seconds=_BUSY_SECONDS) as store:
+    with exit_when_ended(), Store.open(location, busy_seconds=_BUSY_SECONDS) as store:
         serving = import_module("pytest_golden.web.serving")
 
         def tell(address: str) -> None:
@@ -75,19 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
 
         serving.serve(store, options, arguments.port, say=tell)
     return 0
-
-
-@contextmanager
-def _ending_when_asked() -> Iterator[None]:
-    """Let SIGTERM end the server as it should end: with everything closed, and with 0, for that is what a service does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _refuse_missing_extra() -> None:
@@ -116,6 +101,8 @@ def _read_options(arguments: argparse.Namespace) -> Any:
         is_read_only=arguments.read_only,
         heartbeat_seconds=arguments.heartbeat_seconds,
         sandbox=settings.sandbox,
+        # The same after a restart, so that whoever is signed in stays so.
+        cookie_suffix="_" + hashlib.sha256(os.fsencode(locate_manifest(settings).absolute())).hexdigest()[:8],
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import errno
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem, WriteSet
@@ -15,7 +16,7 @@ from pytest_golden.manifest.model import ExpectedKind
 from pytest_golden.trajectory import build_trajectory, read_all, read_golden_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -41,10 +42,14 @@ _TRACED_AS = {
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What becomes of a run's output: how it is redacted, and where its log goes (None: nowhere)."""
+    """What becomes of a run's output: how it is redacted, and where its log goes (None: nowhere).
+
+    `noted` is for the trajectory's metadata, and redacted too.
+    """
 
     redactor: Redactor
     log_file: Path | None
+    noted: Mapping[str, Any] = field(default_factory=dict)
 
 
 def build_outcome(
@@ -85,7 +90,7 @@ def build_outcome(
         outcome,
         write_set=_redacted_write_set(outcome.write_set, redact),
         pattern_verdict=_search(prepared, executed, readings),
-        trajectory=trace(outcome, readings, keeping.redactor),
+        trajectory=trace(outcome, readings, keeping.redactor, keeping.noted),
         warnings=tuple(redact(warning) for reading in readings for warning in reading.warnings),
     )
 
@@ -122,7 +127,22 @@ def outcome_not_started(
     return replace(outcome, trajectory=trace(outcome, (), redactor))
 
 
-def trace(outcome: PipelineOutcome, readings: Sequence[StepReading], redactor: Redactor) -> Trajectory:
+def explain_os_error(error: OSError) -> tuple[Problem, str]:
+    """Say what kept a project from being prepared, and what to do about it."""
+    where = f": {error.filename}" if error.filename else ""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return Problem.SCRATCH_FULL, f"no space left for scratch{where}; free some, or set TMPDIR to a larger disk"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return Problem.PERMISSION_DENIED, f"permission denied{where}; the gate must be able to read the whole project"
+    return Problem.HARNESS, f"{error.strerror or error}{where}"
+
+
+def trace(
+    outcome: PipelineOutcome,
+    readings: Sequence[StepReading],
+    redactor: Redactor,
+    noted: Mapping[str, Any] | None = None,
+) -> Trajectory:
     """Build the trajectory of a run; one that could not start has a critical observation saying why."""
     traced_as = _TRACED_AS.get(outcome.ending, "success" if outcome.exit_code == 0 else "failure")
     return build_trajectory(
@@ -131,7 +151,11 @@ def trace(outcome: PipelineOutcome, readings: Sequence[StepReading], redactor: R
         completed_at=outcome.started_at + timedelta(seconds=outcome.duration_seconds),
         outcome=traced_as,
         error=outcome.message or None,
-        metadata={"command": list(outcome.command), "exit_code": outcome.exit_code},
+        metadata={
+            "command": list(outcome.command),
+            "exit_code": outcome.exit_code,
+            **redactor.value(dict(noted or {})),
+        },
     )
 
 

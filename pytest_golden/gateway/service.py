@@ -6,7 +6,6 @@ raises for what a project does.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, tak
 from pytest_golden.gateway.live import read_present_step
 from pytest_golden.gateway.machine import Machine
 from pytest_golden.gateway.model import Ending, GatewayAbilities, PipelineOutcome, Problem, RunnerCommand
-from pytest_golden.gateway.outcome import Keeping, build_outcome, outcome_not_started
+from pytest_golden.gateway.outcome import Keeping, build_outcome, explain_os_error, outcome_not_started
 from pytest_golden.gateway.permissions import require_execution
 from pytest_golden.gateway.preparation import Prepared, prepare
 from pytest_golden.gateway.process import Supervisor
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.gateway.machine import Place
     from pytest_golden.gateway.model import AgentRole, Permissions
+    from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.gateway.written_files import Examine
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory import StepReader
@@ -78,6 +78,7 @@ class ExecutionGateway:
         log_folder: where logs are kept; nowhere by default.
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
         unwatched: what is no part of a project, nor copied with it: the gate itself writes there meanwhile.
+        reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class ExecutionGateway:
         log_folder: Path | None = None,
         keep_if: KeepIf | None = None,
         unwatched: Iterable[Path] = (),
+        reads: ReadRecorder | None = None,
     ) -> None:
         self.workspace_root = Path(os.path.realpath(workspace_root))
         self._roots = (self.workspace_root, *roots)
@@ -105,6 +107,7 @@ class ExecutionGateway:
         self._log_folder = log_folder
         self._keep_if = keep_if
         self._unwatched = tuple(Path(os.path.realpath(path)) for path in unwatched)
+        self._reads = reads
         self._machine = Machine(view, self._roots)
         self._supervisor = Supervisor()
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
@@ -123,6 +126,8 @@ class ExecutionGateway:
         """End the supervisor and remove all scratch; safe to call twice."""
         self._supervisor.close()
         self._machine.close()
+        if self._reads is not None:
+            self._reads.close()
 
     def describe(self) -> GatewayAbilities:
         """Say which view and seal are used on this machine, why, and how to get better."""
@@ -184,7 +189,7 @@ class ExecutionGateway:
         except (ProjectUnusableError, RunnerError) as error:
             return outcome_not_started(error.problem, str(error), redactor)
         except OSError as error:
-            return outcome_not_started(*_explain_os_error(error), redactor)
+            return outcome_not_started(*explain_os_error(error), redactor)
         except GoldenError as error:
             return outcome_not_started(Problem.HARNESS, str(error), redactor)
         except KeyboardInterrupt:
@@ -277,16 +282,20 @@ class ExecutionGateway:
             receive_spans(ready) as (prepared, span_reader, warning),
         ):
             self._running = prepared.steps_file, order.redactor
+            if self._reads is not None:
+                self._reads.begin()
             try:
                 executed = execute(prepared, order.command.argv, self._supervisor)
             finally:
                 self._running = None
-            keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name))
+            noted = {} if self._reads is None else {"reads": self._reads.end(order.project.project_dir)}
+            keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name), noted)
             argv = tuple(argument.replace("{path}", prepared.path_inside()) for argument in order.command.argv)
             readers, warnings = self._choose_readers(order)
             readers = readers if span_reader is None else (span_reader, *readers)
             outcome = build_outcome(prepared, executed, argv, readers, keeping)
-            outcome = replace(outcome, warnings=(*warnings, *filter(None, [warning]), *outcome.warnings))
+            told = () if self._reads is None else self._reads.take_warnings()
+            outcome = replace(outcome, warnings=(*warnings, *told, *filter(None, [warning]), *outcome.warnings))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = examined(order.examine, prepared.view, outcome, order.redactor.text)
             return self._keep(prepared, outcome)
@@ -386,12 +395,3 @@ class ExecutionGateway:
 
 def _warned(outcome: PipelineOutcome, warning: str) -> PipelineOutcome:
     return replace(outcome, warnings=(*outcome.warnings, warning))
-
-
-def _explain_os_error(error: OSError) -> tuple[Problem, str]:
-    where = f": {error.filename}" if error.filename else ""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return Problem.SCRATCH_FULL, f"no space left for scratch{where}; free some, or set TMPDIR to a larger disk"
-    if error.errno in {errno.EACCES, errno.EPERM}:
-        return Problem.PERMISSION_DENIED, f"permission denied{where}; the gate must be able to read the whole project"
-    return Problem.HARNESS, f"{error.strerror or error}{where}"

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pytest_golden.journal.asking import EXPECTATION_KEYS
 from pytest_golden.journal.model import ImmediateResult, Polarity, SignalType
 from pytest_golden.journal.reading.filters import FILTERS
+from pytest_golden.journal.sources import RESERVED_SOURCES
 from pytest_golden.manifest.records import suggest
 from pytest_golden.manifest.unquoted import show
 
@@ -76,7 +77,9 @@ class LogOutcome(Arguments):
 class AddSignal(Arguments):
     """Of `add_signal`."""
 
-    source: str = Field(description="Who says it, such as ci or monitoring; human, github and golden are reserved.")
+    source: str = Field(
+        description=f"Who says it, such as ci or monitoring; {', '.join(sorted(RESERVED_SOURCES))} are reserved."
+    )
     signal_type: str = Field(
         description="What it says of what was expected; a correction says that the work itself was wrong.",
         json_schema_extra={"enum": [str(word) for word in SignalType]},

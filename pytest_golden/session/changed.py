@@ -44,6 +44,7 @@ def find_selection(
         hide,
         tuple(_list_products(config, settings, store)),
         tuple(_list_judging(config, folders)),
+        reads=settings.reads,
     )
     selection = select_changed(question, store)
     if store is None or selection.commit is None or settings.learning == "off":

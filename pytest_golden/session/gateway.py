@@ -13,6 +13,7 @@ from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
 from pytest_golden.gate.store_place import find_store_place, list_store_files
 from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.gateway.reads import ReadRecorder
 from pytest_golden.session.gate_id import name_session
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class OwnGateway:
         self._store = settings.store
         self._view = settings.sandbox
         self._workspace_root = declared.manifest.workspace_root
+        self._records_reads = settings.reads
 
     @pytest.hookimpl(trylast=True)
     def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
@@ -90,6 +92,7 @@ class OwnGateway:
             log_folder=choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(self._keep, lambda: self._earlier.slowdowns),
             unwatched=(*self._unwatched, *list_store_files(find_store_place(self._store, state_folder))),
+            reads=ReadRecorder(self._workspace_root) if self._records_reads else None,
         )
 
 

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pytest_golden.errors import GoldenError
+from pytest_golden.errors import GoldenError, StorageError, StorageTrouble
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def _beat(heart: Heartbeat, seconds: float, is_over: threading.Event) -> None:
         try:
             heart.beat()
         except GoldenError as error:
-            _LOG.warning("the heartbeat could not do its work: %s", error)
+            if not (isinstance(error, StorageError) and error.trouble is StorageTrouble.LOCKED):
+                _LOG.warning("the heartbeat could not do its work: %s", error)
         except Exception:
             _LOG.exception("the heartbeat could not do its work")
         is_over.wait(seconds)

@@ -8,7 +8,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from pytest_golden.web.refusal import Refusal
-from pytest_golden.web.sign_in.sessions import VISIT_COOKIE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +34,7 @@ def form_action(
         if not request.headers.get("content-type", "").lower().startswith(_FORM_TYPES):
             raise Refusal(415, "Send a form.")
         fields = await _read_fields(request)
-        visit = site.doorkeeper.sessions.find_visit(request.cookies.get(VISIT_COOKIE))
+        visit = site.doorkeeper.sessions.find_visit(request.cookies)
         if not site.doorkeeper.sessions.fits_form(visit, fields.get(TOKEN_FIELD, "")):
             raise Refusal(403, "The form is from another visit: go back, load the page again, and send it once more.")
         return await run_in_threadpool(act, request, fields)

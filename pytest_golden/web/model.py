@@ -21,7 +21,7 @@ class ServeOptions:
 
     `token` opens the door where it is closed: with `demands_token` to all, else to those who come through a proxy.
     `manifest` tells which projects are declared; it need not exist. Without `webhook_secret` webhooks are closed.
-    `heartbeat_seconds` is None where nothing is swept.
+    `heartbeat_seconds` is None where nothing is swept. `cookie_suffix` tells this server's cookies from those of others on its machine.
     """
 
     manifest: Path
@@ -32,3 +32,4 @@ class ServeOptions:
     is_read_only: bool = False
     heartbeat_seconds: float | None = None
     sandbox: str = "auto"
+    cookie_suffix: str = ""

@@ -14,7 +14,6 @@ from starlette.responses import HTMLResponse
 
 from pytest_golden.web.shown.filters import FILTERS
 from pytest_golden.web.shown.visible import make_visible
-from pytest_golden.web.sign_in.sessions import VISIT_COOKIE
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -58,7 +57,7 @@ class Renderer:
 
     def render(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Give a page. A browser without a visit is given one, since the page's forms are bound to it."""
-        visit = self._sessions.find_visit(request.cookies.get(VISIT_COOKIE))
+        visit = self._sessions.find_visit(request.cookies)
         begun = visit or self._sessions.begin_visit()
         values["form_token"] = self._sessions.sign_form(begun)
         values.setdefault("is_inside", True)

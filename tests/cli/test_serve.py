@@ -80,7 +80,7 @@ def test_given_token_is_not_printed(folder: Path) -> None:
 
 
 def test_other_host_is_warned_of_and_demands_the_token(folder: Path) -> None:
-    with serving(folder, "--host", "0.0.0.0") as (process, address):  # noqa: S104
+    with serving(folder, "--host", "0.0.0.0") as (process, address):
         assert process.stderr is not None
         assert "reached from other machines" in process.stderr.readline()
         assert read(f"{address}/api/v1/runs")[0] == 401

@@ -133,6 +133,7 @@ def test_on_another_host_there_is_always_a_token_and_a_warning(serve: Serve) -> 
     assert served.post().status_code == 401
     served.process.terminate()
     _, err = served.process.communicate(timeout=60)
+    assert served.process.returncode == 0
     warning, told = err.splitlines()[:2]
     assert warning.startswith("golden: warning: 0.0.0.0 is reached from other machines")
     assert told.startswith("golden: token: ")

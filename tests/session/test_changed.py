@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -436,3 +437,64 @@ def test_many_unchanged_projects_are_summed_up_in_the_table(workspace: Workspace
     result = workspace.run("--golden-changed=main")
     assert sum(line.startswith("SKIPPED p") for line in result.outlines) == 41
     result.stdout.fnmatch_lines(["golden: 41 skipped"])
+
+
+READING = "cat ../shared/data.csv > out.txt"
+READER = {"name": "reader", "script": READING, "depends_on": ["reader/**"]}
+
+
+@pytest.fixture
+def read(workspace: Workspace) -> Workspace:
+    """Projects that say nothing of the shared file that one of them reads, and passed where what they read is recorded."""
+    workspace.declare(READER, {"name": "other", "depends_on": ["other/**"]})
+    (workspace.path / "shared").mkdir()
+    (workspace.path / ".gitignore").write_text("*.bin\n")
+    for name in ("data.csv", "else.csv"):
+        (workspace.path / "shared" / name).write_text("1\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    return workspace
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+@pytest.mark.parametrize("is_distributed", [False, True])
+def test_project_runs_again_when_a_file_that_it_read_changed(read: Workspace, is_distributed: bool) -> None:
+    workers = ("-p", "xdist", "-n", "1") if is_distributed else ()
+    assert read.run("--golden-reads", *workers).ret == 0
+    (read.path / "shared" / "else.csv").write_text("2\n")
+    assert ran(read, "--golden-changed=main", "--golden-reads") == []
+    (read.path / "shared" / "data.csv").write_text("2\n")
+    # Whoever does not want it has it as it was.
+    assert ran(read, "--golden-changed=main") == []
+    result = read.run("--golden-changed=main", "--golden-reads", "-v")
+    result.stdout.fnmatch_lines(["  reader runs: it reads shared/data.csv, which changed"])
+    assert result.ret == 0
+    commit(read.path)
+    assert ran(read, "--golden-changed=HEAD", "--golden-reads") == []
+    (read.path / "shared" / "data.csv").unlink()
+    result = read.run("--golden-changed=HEAD", "--golden-reads", "-v")
+    result.stdout.fnmatch_lines(["  reader runs: it reads shared/data.csv, which changed", "FAILED * reader *"])
+
+
+def test_project_runs_where_it_is_not_recorded_what_it_read(read: Workspace) -> None:
+    assert read.run().ret == 0
+    assert ran(read, "--golden-changed=main") == []
+    result = read.run("--golden-changed=main", "--golden-reads")
+    result.stdout.fnmatch_lines(
+        ["golden: no project is left out *: which files it reads is not recorded", "golden: 2 passed"]
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+def test_ignored_file_that_it_read_counts_when_it_is_newer_or_gone(read: Workspace) -> None:
+    (read.path / "shared" / "cache.bin").write_text("1\n")
+    (read.path / "reader" / "run.sh").write_text("cat ../shared/cache.bin ../shared/data.csv > out.txt\n")
+    commit(read.path)
+    assert read.run("--golden-reads").ret == 0
+    assert ran(read, "--golden-changed=main", "--golden-reads") == []
+    (read.path / "shared" / "cache.bin").write_text("1\n")
+    result = read.run("--golden-changed=main", "--golden-reads", "-v")
+    result.stdout.fnmatch_lines(["  reader runs: it reads shared/cache.bin, which git ignores, and which is newer *"])
+    (read.path / "shared" / "cache.bin").unlink()
+    result = read.run("--golden-changed=main", "--golden-reads", "-v")
+    result.stdout.fnmatch_lines(["  reader runs: it reads shared/cache.bin, which is gone"])

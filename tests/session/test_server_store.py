@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gate.test_base_manifest import git
 from tests.patience import wait_until
 from tests.session.recorded import Recorded
 from tests.session.workspace import FAILS, OPTIONS
@@ -87,3 +88,19 @@ def test_gate_that_was_killed_is_closed_by_the_next(
     assert "was cut off after 1 of 2 projects" in run.stdout.str()
     assert recorded.results() == {"one": "PASSED", "two": "PASSED"}
     assert [entry.immediate_result for entry in recorded.runs()] == ["partial", "success"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+def test_what_was_read_comes_from_a_server_too(workspace: Workspace, postgres_url: str) -> None:
+    workspace.declare({"name": "one", "script": "cat ../data.csv > out.txt", "depends_on": ["one/**"]})
+    (workspace.path / "data.csv").write_text("1\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    git(workspace.path, "add", "-A")
+    git(workspace.path, "commit", "-q", "-m", "a pipeline")
+    options = ("--golden-store", postgres_url, "--golden-reads")
+    assert workspace.run(*options).ret == 0
+    workspace.run(*options, "--golden-changed=main").stdout.fnmatch_lines(["golden: 1 skipped"])
+    (workspace.path / "data.csv").write_text("2\n")
+    workspace.run(*options, "--golden-changed=main").stdout.fnmatch_lines(
+        ["*: it reads data.csv, which changed", "golden: 1 passed"]
+    )

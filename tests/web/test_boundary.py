@@ -76,7 +76,7 @@ def test_every_answer_forbids_what_a_page_does_not_need(client: TestClient) -> N
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert "access-control-allow-origin" not in headers
 
 

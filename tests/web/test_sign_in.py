@@ -46,6 +46,13 @@ def test_programs_are_told_how_to_come_in(closed: TestClient) -> None:
     assert closed.get("/nowhere", headers={"Authorization": f"Basic {TOKEN}"}).status_code == 401
 
 
+def test_token_may_have_any_letters(visit: Visit) -> None:
+    token = "schl\N{LATIN SMALL LETTER U WITH DIAERESIS}ssel-der-alles-\N{LATIN SMALL LETTER O WITH DIAERESIS}ffnet"
+    client = visit(token=token, demands_token=True)
+    assert client.get("/nowhere", headers={b"Authorization": f"Bearer {token}".encode()}).status_code == 404
+    assert client.get("/nowhere", headers={b"Authorization": f"Bearer {token}x".encode()}).status_code == 401
+
+
 def test_open_paths_say_nothing_to_strangers(closed: TestClient) -> None:
     assert closed.get("/healthz").text == "ok\n"
     assert closed.get("/static/style.css").status_code == 200
@@ -158,3 +165,14 @@ def test_session_cookie_is_for_this_site_and_no_script(visit: Visit) -> None:
         assert ("secure" in cookie) is secure
         assert TOKEN not in cookie
         assert answer.headers["cache-control"] == "no-store"
+
+
+def test_two_servers_on_one_machine_leave_each_others_cookies_alone(visit: Visit) -> None:
+    one, other = visit(demands_token=True, cookie_suffix="_a"), visit(demands_token=True, cookie_suffix="_b")
+    other.cookies.jar = one.cookies.jar
+    token = form_token(one.get("/sign-in").text)
+    sign_in(other)
+    assert one.get("/").status_code == 303
+    assert one.post("/sign-in", data={"csrf_token": token, "token": TOKEN}).status_code == 303
+    assert one.get("/").status_code == other.get("/").status_code == 200
+    assert set(one.cookies) == {"golden_visit_a", "golden_session_a", "golden_visit_b", "golden_session_b"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate.changed.ignored import read_change
 from pytest_golden.gate.changed.links import leads_through
+from pytest_golden.gate.changed.reads import find_changed_read
 from pytest_golden.gate.surroundings import compare_surroundings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import show_path
@@ -45,7 +46,8 @@ class Present:
     `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
     `since_pass` gives the files that differ from those of a run, or why that is not known. `hide` takes out of a
     declaration what the store does not keep. `environ` is where `pass_env` is taken from. `where` are this machine and
-    workspace, as the store keeps them.
+    workspace, as the store keeps them. `no_reads` are files that count for nobody who reads them; None where it is not asked
+    what was read.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -55,6 +57,7 @@ class Present:
     environ: Mapping[str, str]
     unclaimed: Unclaimed
     where: tuple[str, str] = ("", "")
+    no_reads: frozenset[str] | None = None
 
 
 def find_reason(
@@ -178,7 +181,15 @@ def _find_in_past(
         _find_newer_log(places, tree, present, last)
         or (None if places.patterns else _find_newer_ignored(present, last))
         or _find_changed_input(places, since, present.unclaimed.claims, " since it passed")
+        or _find_read(tree, since, present, last)
     )
+
+
+def _find_read(tree: Tree, since: PathIndex, present: Present, last: LastResult) -> str | None:
+    if present.no_reads is None:
+        return None
+    moment = last.started_at if last.where == present.where else 0
+    return find_changed_read(last.reads, tree, since, present.no_reads, moment)
 
 
 def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:

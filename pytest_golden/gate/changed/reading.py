@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,8 @@ class Question:
     """What is asked.
 
     `hide` takes out of plain values what the store does not keep. `products` are files that this session itself writes,
-    `judging` those that take part in the judgement of every project, such as a conftest.
+    `judging` those that take part in the judgement of every project, such as a conftest. `reads`: the files that the last
+    run of a project read count as its inputs.
     """
 
     ref: str
@@ -51,6 +52,7 @@ class Question:
     hide: Hide
     products: tuple[Path, ...] = ()
     judging: tuple[Path, ...] = ()
+    reads: bool = False
 
 
 def select_changed(question: Question, store: Store | None) -> Selection:
@@ -70,7 +72,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         doubt, entries = _compare_manifests(question, tree)
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
-        past = _read_past(store, manifest)
+        past = _read_past(store, question)
         held, ignored_judging = _part_judging(question, tree)
         finder = PlaceFinder(manifest, tree.root, held)
         places = {project.name: finder.find(project) for project in manifest.projects}
@@ -80,6 +82,8 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         )
         ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
         present = _describe_present(question, tree, entries, past, Unclaimed(claims, ignored, ignored_judging))
+        if question.reads:
+            present = replace(present, no_reads=frozenset((*tree.reports, *filter(None, map(finder.relate, products)))))
     except SettingsError:
         raise
     except GoldenError as error:
@@ -136,12 +140,13 @@ def _is_ignored(place: str, tree: Tree) -> bool:
     return found is not None and not found.startswith(f"{place}/")
 
 
-def _read_past(store: Store | None, manifest: Manifest) -> Mapping[str, LastResult]:
-    if store is None or not manifest.projects:
+def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResult]:
+    names = [project.name for project in question.manifest.projects]
+    if store is None or not names:
         return {}
     try:
         with store.read() as connection:
-            return read_last_results(connection, [project.name for project in manifest.projects])
+            return read_last_results(connection, names, with_reads=question.reads)
     except GoldenError:
         return {}
 

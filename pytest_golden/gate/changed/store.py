@@ -9,7 +9,8 @@ from sqlalchemy import Text, literal, select, union_all
 
 from pytest_golden.gate.checkout import Checkout
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.schema import documents, gate_results, gate_runs
+from pytest_golden.storage.json_member import json_member
+from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,8 @@ _MOST_ASKED = 250
 class LastResult:
     """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run, which began at `started_at`.
 
-    `where` are the machine and the workspace that it ran in.
+    `where` are the machine and the workspace that it ran in. `reads` are the files of the checkout that it read, None where
+    that is not known.
     """
 
     status: ResultStatus
@@ -33,14 +35,18 @@ class LastResult:
     surroundings: Mapping[str, Any]
     started_at: int
     where: tuple[str, str] = ("", "")
+    reads: tuple[str, ...] | None = None
 
 
-def read_last_results(connection: Connection, names: Collection[str]) -> dict[str, LastResult]:
-    """Give the last result of each project that has one."""
+def read_last_results(
+    connection: Connection, names: Collection[str], *, with_reads: bool = False
+) -> dict[str, LastResult]:
+    """Give the last result of each project that has one; what it read only where that is wanted."""
     rows = [row for some in _cut(sorted(names)) for row in _ask(connection, some)]
     told = _read_documents(
         connection, {digest for row in rows for digest in (row.declaration_digest, row.environment_digest)}
     )
+    reads = _read_reads(connection, {row.trajectory_id for row in rows if row.trajectory_id}) if with_reads else {}
     checkouts: dict[str, Checkout] = {}
     for row in rows:
         if row.run_id not in checkouts:
@@ -53,6 +59,7 @@ def read_last_results(connection: Connection, names: Collection[str]) -> dict[st
             told.get(row.environment_digest, {}),
             row.started_at,
             (row.host, row.workspace_root),
+            reads.get(row.trajectory_id),
         )
         for row in rows
     }
@@ -69,7 +76,8 @@ def _ask(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]]:
         .correlate(asked)
         .scalar_subquery()
     )
-    of_result = [gate_results.c[name] for name in ("project", "run_id", "status", "declaration_digest")]
+    told_of_result = ("project", "run_id", "status", "declaration_digest", "trajectory_id")
+    of_result = [gate_results.c[name] for name in told_of_result]
     told_of_run = ("commit", "branch", "dirty", "dirty_files", "environment_digest", "started_at", "host")
     of_run = [gate_runs.c[name] for name in (*told_of_run, "workspace_root")]
     joined = asked.join(gate_results, gate_results.c.number == newest)
@@ -83,6 +91,17 @@ def _read_documents(connection: Connection, digests: Iterable[str]) -> dict[str,
     for some in _cut(sorted(digests)):
         rows = connection.execute(select(documents.c.digest, documents.c.body).where(documents.c.digest.in_(some)))
         found |= {row.digest: row.body for row in rows if isinstance(row.body, dict)}
+    return found
+
+
+def _read_reads(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for some in _cut(sorted(ids)):
+        asked = select(trajectories.c.id, json_member(trajectories.c.body, "metadata"))
+        for row in connection.execute(asked.where(trajectories.c.id.in_(some))):
+            reads = row.metadata.get("reads") if isinstance(row.metadata, dict) else None
+            if isinstance(reads, list):
+                found[row.id] = tuple(map(str, reads))
     return found
 
 

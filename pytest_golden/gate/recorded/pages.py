@@ -37,6 +37,8 @@ _Found = TypeVar("_Found")
 _RECENT, _HISTORY, _MOST_HISTORY = 12, 50, 1_000
 _MOST_LESSONS = 10
 _MOST_NAMED = 10_000
+# Most have a declaration, and are passed over.
+_NAMES_AT_ONCE = 1_000
 
 
 class RecordedGates:
@@ -195,9 +197,9 @@ def _choose_names(connection: Connection, declared: list[str], after: str | None
     names = declared[start : start + limit]
     known, last = set(declared), after if is_gone else None
     while len(names) < limit:
-        more = list_projects(connection, after=last, limit=limit)
+        more = list_projects(connection, after=last, limit=_NAMES_AT_ONCE)
         names += [name for name in more if name not in known][: limit - len(names)]
-        if len(more) < limit:
+        if len(more) < _NAMES_AT_ONCE:
             break
         last = more[-1]
     return names

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _IS_OPEN = expectations.c.status == literal_column("'open'")
 _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
 _DAY_MS = 86_400_000
-_EVERY_DAY, _EVERY_KIND = literal_column("0").label("day"), literal_column("''").label("intent_type")
+_NO_DAY: Any = literal_column("0").label("day")
+_NO_KIND: Any = literal_column("''").label("intent_type")
 _LISTED_SIGNAL = (*(signals.c[name] for name in READ_SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
 _NEWEST, _FIRST = entries.alias("newest"), expectations.alias("first")
 _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
@@ -254,23 +255,23 @@ def count_entries(
     more: list[Any] = []
     if since is not None and first_day is not None and since % _DAY_MS:
         more = _count_first_day(connection, agent_id, since, first_day * _DAY_MS)
+    day, kind = entry_tally.c.day, entry_tally.c.intent_type
     # Of years there are many rows: the database adds them up.
-    days = [*connection.execute(_sum_tally(agent_id, first_day, _EVERY_KIND, by=entry_tally.c.day)), *more]
-    kinds = [*connection.execute(_sum_tally(agent_id, first_day, _EVERY_DAY, by=entry_tally.c.intent_type)), *more]
+    days = [*connection.execute(_sum_tally(agent_id, first_day, (day, _NO_KIND), by=day)), *more]
+    kinds = [*connection.execute(_sum_tally(agent_id, first_day, (_NO_DAY, kind), by=kind)), *more]
     return tuple(map(_read_count, days)), tuple(map(_read_count, kinds))
 
 
-def _sum_tally(agent_id: str | None, first_day: int | None, left_out: Any, *, by: Any) -> Any:
-    kept = {"day": entry_tally.c.day, "intent_type": entry_tally.c.intent_type} | {left_out.name: left_out}
+def _sum_tally(agent_id: str | None, first_day: int | None, columns: tuple[Any, Any], *, by: Any) -> Any:
     amount = func.sum(entry_tally.c.amount)
-    query = select(kept["day"], kept["intent_type"], entry_tally.c.assessment, amount)
+    query = select(*columns, entry_tally.c.assessment, amount)
     query = query.where(entry_tally.c.agent_id == (agent_id or ALL_AGENTS))
     if first_day is not None:
         query = query.where(entry_tally.c.day >= first_day)
     return query.group_by(by, entry_tally.c.assessment).having(amount > 0)
 
 
-def _read_count(row: Row[Any]) -> Count:
+def _read_count(row: Any) -> Count:
     day, kind, word, amount = row
     return Count(int(day), kind, Assessment(word), int(amount))
 

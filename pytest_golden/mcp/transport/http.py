@@ -60,6 +60,8 @@ def serve_http(server: Server[Any], door: Door, bound: socket.socket, *, say: Ca
     config = uvicorn.Config(
         make_app(server, door, lambda: say(address)),
         lifespan="on",
+        # What else is installed decides nothing: other parsers read requests in other ways.
+        http="h11",
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -298,7 +298,8 @@ class NewOutcome(_Asked):
     agent_id: Name | None = None
     notes: Text | None = None
     actions: list[Any] = []
-    expectations: list[NewExpectation] = []
+    # All are kept in one transaction, for which other writers wait.
+    expectations: list[NewExpectation] = Field([], max_length=200)
 
 
 class NewAssessment(_Asked):

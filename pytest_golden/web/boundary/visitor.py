@@ -11,7 +11,7 @@ from starlette.requests import cookie_parser
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.web.refusal import Refusal
 from pytest_golden.web.sign_in.attempts import Attempts
-from pytest_golden.web.sign_in.sessions import SESSION_COOKIE, Sessions
+from pytest_golden.web.sign_in.sessions import Sessions
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -35,7 +35,7 @@ class Doorkeeper:
     def __init__(self, options: ServeOptions) -> None:
         self._options = options
         self._place = options.place
-        self.sessions = Sessions(options.token, options.place)
+        self.sessions = Sessions(options.token, options.place, options.cookie_suffix)
         self._wrong_bearers = Attempts(_MOST_WRONG_BEARERS, _WINDOW_SECONDS, monotonic_seconds)
         self._wrong_tokens = Attempts(_MOST_WRONG_TOKENS, _WINDOW_SECONDS, monotonic_seconds)
 
@@ -84,11 +84,12 @@ class Doorkeeper:
     def _is_known(self, scope: Scope, headers: Headers) -> bool:
         scheme, _, told = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            if self.is_token(told.strip()):
+            # Headers are read as Latin-1, and a token is sent as UTF-8.
+            if self.is_token(told.strip().encode("latin-1", "replace").decode("utf-8", "replace")):
                 return True
             self._wrong_bearers.count(self.find_address(scope, headers))
             raise _ask_for_token("The token is wrong.")
-        return self.sessions.is_open(cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE))
+        return self.sessions.is_open(cookie_parser(headers.get("cookie", "")))
 
 
 def _ask_for_token(detail: str) -> Refusal:

@@ -10,7 +10,6 @@ from starlette.routing import Route
 from pytest_golden.web.boundary.visitor import SIGN_IN
 from pytest_golden.web.forms import form_action
 from pytest_golden.web.refusal import Refusal
-from pytest_golden.web.sign_in.sessions import SESSION_COOKIE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +57,7 @@ class _SignInPages:
 
     def sign_out(self, request: Request, fields: Mapping[str, str]) -> Response:  # noqa: ARG002 - a form's action
         response = RedirectResponse(self._site.renderer.url("sign-in"), _SEE_OTHER)
-        self._site.doorkeeper.sessions.close(response, request.cookies.get(SESSION_COOKIE))
+        self._site.doorkeeper.sessions.close(response, request.cookies)
         return response
 
     def _show(self, request: Request, asked: str, problem: str | None, status: int) -> Response:

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from pytest_golden.clock import iso_utc
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.web.shown.ansi import show_ansi, show_output
+from pytest_golden.web.shown.strips import show_cells
 from pytest_golden.web.shown.visible import make_visible
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def pair(value: Any) -> tuple[str, str]:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ansi": show_ansi,
+    "cells": show_cells,
     "coloured_output": show_output,
     "cut": cut,
     "duration": show_duration,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from itsdangerous import BadSignature, Signer, TimestampSigner
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.responses import Response
 
     from pytest_golden.web.place import PublicPlace
 
-SESSION_COOKIE = "golden_session"
-VISIT_COOKIE = "golden_visit"
 _SESSION_SECONDS = 12 * 60 * 60
 _MOST_SIGNED_OUT = 10_000
 
@@ -23,16 +23,19 @@ _MOST_SIGNED_OUT = 10_000
 class Sessions:
     """Makes and reads the cookies. With the same token they outlive a restart; whoever signed out stays so until then."""
 
-    def __init__(self, token: str, place: PublicPlace) -> None:
+    def __init__(self, token: str, place: PublicPlace, suffix: str = "") -> None:
         self._place = place
+        # Browsers give all servers of one machine the same cookies, whatever their ports.
+        self._session_cookie, self._visit_cookie = f"golden_session{suffix}", f"golden_visit{suffix}"
         # Whoever may sign in knows the token, and with it could make any session: nothing is gained by that.
         key = hashlib.sha256(b"golden serve\0" + token.encode("utf-8", "surrogateescape")).digest()
         self._sessions = TimestampSigner(key, salt="session", digest_method=hashlib.sha256)
         self._visits = Signer(secrets.token_bytes(32), salt="visit", digest_method=hashlib.sha256)
         self._signed_out: dict[str, None] = {}
 
-    def is_open(self, cookie: str | None) -> bool:
-        """Tell whether a session's cookie is of a session that lasts."""
+    def is_open(self, cookies: Mapping[str, str]) -> bool:
+        """Tell whether a request's cookies are of a session that lasts."""
+        cookie = cookies.get(self._session_cookie)
         if cookie is None or cookie in self._signed_out:
             return False
         try:
@@ -44,18 +47,19 @@ class Sessions:
     def open(self, response: Response) -> None:
         """Give a browser a session."""
         session = self._sessions.sign(secrets.token_urlsafe(16)).decode()
-        self._set(response, SESSION_COOKIE, session, "lax", _SESSION_SECONDS)
+        self._set(response, self._session_cookie, session, "lax", _SESSION_SECONDS)
 
-    def close(self, response: Response, cookie: str | None) -> None:
+    def close(self, response: Response, cookies: Mapping[str, str]) -> None:
         """End a session, also for whoever has copied its cookie."""
-        if self.is_open(cookie) and cookie is not None:
-            self._signed_out[cookie] = None
+        if self.is_open(cookies):
+            self._signed_out[cookies[self._session_cookie]] = None
             if len(self._signed_out) > _MOST_SIGNED_OUT:
                 self._signed_out.pop(next(iter(self._signed_out)))
-        response.delete_cookie(SESSION_COOKIE, path=self._place.prefix or "/")
+        response.delete_cookie(self._session_cookie, path=self._place.prefix or "/")
 
-    def find_visit(self, cookie: str | None) -> str | None:
-        """Give the visit that a cookie names; None where this server did not make it."""
+    def find_visit(self, cookies: Mapping[str, str]) -> str | None:
+        """Give the visit that a request's cookies name; None where this server did not make it."""
+        cookie = cookies.get(self._visit_cookie)
         if cookie is None:
             return None
         try:
@@ -69,7 +73,7 @@ class Sessions:
 
     def set_visit(self, response: Response, visit: str) -> None:
         """Let a browser remember its visit."""
-        self._set(response, VISIT_COOKIE, self._visits.sign(visit).decode(), "strict", None)
+        self._set(response, self._visit_cookie, self._visits.sign(visit).decode(), "strict", None)
 
     def sign_form(self, visit: str) -> str:
         """Give what a form of this visit must bring back."""

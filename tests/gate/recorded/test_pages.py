@@ -8,6 +8,7 @@ import pytest
 
 from pytest_golden.errors import JournalError
 from pytest_golden.gate.events import FailureExplained
+from pytest_golden.gate.recorded import pages
 from pytest_golden.gate.recorded.pages import RecordedGates
 from pytest_golden.gate.recorded.runs.model import StatusCounts
 from pytest_golden.gate.recording import close_interrupted, record_event
@@ -203,6 +204,16 @@ def test_list_of_projects_goes_on_where_the_manifest_has_changed(store: Store, g
     assert [one.name for one in gates.list_projects(declare("two"), cursor=cursor).items] == []
     cursor = gates.list_projects(declare("gone", "two"), limit=1).next_cursor
     assert [one.name for one in gates.list_projects(declare("two"), cursor=cursor).items] == ["old"]
+
+
+def test_declared_names_are_passed_over_some_at_once(
+    store: Store, gates: RecordedGates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_NAMES_AT_ONCE", 2)
+    run(store, 0, **dict.fromkeys("abcdefg", PASSED))
+    for limit in (1, 3, 50):
+        found = read_all(lambda **more: gates.list_projects(declare("c", "a", "b", "e"), **more), limit)
+        assert [one["name"] for one in found] == ["c", "a", "b", "e", "d", "f", "g"]
 
 
 def test_recent_results_tell_what_was_accepted_and_interrupted(store: Store, gates: RecordedGates) -> None:

@@ -1,0 +1,180 @@
+"""Which files of the checkout are opened while a pipeline runs, as the kernel tells (inotify): Linux only, no privileges.
+
+It watches folders, not processes. What others open at the same time is told too: once too often, never too seldom. Not told
+are files and folders that are only looked up or listed, and what is read through a file that was open before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_FOLDERS = 20_000
+MOST_READS = 5_000
+_COMPILED = "__pycache__"
+_LEFT_OUT = (CACHE_FOLDERS | WITHHELD_FOLDERS | {"node_modules"}) - {_COMPILED}
+# Source: inotify(7), and linux/inotify.h for the values.
+_OPEN, _MOVED_TO, _CREATE, _OVERFLOW, _ISDIR = 0x20, 0x80, 0x100, 0x4000, 0x40000000
+_EVENT = struct.Struct("iIII")
+_BUFFER_BYTES = 1 << 16
+_LIMITS = {
+    errno.ENOSPC: "fs.inotify.max_user_watches is reached",
+    errno.EMFILE: "fs.inotify.max_user_instances is reached, or too many files are open",
+}
+
+
+class ReadRecorder:
+    """Tells what was opened between `begin` and `end`, in the checkout that a folder is in, or else below that folder.
+
+    Caches, virtual environments and `node_modules` are left out.
+    """
+
+    def __init__(self, folder: Path, *, most_folders: int = MOST_FOLDERS, most_reads: int = MOST_READS) -> None:
+        self.root = _find_root(Path(os.path.realpath(folder)))
+        self._most_folders = most_folders
+        self._most_reads = most_reads
+        self._inotify: int | None = None
+        self._folders: dict[int, str] = {}
+        self._trouble: str | None = None
+        self._is_told = False
+
+    def begin(self) -> None:
+        """Forget what was opened before."""
+        if self._inotify is not None and self._take() is None:
+            # A folder came, or events were lost: the watches are set anew.
+            self.close()
+        if self._inotify is None and self._trouble is None:
+            self._set_up()
+
+    def end(self, own: Path) -> tuple[str, ...] | None:
+        """Give what was opened since `begin`, sorted, relative to the root; None where that is not known.
+
+        What lies in `own`, a real path, is left out.
+        """
+        taken = None if self._inotify is None else self._take()
+        if taken is None:
+            self.close()
+            return None
+        found = sorted(path for path in taken if not (self.root / path).is_relative_to(own))
+        is_known = len(found) <= self._most_reads and all(map(_is_text, found))
+        return tuple(found) if is_known else None
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """Give why nothing is recorded, once."""
+        if self._trouble is None or self._is_told:
+            return ()
+        self._is_told = True
+        return (f"reads are not recorded: {self._trouble}",)
+
+    def close(self) -> None:
+        """Watch no more; safe to call twice."""
+        if self._inotify is not None:
+            os.close(self._inotify)
+        self._inotify = None
+        self._folders = {}
+
+    def _set_up(self) -> None:
+        if sys.platform != "linux":
+            self._trouble = "only Linux tells which files are opened"
+            return
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            self._inotify = _checked(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+            for folder in self._list_folders():
+                if len(self._folders) >= self._most_folders:
+                    self._fail(f"{self.root} has more than {self._most_folders:,} folders")
+                    return
+                self._watch(libc, self._inotify, folder)
+        except OSError as error:
+            self._fail(_LIMITS.get(error.errno or 0, error.strerror or str(error)))
+
+    def _watch(self, libc: ctypes.CDLL, inotify: int, folder: str) -> None:
+        name = os.fsencode(self.root / folder)
+        try:
+            watch = _checked(libc.inotify_add_watch(inotify, name, _OPEN | _CREATE | _MOVED_TO))
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return  # Gone meanwhile; or closed to us, and so to the pipeline.
+        self._folders[watch] = folder
+
+    def _fail(self, trouble: str) -> None:
+        self._trouble = trouble
+        self.close()
+
+    def _list_folders(self) -> Iterator[str]:
+        """Give the folders to watch, relative to the root with a slash at the end, each before what is in it is listed."""
+        pending = [""]
+        while pending:
+            folder = pending.pop()
+            yield folder
+            try:
+                with os.scandir(self.root / folder) as listing:
+                    entries = list(listing)
+            except OSError:
+                continue
+            if folder and is_environment({entry.name for entry in entries}):
+                continue
+            pending += (
+                f"{folder}{entry.name}/"
+                for entry in entries
+                if entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False)
+            )
+
+    def _take(self) -> set[str] | None:
+        """Take what has been told so far; None where something was lost or a folder came that nobody watches."""
+        taken: set[str] = set()
+        is_known = True
+        for watch, mask, name in self._read_events():
+            folder = self._folders.get(watch, "")
+            if mask & _OVERFLOW or (mask & _ISDIR and mask & (_CREATE | _MOVED_TO) and name not in _LEFT_OUT):
+                is_known = False
+            elif mask & _OPEN and not mask & _ISDIR:
+                taken.add(_name_read(folder, name))
+        return taken if is_known else None
+
+    def _read_events(self) -> Iterator[tuple[int, int, str]]:
+        while self._inotify is not None:
+            try:
+                told = os.read(self._inotify, _BUFFER_BYTES)
+            except BlockingIOError:
+                return
+            start = 0
+            while start < len(told):
+                watch, mask, _, length = _EVENT.unpack_from(told, start)
+                start += _EVENT.size + length
+                yield watch, mask, os.fsdecode(told[start - length : start].rstrip(b"\0"))
+
+
+def _name_read(folder: str, name: str) -> str:
+    if not f"/{folder}".endswith(f"/{_COMPILED}/"):
+        return f"{folder}{name}"
+    # Of a module that is compiled already, the source is only looked up.
+    return f"{folder.removesuffix(f'{_COMPILED}/')}{name.partition('.')[0]}.py"
+
+
+def _find_root(folder: Path) -> Path:
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer
