@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,13 +12,14 @@ from pytest_golden.gate.baselines import find_baselines_folder
 from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.logs import choose_log_folder
-from pytest_golden.gate.store_place import find_store_place, list_store_files
 from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.gateway.reads import ReadRecorder
 from pytest_golden.session.gate_id import name_session
+from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -91,7 +93,7 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(self._keep, lambda: self._earlier.slowdowns),
-            unwatched=(*self._unwatched, *list_store_files(find_store_place(self._store, state_folder))),
+            unwatched=(*self._unwatched, *_list_store_files(self._store, state_folder)),
             reads=ReadRecorder(self._workspace_root) if self._records_reads else None,
         )
 
@@ -102,3 +104,12 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
             yield from answer
         elif answer is not None:
             yield answer
+
+
+def _list_store_files(said: str | None, state_folder: Path) -> tuple[Path, ...]:
+    if said == NO_STORE:
+        return ()
+    # Not imported for a mere collection: with it comes the database library.
+    room = import_module("pytest_golden.gate.store_place")
+    files: tuple[Path, ...] = room.list_store_files(room.find_store_place(said, state_folder))
+    return files
