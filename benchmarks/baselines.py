@@ -37,7 +37,7 @@ def main() -> None:
         plain = GoldenProjectConfig("many", "run.py")
         compared = replace(plain, outputs=(DeclaredOutput("out/**"),))
         folder = root / "golden_baselines"
-        with ExecutionGateway(root, unwatched=folder) as gateway:
+        with ExecutionGateway(root, unwatched=[folder]) as gateway:
 
             def check(project: GoldenProjectConfig, *, accepts: bool = False) -> float:
                 keeper = BaselineKeeper(folder, accepts=accepts)
