@@ -63,9 +63,7 @@ def build_outcome(
     }
     ended = executed.exit
     write_set = prepared.view.take_write_set()
-    problem, message = executed.problem, executed.message
-    if problem is None and (unread := _explain_unread(write_set)):
-        problem, message = Problem.HARNESS, unread
+    problem, message = _find_problem(executed, write_set)
     outcome = PipelineOutcome(
         ending=ended.ending,
         exit_code=None if ended.ending is Ending.NOT_STARTED else ended.exit_code,
@@ -93,6 +91,12 @@ def build_outcome(
         trajectory=trace(outcome, readings, keeping.redactor, keeping.noted),
         warnings=tuple(redact(warning) for reading in readings for warning in reading.warnings),
     )
+
+
+def _find_problem(executed: Executed, write_set: WriteSet) -> tuple[Problem | None, str]:
+    if executed.problem is None and (unread := _explain_unread(write_set)):
+        return Problem.HARNESS, unread
+    return executed.problem, executed.message
 
 
 def _explain_unread(write_set: WriteSet) -> str:

@@ -7,7 +7,7 @@ one column of numbers; the few pairs that then are too far apart are tried with 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.regression.baselines.tables.equality import NUMBER, any_of, canonical, holds_numbers
 from pytest_golden.regression.baselines.tables.matching import can_all_be_paired
@@ -85,12 +85,7 @@ def count_as_multisets(engine: Engine, pairs: Sequence[Pair], tables: tuple[Tabl
     only_here, only_baseline = (int(count) for count in counts)
     shown = values[:_SHOWN_COLUMNS]
     samples = [
-        engine.query(
-            f"SELECT {', '.join(map(as_text, shown))} FROM ({surplus}) WHERE more {sign} 0"
-            f" ORDER BY {', '.join(shown)} LIMIT {SAMPLES}"
-        )
-        if count
-        else []
+        _sample(engine, surplus, shown, sign) if count else []
         for sign, count in ((">", only_here), ("<", only_baseline))
     ]
     places = tuple(pair.label for pair in pairs[:_SHOWN_COLUMNS])
@@ -100,6 +95,13 @@ def count_as_multisets(engine: Engine, pairs: Sequence[Pair], tables: tuple[Tabl
         only_baseline=only_baseline,
         here_samples=tuple(samples[0]),
         baseline_samples=tuple(samples[1]),
+    )
+
+
+def _sample(engine: Engine, surplus: str, shown: Sequence[str], sign: str) -> list[Any]:
+    return engine.query(
+        f"SELECT {', '.join(map(as_text, shown))} FROM ({surplus}) WHERE more {sign} 0"
+        f" ORDER BY {', '.join(shown)} LIMIT {SAMPLES}"
     )
 
 
