@@ -91,7 +91,9 @@ def find_worker(controller: int) -> int:
     """Give the id of one of the controller's workers, 0 when there is none at this moment."""
     try:
         children = psutil.Process(controller).children()
-        workers = [child.pid for child in children if "execnet" in " ".join(child.cmdline())]
+        # How execnet starts an interpreter, which has changed.
+        told = {child.pid: " ".join(child.cmdline()) for child in children}
+        workers = [pid for pid, line in told.items() if "execnet" in line or "stdin.readline()" in line]
     except psutil.Error:
         return 0
     return workers[0] if workers else 0

@@ -28,12 +28,12 @@ from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
 from pytest_golden.gate.store import list_results
+from pytest_golden.gate.streak import WINDOW
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.redaction import redact
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
-from pytest_golden.report.history_text import WINDOW
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.trajectory import Trajectory
 

@@ -237,7 +237,7 @@ def _photograph(browser: Browser, address: str) -> None:
     light.goto(address)
     light.locator("tbody th a").first.click()
     # What the machine was is further down, and of no interest.
-    light.screenshot(path=IMAGES / "run.png", clip={"x": 0, "y": 0, "width": WIDTH, "height": 450})
+    light.screenshot(path=IMAGES / "run.png", clip={"x": 0, "y": 0, "width": WIDTH, "height": 480})
     light.get_by_role("link", name="sales_totals", exact=True).click()
     light.screenshot(path=IMAGES / "result.png")
     dark = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="dark", timezone_id="UTC")

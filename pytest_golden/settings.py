@@ -173,6 +173,25 @@ SETTINGS: Sequence[Setting] = (
         "Record which files of the repository each pipeline reads, so that --golden-changed runs it again when one of them changed.",
         default=False,
     ),
+    Setting(
+        "golden-shard",
+        "text",
+        "Run only this part of the projects, such as 2/4: shard 2 of 4. The other shards run the rest elsewhere.",
+        metavar="I/N",
+        has_ini=False,
+    ),
+    Setting(
+        "golden-shard-plan",
+        "path",
+        "The plan of shards that `golden shards plan` wrote, instead of golden_shards.json beside the manifest, if that is there.",
+        metavar="PATH",
+    ),
+    Setting(
+        "golden-gateway",
+        "text",
+        "Run the pipelines on the workers of an existing Dask cluster: dask://HOST:8786, or dask+tls://.",
+        metavar="URL",
+    ),
     Setting("golden-junit", "path", "Write the results as JUnit XML.", metavar="PATH"),
     Setting("golden-json", "path", "Write the gate report as JSON.", metavar="PATH"),
     Setting("golden-html", "path", "Write the gate report as one HTML file that needs no network.", metavar="PATH"),
@@ -187,6 +206,7 @@ class GoldenSettings:
         "base",
         "changed",
         "floor",
+        "gateway",
         "html",
         "json",
         "junit",
@@ -198,6 +218,8 @@ class GoldenSettings:
         "reads",
         "require",
         "sandbox",
+        "shard",
+        "shard_plan",
         "store",
         "update",
     )
@@ -218,6 +240,9 @@ class GoldenSettings:
     update: bool
     changed: str | None
     reads: bool
+    shard: str | None
+    shard_plan: Path | None
+    gateway: str | None
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         for name in self.__slots__:
@@ -250,7 +275,9 @@ def read_settings(sources: Sources) -> GoldenSettings:
     Raises:
         ValueError: a value that the option cannot have; the message names the place.
     """
-    return GoldenSettings({name.removeprefix("golden-"): _read(setting, sources) for name, setting in _BY_NAME.items()})
+    return GoldenSettings(
+        {name.removeprefix("golden-").replace("-", "_"): _read(setting, sources) for name, setting in _BY_NAME.items()}
+    )
 
 
 def find_manifest_above(folder: Path) -> Path | None:
@@ -370,5 +397,4 @@ def _parse_switch(value: Any, place: str) -> bool:
         return True
     if word in _FALSE_WORDS:
         return False
-    message = f"{place}: {value!r} is neither true nor false."
-    raise ValueError(message)
+    raise ValueError(f"{place}: {value!r} is neither true nor false.")

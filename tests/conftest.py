@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ def pytest_configure() -> None:
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that; some tests send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # pytester forgets what an inner session has loaded, and httpx2 knows its errors by the classes that it met first.
+    if find_spec("httpcore2") is not None:
+        import_module("httpcore2")
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "mcp": "Offer what is recorded as tools for agents (Model Context Protocol).",
     "recall": "Tell what is known of a failure: seen before, where, and what ended it.",
     "report": "Tell a recorded gate run: as text, as one HTML page, or as the gate report.",
+    "shards": "Part the golden projects into shards, for several machines, that take about the same time.",
     "serve": "Show it all in a browser, with a JSON API and webhooks.",
     "trajectory": "Show what happened inside a run: its steps, their tree, what differs, what is asked for.",
     "store": "Check the store of what was recorded, or copy it.",

@@ -5,26 +5,28 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import secrets
 import sys
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.ending import exit_when_ended
+from pytest_golden.cli.listening import add_listening_options, read_address, read_token, say_aside
 from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.store_option import add_store_option, locate_store, open_store
+from pytest_golden.cli.store_option import add_store_option, locate_store
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.rules_file import find_rules
+from pytest_golden.serving.hosts import is_loopback
+from pytest_golden.serving.token import tell_token, warn_of_host
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
 _ROOM = "pytest_golden.mcp"
-_DEFAULT_HOST, _DEFAULT_PORT, _MOST_PORT = "127.0.0.1", 8766, 65_535
-_SHORT_TOKEN = 16
+_DEFAULT_PORT = 8766
 # An agent is told that the store is locked rather than kept waiting.
 _BUSY_SECONDS = 5.0
 _EPILOG = """\
@@ -45,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden mcp`."""
     parser.epilog = _EPILOG
     parser.add_argument("--http", action="store_true", help="Serve over HTTP instead of stdin and stdout.")
-    parser.add_argument("--host", help=f"The address to listen on (default {_DEFAULT_HOST}: this machine alone).")
-    parser.add_argument("--port", type=int, help=f"The port (default {_DEFAULT_PORT}; 0 picks a free one).")
+    add_listening_options(parser, _DEFAULT_PORT)
     parser.add_argument(
         "--agent", metavar="NAME", help="Who calls the tools (default: env GOLDEN_AGENT, else the client's own name)."
     )
@@ -65,12 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
         transport = import_module(f"{_ROOM}.transport.{'http' if arguments.http else 'stdio'}")
         place = _open_workplace(arguments)
     with place:
-        # Over stdio stdout is the protocol's alone.
-        logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
         server = import_module(f"{_ROOM}.server").make_server(place, options)
         if arguments.http:
             _serve_http(transport, server, host, port)
         else:
+            # Over stdio stdout is the protocol's alone.
+            logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
             transport.serve_stdio(server)
     return 0
 
@@ -87,7 +88,7 @@ def _loading() -> Iterator[None]:
 
 
 def _serve_http(http: Any, server: Any, host: str, port: int) -> None:
-    with exit_when_ended(), http.bind(host, port) as bound:
+    with exit_when_ended(), import_module("pytest_golden.serving.sockets").bind(host, port) as bound:
         http.serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
 
 
@@ -103,13 +104,7 @@ def _refuse_missing_extra() -> None:
 def _read_address(arguments: argparse.Namespace) -> tuple[str, int]:
     if not arguments.http and (arguments.host is not None or arguments.port is not None):
         raise SettingsError("--host and --port are for --http: give that too, or none of them")
-    host = _DEFAULT_HOST if arguments.host is None else arguments.host
-    port = _DEFAULT_PORT if arguments.port is None else arguments.port
-    if not host.strip():
-        raise SettingsError("--host is empty: give an address, or none")
-    if not 0 <= port <= _MOST_PORT:
-        raise SettingsError(f"--port {port}: give a number from 0 to {_MOST_PORT}")
-    return host, port
+    return read_address(arguments, _DEFAULT_PORT)
 
 
 def _read_options(arguments: argparse.Namespace) -> Any:
@@ -134,7 +129,8 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
     file = parse_location(locate_store(arguments, makes=True))
 
     def open_it() -> Any:
-        return open_store(arguments, makes=not arguments.read_only, busy_seconds=_BUSY_SECONDS)
+        location = locate_store(arguments, makes=not arguments.read_only)
+        return Store.open(location, busy_seconds=_BUSY_SECONDS, only_reads=arguments.read_only, follows=True)
 
     manifest = locate_manifest(read_command_settings(arguments))
     place = import_module(f"{_ROOM}.workplace").Workplace(
@@ -147,22 +143,9 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
 
 
 def _make_door(host: str) -> Any:
-    guard = import_module(f"{_ROOM}.transport.guard")
-    said = os.environ.get("GOLDEN_SERVE_TOKEN", "").strip()
-    if said and len(said) < _SHORT_TOKEN:
-        _warn(f"warning: GOLDEN_SERVE_TOKEN is shorter than {_SHORT_TOKEN} signs, and may be guessed")
-    if guard.is_loopback(host):
-        return guard.Door(host, said or None)
-    _warn(
-        f"warning: {host} is reached from other machines, and nothing is encrypted: whoever listens on the way reads the "
-        "token and all that is asked and answered"
-    )
-    token = said or secrets.token_urlsafe(24)
-    if not said:
-        _warn(f"token: {token}")
-    return guard.Door(host, token)
-
-
-def _warn(line: str) -> None:
-    seen = import_module("pytest_golden.report.failure_text").make_visible(line)
-    print(f"golden: {seen}", file=sys.stderr, flush=True)
+    token = read_token()
+    say_aside(warn_of_host(host))
+    is_closed = token.is_given or not is_loopback(host)
+    if is_closed:
+        say_aside(tell_token(token))
+    return import_module(f"{_ROOM}.transport.guard").Door(host, token.text if is_closed else None)

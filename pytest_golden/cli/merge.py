@@ -14,11 +14,20 @@ from pytest_golden.storage.location import parse_location
 if TYPE_CHECKING:
     import argparse
 
+    from rich.console import Console
+
+    from pytest_golden.gate.merging.merging import MergeReport
+    from pytest_golden.gate.sharding.union import GateUnion
+
 _EPILOG = """\
 In any order and however often the same stores are merged, the result is the
 same. Sources are never changed.
 
-exit code: 0 merged, 2 a source cannot be used, and nothing was merged."""
+The last gates of the sources, which may be shards, are looked at as one: it is
+whole when every declared project has a result, of one manifest and one commit.
+
+exit code: 0 merged, 1 merged and the gate is not whole, 2 a source cannot be
+used, and nothing was merged."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     shown = parse_location(location).shown
     if arguments.json:
         print_json({"store": shown, "sources": arguments.sources, **report.to_dict()})
-        return 0
+        return _exit_code(report)
     console = open_console()
     amount = len(arguments.sources)
     console.print(styled(f"{amount} store{'' if amount == 1 else 's'} merged into {shown}", "bold"))
@@ -47,4 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
         "memories": f"{report.memories:,} with something new",
     }
     print_list(console, list(told.items()))
-    return 0
+    if report.gate is not None:
+        _show_gate(console, report.gate)
+    return _exit_code(report)
+
+
+def _exit_code(report: MergeReport) -> int:
+    return 0 if report.gate is None or report.gate.is_whole else 1
+
+
+def _show_gate(console: Console, gate: GateUnion) -> None:
+    counted = ", ".join(f"{count} {status.lower()}" for status, count in gate.counts.items() if count) or "nothing ran"
+    told = f"the gate is {'whole' if gate.is_whole else 'NOT WHOLE'}: {counted}, of {len(gate.declared)} declared"
+    console.print(styled(told, "bold" if gate.is_whole else "bold red"))
+    for problem in gate.problems:
+        console.print(styled(f"  {problem}"))

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.ending import exit_when_ended
+from pytest_golden.cli.listening import add_listening_options, read_address, read_token, say_aside
 from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.screen import make_visible
 from pytest_golden.cli.store_option import add_store_option, locate_store
 from pytest_golden.errors import SettingsError
+from pytest_golden.serving.token import tell_token, warn_of_host
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+
+    from pytest_golden.serving.token import Token
 
 _NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart")
-_DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 8765
-_MOST_PORT = 65_535
+_DEFAULT_PORT = 8765
 _DEFAULT_HEARTBEAT_SECONDS = 30.0
 _LONGEST_HEARTBEAT_SECONDS = 86_400.0
-_SHORT_TOKEN = 16
 # Requests read while a gate writes; one that writes is told to come again rather than kept waiting.
 _BUSY_SECONDS = 2.0
 _EPILOG = """\
@@ -37,12 +37,7 @@ exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden serve`."""
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--host", default=_DEFAULT_HOST, help=f"The address to listen on (default {_DEFAULT_HOST}: this machine alone)."
-    )
-    parser.add_argument(
-        "--port", type=int, default=_DEFAULT_PORT, help=f"The port (default {_DEFAULT_PORT}; 0 picks a free one)."
-    )
+    add_listening_options(parser, _DEFAULT_PORT)
     parser.add_argument("--require-token", action="store_true", help="Ask for the token on this machine too.")
     parser.add_argument(
         "--public-url", metavar="URL", help="The address behind a proxy, as https://ci.example.org/golden."
@@ -62,16 +57,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until it is ended."""
     _refuse_missing_extra()
-    options = _read_options(arguments)
+    host, port = read_address(arguments, _DEFAULT_PORT)
+    token = read_token()
+    options = _read_options(arguments, host, token)
     location = locate_store(arguments, makes=not arguments.read_only)
-    with exit_when_ended(), Store.open(location, busy_seconds=_BUSY_SECONDS) as store:
+    opened = Store.open(location, busy_seconds=_BUSY_SECONDS, only_reads=arguments.read_only, follows=True)
+    with exit_when_ended(), opened as store:
         serving = import_module("pytest_golden.web.serving")
 
         def tell(address: str) -> None:
-            _tell_who_comes_in(options)
+            say_aside(_tell_who_comes_in(options, token))
             print(address, flush=True)
 
-        serving.serve(store, options, arguments.port, say=tell)
+        serving.serve(store, options, port, say=tell)
     return 0
 
 
@@ -81,21 +79,19 @@ def _refuse_missing_extra() -> None:
             import_module(name)
         except ModuleNotFoundError as error:
             raise SettingsError(
-                f"golden serve needs {error.name}: run `python -m pip install 'pytest-golden-projects[serve]'`"
+                f"golden serve needs {error.name}: run `python -m pip install 'pytest-golden-projects[web]'`"
             ) from None
 
 
-def _read_options(arguments: argparse.Namespace) -> Any:
-    if not 0 <= arguments.port <= _MOST_PORT:
-        raise SettingsError(f"--port {arguments.port}: give a number from 0 to {_MOST_PORT}")
+def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any:
     if not 0 < arguments.heartbeat_seconds <= _LONGEST_HEARTBEAT_SECONDS:
         raise SettingsError("--heartbeat-seconds: give a number of seconds above 0, a day at most")
     settings = read_command_settings(arguments)
-    place = import_module("pytest_golden.web.place").PublicPlace.parse(arguments.public_url, arguments.host)
+    place = import_module("pytest_golden.web.place").PublicPlace.parse(arguments.public_url, host)
     return import_module("pytest_golden.web.model").ServeOptions(
         manifest=locate_manifest(settings),
         place=place,
-        token=os.environ.get("GOLDEN_SERVE_TOKEN", "").strip() or secrets.token_urlsafe(24),
+        token=token.text,
         demands_token=arguments.require_token or not place.is_loopback,
         webhook_secret=os.environ.get("GOLDEN_WEBHOOK_SECRET") or None,
         is_read_only=arguments.read_only,
@@ -106,25 +102,13 @@ def _read_options(arguments: argparse.Namespace) -> Any:
     )
 
 
-def _tell_who_comes_in(options: Any) -> None:
+def _tell_who_comes_in(options: Any, token: Token) -> Iterator[str]:
     place = options.place
-    if not place.is_loopback:
-        _warn(
-            f"warning: {place.bound_host} is reached from other machines, and without a proxy nothing is encrypted: "
-            "whoever listens on the way reads the token and all pages"
-        )
+    yield from warn_of_host(place.bound_host)
     if place.is_behind_proxy and not options.demands_token:
-        _warn(
+        yield (
             "warning: those who come through the proxy are asked for the token if it says so by Host, X-Forwarded-For or "
             "Forwarded; give --require-token unless you know that yours does"
         )
-    if not (options.demands_token or place.is_behind_proxy):
-        return
-    if not os.environ.get("GOLDEN_SERVE_TOKEN", "").strip():
-        _warn(f"token: {options.token}")
-    elif len(options.token) < _SHORT_TOKEN:
-        _warn(f"warning: GOLDEN_SERVE_TOKEN is shorter than {_SHORT_TOKEN} signs, and may be guessed")
-
-
-def _warn(line: str) -> None:
-    print(f"golden: {make_visible(line)}", file=sys.stderr, flush=True)
+    if options.demands_token or place.is_behind_proxy:
+        yield from tell_token(token)

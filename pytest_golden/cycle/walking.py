@@ -46,7 +46,11 @@ _EVENT_OF = {
 
 
 class StepError(GoldenError):
-    """A step could not do its work."""
+    """A step could not do its work; `warnings` are what else is to be said of it."""
+
+    def __init__(self, message: str, warnings: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.warnings = tuple(warnings)
 
 
 class _NotRun(GoldenError):  # noqa: N818 - no failure: it is how a step says that it has nothing to do
@@ -273,6 +277,7 @@ class CycleWalk:
         told = str(error) if isinstance(error, GoldenError) else f"{type(error).__name__}: {error}"
         _LOG.debug("a step of the cycle failed", extra={"step": str(step)}, exc_info=error)
         self._change(exit_status=rules.ERROR)
+        self._warn(error.warnings if isinstance(error, StepError) else ())
         self._walk = replace(self._walk, failure=self._walk.failure or redact(f"{step}: {told}"))
         self._note(step, StepStatus.ERROR, told)
 

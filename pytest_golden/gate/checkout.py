@@ -32,7 +32,7 @@ class Checkout:
 
     `branch` is None also when none is checked out. `dirty_files` names the content of each path, relative to `root`,
     that differs from the commit or is not in it (None: it is gone); at most 500 of them. Paths are redacted, but for those
-    that are `ignored`, folders with a slash at the end, which are kept nowhere.
+    that are `ignored`, folders with a slash at the end.
     """
 
     commit: str | None = None

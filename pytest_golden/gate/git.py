@@ -65,7 +65,7 @@ def find_commit(folder: Path, ref: str) -> str:
         message = f"nothing is committed in {folder} yet: make a first commit."
         raise GoldenError(message)
     if found.returncode:
-        message = f"there is no such commit here. Fetch it first: {_advise_fetch(folder, ref)}"
+        message = f"there is no such commit here. Check its name, or fetch it first: {_advise_fetch(folder, ref)}"
         raise GoldenError(message)
     return found.stdout.strip()
 

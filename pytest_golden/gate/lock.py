@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
+from pytest_golden.gate.own_folder import is_own_folder, make_own_folder
 from pytest_golden.storage.folder import STATE_FOLDER, ignore_in_git
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def prepare_state_folder(workspace_root: Path) -> Path:
         _make_folder(folder)
     except OSError:
         folder = _name_substitute(workspace_root)
-        _make_own(folder)
+        make_own_folder(folder)
         _make_folder(folder)
     return folder
 
@@ -61,7 +61,7 @@ def find_state_folder(workspace_root: Path) -> Path:
         return folder
     with suppress(FileNotFoundError):  # there is no temporary folder either
         substitute = _name_substitute(workspace_root)
-        if _is_own(substitute):
+        if is_own_folder(substitute):
             return substitute
     return folder
 
@@ -70,23 +70,6 @@ def _name_substitute(workspace_root: Path) -> Path:
     digest = hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
     user = str(os.getuid()) if hasattr(os, "getuid") else "user"
     return Path(tempfile.gettempdir()) / f"pytest-golden-{user}-{digest}"
-
-
-def _make_own(folder: Path) -> None:
-    """Make a folder among those of other people, which they may have prepared."""
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if not _is_own(folder):
-        message = f"{folder} is somebody else's; remove it, or let TMPDIR name another folder"
-        raise PermissionError(message)
-
-
-def _is_own(folder: Path) -> bool:
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
 
 
 def _make_folder(folder: Path) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate.events import GATE_AGENT, FailureExplained, ResultJudged, RunBegun
 from pytest_golden.gate.store import (
+    find_end,
     finish_run,
-    has_ended,
     insert_result,
     insert_run,
     list_interrupted,
@@ -189,7 +189,8 @@ def _summarize(result: GoldenProjectResult) -> str:
 
 
 def _record_end(connection: Connection, ended: RunEnded) -> None:
-    if has_ended(connection, ended.run_id):
+    # Another gate may have taken it for killed, by a clock that was wrong or while this one's end waited in a spool: it knows better.
+    if find_end(connection, ended.run_id) not in {None, INTERRUPTED}:
         return
     moment = from_ms(ended.moment)
     for news in ended.news:

@@ -13,8 +13,8 @@ from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun
 from pytest_golden.gate.recording import close_interrupted, record_event
 from pytest_golden.gate.spool import read_spool
-from pytest_golden.gate.stale_log import find_log, set_log_aside
 from pytest_golden.storage.integrity import put_aside
+from pytest_golden.storage.stale_log import find_log, set_log_aside
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.gate.events import GateEvent, RunEnded
     from pytest_golden.gate.spool import Spool
-    from pytest_golden.gate.stale_log import Log
     from pytest_golden.journal.model import JournalEntry
+    from pytest_golden.storage.stale_log import Log
 
 # A gate waits this long for a locked store in all.
 PATIENCE_SECONDS = 5.0

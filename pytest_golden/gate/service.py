@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gate.attempts import join_reads
 from pytest_golden.gate.baselines import BaselineKeeper, find_baselines_folder
 from pytest_golden.gate.order import find_unmet_need
 from pytest_golden.gate.trends import SlowdownJudge
@@ -85,15 +86,15 @@ class RegressionGuard:
         if unmet is not None:
             reason = Reason(ReasonKind.NEED_NOT_PASSED, unmet)
             return _without_run(project, ResultStatus.SKIPPED, reason)
-        result = self._attempt(project)
+        result = self._attempt(project, is_last=not project.retries)
         attempts = 1
         while attempts <= project.retries and _is_worth_a_retry(result):
-            result = self._attempt(project)
+            result = join_reads(result, self._attempt(project, is_last=attempts == project.retries))
             attempts += 1
         is_flaky = attempts > 1 and result.status is ResultStatus.PASSED
         return self._quarantine(project, replace(result, attempts=attempts, is_flaky=is_flaky))
 
-    def _attempt(self, project: GoldenProjectConfig) -> GoldenProjectResult:
+    def _attempt(self, project: GoldenProjectConfig, *, is_last: bool) -> GoldenProjectResult:
         try:
             examination = self._baselines.begin(project)
             outcome = self._run(project, examination)
@@ -102,7 +103,7 @@ class RegressionGuard:
                 return result
             result = self._slowdowns.judge(project, result)
             result = _add_reasons(result, tuple(self._ask_further(project, outcome)))
-            return examination.settle(result)
+            return examination.settle(result, is_last=is_last)
         except GoldenError as error:
             return self._harness_failed(project, str(error), "")
         except Exception as error:

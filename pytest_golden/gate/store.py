@@ -18,6 +18,7 @@ from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import expectations, gate_live, gate_results, gate_runs
+from pytest_golden.storage.text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,6 +34,9 @@ _MOST_OF_KNOWN = 32 * 1024
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
 #: The member of a result's JSON that names the document of its inputs.
 INPUTS_DIGEST = "inputs_digest"
+#: What a run's facts tell of the files that git ignored when it began, and the member that names the document of it instead.
+IGNORED = "ignored"
+IGNORED_DIGEST = "ignored_digest"
 _INSERT_RUN = insert(gate_runs)
 _INSERT_RESULT = Prepared(
     insert(gate_results), *(column.name for column in gate_results.c if column.name not in {"number", "learned_at"})
@@ -48,23 +52,26 @@ _LAST_STREAK = Prepared(
 
 def insert_run(connection: Connection, begun: RunBegun) -> None:
     """Keep the facts of a run that begins."""
-    checkout = begun.checkout
+    checkout, facts = begun.checkout, dict(begun.facts)
+    ignored = facts.pop(IGNORED, None)
+    if ignored is not None:
+        facts[IGNORED_DIGEST] = keep_document(connection, dict(ignored))
     connection.execute(
         _INSERT_RUN,
         {
             "entry_id": begun.run_id,
-            "workspace_root": begun.workspace_root,
-            "manifest": begun.manifest,
+            "workspace_root": storable(begun.workspace_root),
+            "manifest": storable(begun.manifest),
             "command_line": list(begun.command_line),
             "commit": checkout.get("commit"),
-            "branch": checkout.get("branch"),
+            "branch": storable(branch) if (branch := checkout.get("branch")) else None,
             "dirty": checkout.get("dirty"),
             "dirty_files": checkout.get("dirty_files"),
             "environment_digest": keep_document(connection, dict(begun.surroundings)),
             "host": begun.host,
             "pid": begun.pid,
             "started_at": begun.moment,
-            "facts": dict(begun.facts),
+            "facts": facts,
         },
     )
 
@@ -89,16 +96,17 @@ def update_edits(connection: Connection, run_id: str, dirty_files: Mapping[str, 
     connection.execute(update(gate_runs).where(of_run, gate_runs.c.dirty_files.is_not(None)).values(values))
 
 
-def has_ended(connection: Connection, run_id: str) -> bool:
-    """Tell whether the end of a run is recorded.
+def find_end(connection: Connection, run_id: str) -> str | None:
+    """Give the final status with which a run's end is recorded; None without one.
 
     Raises:
         JournalError: it was never begun in this store.
     """
-    row = connection.execute(select(gate_runs.c.finished_at).where(gate_runs.c.entry_id == run_id)).one_or_none()
+    of_run = select(gate_runs.c.finished_at, gate_runs.c.final_status).where(gate_runs.c.entry_id == run_id)
+    row = connection.execute(of_run).one_or_none()
     if row is None:
         raise JournalError(f"the gate run {run_id} was never begun in this store")
-    return row.finished_at is not None
+    return None if row.finished_at is None else str(row.final_status)
 
 
 def insert_result(connection: Connection, judged: ResultJudged) -> int:
@@ -162,7 +170,7 @@ def list_interrupted(
     """
     unfinished = and_(gate_runs.c.finished_at.is_(None), gate_runs.c.entry_id != run_id)
     if not is_own_store:
-        here = and_(gate_runs.c.workspace_root == workspace_root, gate_runs.c.host == host)
+        here = and_(gate_runs.c.workspace_root == storable(workspace_root), gate_runs.c.host == host)
         unfinished = and_(unfinished, or_(here, gate_runs.c.started_at < moment - _LONGEST_ABSENCE_MS))
     rows = connection.execute(
         select(gate_runs.c.entry_id, gate_runs.c.started_at).where(unfinished).order_by(gate_runs.c.number)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
@@ -80,7 +82,7 @@ class Supervisor:
             try:
                 if handover is not None:
                     handover.send_to(control)
-                control.sendall(_line({"op": "run", **{name: getattr(launch, name) for name in Launch.__slots__}}))
+                self._send(control, {"op": "run", **{name: getattr(launch, name) for name in Launch.__slots__}})
                 answer = self._wait(control, handover)
             except OSError as error:
                 self.close()
@@ -90,6 +92,12 @@ class Supervisor:
                 self.close()
                 raise
         return Exit(**{**answer, "ending": Ending(answer["ending"])})
+
+    def interrupt(self) -> None:
+        """Stop what is running now, if anything is, as a Ctrl-C does; may be called from another thread."""
+        if (control := self._socket) is not None:
+            with suppress(OSError):
+                self._send(control, {"op": "interrupt"})
 
     def close(self) -> None:
         """End the supervisor and whatever it still runs; safe to call twice."""
@@ -133,13 +141,17 @@ class Supervisor:
                     continue
                 part = control.recv(1 << 16)
             except KeyboardInterrupt:
-                control.sendall(_line({"op": "interrupt"}))
+                self._send(control, {"op": "interrupt"})
                 continue
             if not part:
                 raise ConnectionError("it ended without an answer")
             received += part
         answer: dict[str, Any] = json.loads(received)
         return answer
+
+    def _send(self, control: socket.socket, message: Mapping[str, Any]) -> None:
+        with self._sending:
+            control.sendall(_line(message))
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

@@ -36,7 +36,6 @@ from pytest_golden.trajectory import DEFAULT_READERS, GoldenStepsReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
 
     from pytest_golden.gateway.machine import Place
     from pytest_golden.gateway.model import AgentRole, Permissions
@@ -117,9 +116,7 @@ class ExecutionGateway:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -128,6 +125,10 @@ class ExecutionGateway:
         self._machine.close()
         if self._reads is not None:
             self._reads.close()
+
+    def interrupt(self) -> None:
+        """Stop the pipeline that runs now, if one does; may be called from another thread."""
+        self._supervisor.interrupt()
 
     def describe(self) -> GatewayAbilities:
         """Say which view and seal are used on this machine, why, and how to get better."""

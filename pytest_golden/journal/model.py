@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
@@ -12,6 +13,9 @@ from pytest_golden.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# Known by their exact class: an entry may have thousands of values, and most are of these.
+_ALWAYS_PLAIN = frozenset({str, bool, int, float, NoneType})
 
 
 class ImmediateResult(StrEnum):
@@ -173,7 +177,8 @@ class JournalEntry:
 
 
 def _to_dict(value: Expectation | Signal | HistoryRecord | JournalEntry) -> dict[str, Any]:
-    return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    items = [(name, getattr(value, name)) for name in _FIELDS[type(value)]]
+    return {name: item if type(item) in _ALWAYS_PLAIN else _plain(item) for name, item in items}
 
 
 def _plain(value: Any) -> Any:
@@ -182,7 +187,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return iso_utc(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: item if type(item) in _ALWAYS_PLAIN else _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return _to_dict(value) if isinstance(value, Expectation | Signal | HistoryRecord) else value
+
+
+_FIELDS: Mapping[type[Any], tuple[str, ...]] = {
+    kind: tuple(one.name for one in fields(kind)) for kind in (Expectation, Signal, HistoryRecord, JournalEntry)
+}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_golden.journal.asking import EXPECTATION_KEYS
 from pytest_golden.journal.model import ImmediateResult, Polarity, SignalType
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST_LISTED = 200
-_Limit = Annotated[int, Field(ge=1, le=MOST_LISTED)]
+
+
+def _read_whole(number: Any) -> Any:
+    """Take 2.0 for 2, as JSON Schema does."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+_Limit = Annotated[int, Field(ge=1, le=MOST_LISTED), BeforeValidator(_read_whole)]
 _MOST_TOLD = 5
 # What the journal's own table says in words alone.
 _EXPECTATION_TYPES: dict[str, dict[str, Any]] = {

@@ -65,7 +65,7 @@ class Workplace:
             return self._services
 
     def notice(self, error: StorageError) -> None:
-        """Let go of a store whose file was moved or replaced: the next call opens what is there now."""
+        """Let go of a store whose file was moved or removed: the next call opens what is there then, or makes one."""
         if error.trouble is StorageTrouble.GONE:
             self.close()
 

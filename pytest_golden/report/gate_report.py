@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.report.files import write_report
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_golden.gate.recorded.store import RecordedRun
     from pytest_golden.regression.floor import Weakening
     from pytest_golden.regression.model import RegressionCheckResult
+
+_ALWAYS_CLEAN = frozenset({bool, int, NoneType})
 
 
 def gate_report(
@@ -65,5 +68,11 @@ def _clean(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {_clean(str(key)): _clean(item) for key, item in value.items()}
+        # A run of a thousand projects has sixty thousand values: no call for those that stay as they are.
+        return {
+            key if type(key) is str and key.isascii() else _clean(str(key)): item
+            if type(item) in _ALWAYS_CLEAN
+            else _clean(item)
+            for key, item in value.items()
+        }
     return [_clean(item) for item in value] if isinstance(value, list | tuple) else value

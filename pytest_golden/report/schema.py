@@ -148,6 +148,10 @@ _GATE = _object(
         "started_at": _MOMENT,
         "finished_at": _MOMENT_OR_NULL,
         "interrupted": _FLAG,
+        "shard": {
+            **_TEXT_OR_NULL,
+            "description": "Which part of the declared projects was run, as 2/4; null means all.",
+        },
         "deselected": _TEXTS,
         "not_run": _TEXTS,
         "floor_base": _TEXT_OR_NULL,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.gate.changed.reading import Question, select_changed
 from pytest_golden.gate.lessons.before import foresee
+from pytest_golden.session.sharding import find_plan_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +43,7 @@ def find_selection(
         str(settings.changed),
         manifest,
         hide,
-        tuple(_list_products(config, settings, store)),
+        tuple(_list_products(config, settings, declared, store)),
         tuple(_list_judging(config, folders)),
         reads=settings.reads,
     )
@@ -73,8 +74,13 @@ def _list_judging(config: pytest.Config, folders: Iterable[Path]) -> Iterator[Pa
             yield Path(file)
 
 
-def _list_products(config: pytest.Config, settings: GoldenSettings, store: Store | None) -> Iterator[Path]:
-    """List the files that the session writes itself: reports, also pytest's own, and the store."""
+def _list_products(
+    config: pytest.Config, settings: GoldenSettings, declared: Declared, store: Store | None
+) -> Iterator[Path]:
+    """List the files that are the gate's own: reports, also pytest's, the store, and the plan of shards."""
+    plan = find_plan_file(settings, declared)
+    if plan is not None:
+        yield plan
     reports = (settings.junit, settings.json, settings.html, config.getoption("xmlpath", None))
     yield from (Path(config.invocation_params.dir, path) for path in reports if path is not None)
     if store is not None and store.path is not None:

@@ -52,7 +52,9 @@ class GoldenCollection:
         manifest = self._declared.manifest_path
         if manifest is None or file_path.name != manifest.name or not _is_same(file_path, manifest):
             return None
-        collector: GoldenManifestFile = GoldenManifestFile.from_parent(parent, path=file_path)
+        collector: GoldenManifestFile = GoldenManifestFile.from_parent(
+            parent, path=file_path, nodeid=self._declared.node_prefix
+        )
         collector.declared = self._declared
         return collector
 

@@ -11,6 +11,7 @@ from _pytest.runner import runtestprotocol
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate import RegressionGuard
+from pytest_golden.gate.order import find_independent
 from pytest_golden.gate.service import error_result
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.report.shown_run import fails_the_gate
@@ -21,7 +22,7 @@ from pytest_golden.session.reports import dress_report
 from pytest_golden.session.ticking import Ticker
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from pytest_golden.gate.baselines import BaselineKeeper
     from pytest_golden.gateway.model import PipelineOutcome
@@ -55,6 +56,7 @@ class GoldenExecution:
         self._earlier = earlier
         self._skips_fail = skips_fail
         self._guard: RegressionGuard | None = None
+        self._items: Sequence[pytest.Item] = ()
         # Only this process can ask how far its pipeline is; without workers, whoever keeps the live row asks.
         self._steps = (
             Ticker(partial(note_present_step, board, gateway), name="golden-steps") if is_worker(config) else None
@@ -66,6 +68,7 @@ class GoldenExecution:
         if not isinstance(item, GoldenItem):
             return None
         item.run = self._run
+        self._items = item.session.items
         runtestprotocol(item, nextitem=nextitem)
         if item.result is not None and _was_interrupted(item.result):
             _end_session(item)
@@ -119,7 +122,14 @@ class GoldenExecution:
             )
             self._gateway.call("freeze", self._declared.projects.values())
             self._baselines.pin()
+            self._gateway.call("start_ahead", self._list_side_by_side())
         return self._guard
+
+    def _list_side_by_side(self) -> list[GoldenProjectConfig]:
+        """List what may run beside others and is asked for, in order: a gateway with places for several can begin with them."""
+        independent = find_independent(self._declared.projects.values())
+        projects = [item.project for item in self._items if isinstance(item, GoldenItem) and item.name in independent]
+        return [project for project in projects if self._earlier.find_left_out(project) is None]
 
     def _ask_judges(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[Reason, ...]:
         answers: list[Any] = self._config.hook.pytest_golden_judge(project=project, outcome=outcome)

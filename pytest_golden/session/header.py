@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.gateway import SessionGateway
 
+FLEET_VIEW = "fleet"
 _FOREIGN = "pytest-golden"
 _MOST_NAMED = 10
 _SHORT = 12
@@ -48,6 +49,9 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
         return
     if abilities is None:
         yield "golden sandbox: a plugged-in gateway, which says nothing about itself"
+        return
+    if abilities.view == FLEET_VIEW:
+        yield f"golden fleet: {abilities.view_reason}"
         return
     seal = "no seal" if abilities.seal == "none" else f"sealed by {abilities.seal}"
     yield f"golden sandbox: {abilities.view} view, {seal}"

@@ -1,4 +1,4 @@
-"""Hold the workspace's gate lock while golden projects run, in the process that owns the session."""
+"""Hold the workspace's gate lock while golden projects run and until their end is recorded, in the process that owns the session."""
 
 from __future__ import annotations
 
@@ -32,11 +32,20 @@ class GoldenLock:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Hold the lock around the running of all tests."""
+        """Take the lock before the first test runs."""
+        if self._recorder.is_gate_run and not session.config.option.collectonly:
+            self._take()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
+        """Let go when the end is recorded: the next gate takes a run without an end for one that was killed."""
         with self._held:
-            if self._recorder.has_selected and not session.config.option.collectonly:
-                self._take()
             return (yield)
+
+    def pytest_unconfigure(self) -> None:
+        """Let go whatever happened."""
+        self._held.close()
 
     def _take(self) -> None:
         if not self._is_held:

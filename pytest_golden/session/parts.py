@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_golden.session.floor import FloorCheck
     from pytest_golden.session.gateway import SessionGateway
     from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.session.sharding import SessionShard
     from pytest_golden.settings import GoldenSettings
 
 
@@ -27,3 +28,4 @@ class SessionParts:
     recorder: GoldenRecorder
     floor: FloorCheck
     warnings: list[str]
+    shard: SessionShard | None

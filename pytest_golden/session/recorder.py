@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
+    from pytest_golden.session.sharding import SessionShard
 
 
 class Kept(NamedTuple):
@@ -34,13 +35,23 @@ class GoldenRecorder:
     """Takes results off the reports, tells who listens, and knows what was left out.
 
     `skips_fail` is `--golden-require`. `keep` makes a result durable before anyone hears of it, and may add to it.
+    `shard` is the part that this session runs of what is declared; None means all.
     """
 
-    def __init__(self, config: pytest.Config, declared: Declared, board: RunBoard, *, skips_fail: bool) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        declared: Declared,
+        board: RunBoard,
+        *,
+        skips_fail: bool,
+        shard: SessionShard | None = None,
+    ) -> None:
         self.config = config
         self.declared = declared
         self._board = board
         self._skips_fail = skips_fail
+        self._shard = shard
         self._results: dict[str, GoldenProjectResult] = {}
         self._selected: set[str] | None = None
         self._is_reporting = False
@@ -59,9 +70,9 @@ class GoldenRecorder:
         return RegressionCheckResult(self.results)
 
     @property
-    def has_selected(self) -> bool:
-        """Tell whether any golden project was selected."""
-        return bool(self._selected)
+    def is_gate_run(self) -> bool:
+        """Tell whether any golden project was selected, or this is a shard, which tells the store too that it had none."""
+        return bool(self._selected) or (self._shard is not None and self._selected is not None)
 
     @property
     def selected(self) -> tuple[str, ...]:
@@ -74,6 +85,12 @@ class GoldenRecorder:
         if self._selected is None:
             return ()
         return tuple(name for name in self.declared.projects if name not in self._selected)
+
+    @property
+    def of_other_shards(self) -> tuple[str, ...]:
+        """Names of the declared projects that another shard runs, which are deselected here."""
+        shard = self._shard
+        return () if shard is None else tuple(name for name in self.declared.projects if not shard.has(name))
 
     @property
     def not_run(self) -> tuple[str, ...]:
@@ -154,7 +171,7 @@ class GoldenRecorder:
             return
         projects = map(self.declared.find_project, node_ids)
         self._selected = {project.name for project in projects if project is not None}
-        if self._selected:
+        if self.is_gate_run:
             for listener in self.on_selected:
                 listener()
 

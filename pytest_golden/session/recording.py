@@ -19,6 +19,7 @@ from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.gate import lessons
 from pytest_golden.gate.baselines import find_baselines_folder
 from pytest_golden.gate.baselines.accepted_edits import find_accepted_edits
+from pytest_golden.gate.changed.remembered import describe_ignored
 from pytest_golden.gate.checkout import Checkout, read_checkout
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.hiding import SecretHider
@@ -26,6 +27,7 @@ from pytest_golden.gate.inputs import InputReader
 from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
+from pytest_golden.gate.store import IGNORED
 from pytest_golden.gate.store_place import find_spool_folder, find_store_place
 from pytest_golden.gate.surroundings import describe_surroundings
 from pytest_golden.gate.trends import SlowdownJudge, describe_run_environment
@@ -72,6 +74,7 @@ class GoldenRecording:
         self._parts = parts
         self._settings = parts.settings
         self._declared = parts.declared
+        self._shard = parts.shard
         self._recorder = parts.recorder
         self._floor = parts.floor
         self._gateway = parts.gateway
@@ -109,7 +112,7 @@ class GoldenRecording:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Begin before the first project runs, inside the workspace's lock."""
-        if self._recorder.has_selected and not session.config.option.collectonly:
+        if self._recorder.is_gate_run and not session.config.option.collectonly:
             self.begin()
         return (yield)
 
@@ -316,10 +319,13 @@ class GoldenRecording:
                 "learning": self._settings.learning,
                 ENVIRONMENT: describe_run_environment(projects, root, self._find_abilities(), workers=workers),
                 ACCEPTS: self._settings.update,
+                **({} if self._shard is None else self._shard.facts),
             },
         }
         unknown = {name: type(value)() for name, value in told.items()}
         told = self._hider.hide_for_all(told) or {**unknown, "checkout": Checkout().to_dict()}
+        ignored = describe_ignored(checkout, self._hider.hide_names)
+        told["facts"] |= {} if ignored is None else {IGNORED: ignored}
         return RunBegun(
             run_id=self.run_id,
             moment=to_ms(utc_now()),

@@ -16,6 +16,7 @@ from pytest_golden.session.declared import find_default_manifest, read_declared
 from pytest_golden.session.distribution import GoldenDistribution, find_notes, is_distributed, is_worker
 from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.execution import GoldenExecution
+from pytest_golden.session.fleet import join_fleet
 from pytest_golden.session.floor import FloorCheck
 from pytest_golden.session.gateway import OwnGateway, SessionGateway
 from pytest_golden.session.github import GitHubNews
@@ -23,6 +24,7 @@ from pytest_golden.session.header import warn_of_nothing
 from pytest_golden.session.locking import GoldenLock
 from pytest_golden.session.parts import SessionParts
 from pytest_golden.session.recorder import GoldenRecorder
+from pytest_golden.session.sharding import GoldenSharding, find_shard
 from pytest_golden.session.terminal import GoldenTerminal
 from pytest_golden.session.writing import GoldenReports
 from pytest_golden.settings import (
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_golden.gate.changed import Selection
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.recording import GoldenRecording
+    from pytest_golden.session.sharding import SessionShard
 
 
 def start(config: pytest.Config) -> None:
@@ -58,6 +61,7 @@ def start(config: pytest.Config) -> None:
 def _start(config: pytest.Config) -> None:
     settings = _read_settings(config)
     declared = read_declared(settings, find_default_manifest(config), config.rootpath)
+    shard = find_shard(settings, declared)
     distributed = is_distributed(config)
     register_markers(config, declared)
     named = select_manifest(config, declared)
@@ -70,7 +74,12 @@ def _start(config: pytest.Config) -> None:
     gateway = SessionGateway(config)
     register(gateway, "golden_session_gateway")
     register(OwnGateway(settings, declared, earlier), "golden_own_gateway")
+    fleet = join_fleet(config, settings, declared, earlier)
+    if fleet is not None:
+        register(fleet, "golden_fleet")
     register(GoldenCollection(declared, named), "golden_collection")
+    if shard is not None:
+        register(GoldenSharding(shard), "golden_sharding")
     if not distributed:
         baselines = keep_baselines(settings, declared, config.rootpath)
         execution = GoldenExecution(
@@ -78,7 +87,7 @@ def _start(config: pytest.Config) -> None:
         )
         register(execution, "golden_execution")
     if not is_worker(config):
-        _start_owner(config, _make_parts(config, settings, declared, board, gateway, earlier))
+        _start_owner(config, _make_parts(config, settings, declared, board, gateway, earlier, shard=shard))
 
 
 def _make_parts(
@@ -88,23 +97,24 @@ def _make_parts(
     board: RunBoard,
     gateway: SessionGateway,
     earlier: EarlierRuns,
+    *,
+    shard: SessionShard | None,
 ) -> SessionParts:
     """Register what gathers the results and compares the floor, and put it together with what was there before."""
     register = _registering(config)
-    recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require)
+    recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require, shard=shard)
     register(recorder, "golden_recorder")
     floor = FloorCheck(settings, declared, recorder, default_manifest=find_default_manifest(config), earlier=earlier)
     register(floor, "golden_floor")
     warning = warn_of_nothing(declared, settings.mode)
     warnings = [] if warning is None else [warning]
-    return SessionParts(settings, declared, gateway, board, earlier, recorder, floor, warnings)
+    return SessionParts(settings, declared, gateway, board, earlier, recorder, floor, warnings, shard)
 
 
 def _start_owner(config: pytest.Config, parts: SessionParts) -> None:
     """Register what shows, writes and records results."""
     register = _registering(config)
     reports = GoldenReports(parts, GitHubNews(parts))
-    register(reports, "golden_reports")
     terminal = _start_terminal(config, parts, reports)
     say = _say_nothing if terminal is None else terminal.say
     root = parts.declared.manifest.workspace_root
@@ -116,6 +126,8 @@ def _start_owner(config: pytest.Config, parts: SessionParts) -> None:
         parts.earlier.read_slowdowns = recording.read_slowdowns
         if terminal is not None:
             terminal.describe_streak = recording.describe_streak
+    # Both act last at the session's end, in the order of their registration: what a report says of the run is in the store by then.
+    register(reports, "golden_reports")
     if parts.settings.changed is not None and not config.option.collectonly:
         parts.earlier.selection = _find_selection(config, parts, recording)
 

@@ -45,6 +45,7 @@ class GoldenTerminal:
         self._config = reporter.config
         self._writer = reporter.config.get_terminal_writer()
         self._declared = parts.declared
+        self._shard = parts.shard
         self._recorder = parts.recorder
         self._gateway = parts.gateway
         self._board = parts.board
@@ -73,6 +74,7 @@ class GoldenTerminal:
         """Say what is declared, how it is sealed, and what is wrong with it."""
         lines = [*header.describe_declared(self._declared), *header.warn_of_foreign_distribution()]
         if self._declared.projects and not self._config.option.collectonly:
+            lines += [] if self._shard is None else [self._shard.describe()]
             lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
             lines += header.describe_real_writes(self._declared)
             lines += header.describe_selection(self._earlier.selection, in_full=self._verbosity > 0)

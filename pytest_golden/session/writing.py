@@ -32,6 +32,7 @@ class GoldenReports:
     def __init__(self, parts: SessionParts, github: GitHubNews) -> None:
         self._settings = parts.settings
         self._declared = parts.declared
+        self._shard = parts.shard
         self._recorder = parts.recorder
         self._floor = parts.floor
         self._gateway = parts.gateway
@@ -104,6 +105,7 @@ class GoldenReports:
             "started_at": iso_utc(self._started_at),
             "finished_at": iso_utc(utc_now()),
             "interrupted": self._is_interrupted,
+            "shard": None if self._shard is None else str(self._shard.shard),
             "deselected": list(self._recorder.deselected),
             "not_run": list(self._recorder.not_run),
             "floor_base": self._settings.base,

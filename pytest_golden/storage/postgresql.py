@@ -16,9 +16,9 @@ from psycopg.types.string import TextLoader
 from sqlalchemy import JSON, Insert, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.errors import StorageError
 from pytest_golden.storage.engine import dump_json, explained
-from pytest_golden.storage.version import HEAD, find_version
+from pytest_golden.storage.version import HEAD, describe_older, find_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -201,9 +201,7 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
     if version == HEAD:
         return
     if not upgrades:
-        what = "it has no tables yet" if version is None else f"its tables are of an older version ({version})"
-        message = f"the store {where}: {what}; run `golden store upgrade --store URL`"
-        raise StorageError(message, StorageTrouble.OLDER)
+        raise describe_older(where, version, "run `golden store upgrade --store URL`")
     with database.engine.connect() as connection, database.writing(connection):
         # Another process may have done it while this one waited.
         if find_version(connection, where) != HEAD:

@@ -24,7 +24,7 @@ from pytest_golden.storage.files import is_alone
 from pytest_golden.storage.folder import make_folder
 from pytest_golden.storage.journal_mode import set_journal_mode
 from pytest_golden.storage.location import make_url_of_frozen
-from pytest_golden.storage.version import HEAD, find_version
+from pytest_golden.storage.version import HEAD, describe_older, find_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,18 +75,21 @@ class SqliteDatabase:
         return begun(connection, "DEFERRED")
 
 
-def open_file(place: Location, busy_seconds: float, mounts: Path) -> SqliteDatabase:
-    """Open a file, which is made when it is not there, and bring its tables up to date.
+def open_file(place: Location, busy_seconds: float, mounts: Path, *, only_reads: bool) -> SqliteDatabase:
+    """Open a file, which is made when it is not there, and bring its tables up to date; `only_reads` changes nothing.
 
     Raises:
-        StorageError: it cannot be opened.
+        StorageError: it cannot be opened, or is to be made or brought up to date and may only be read.
     """
     if place.path is not None:
-        _prepare_folder(place.path)
+        _prepare_place(place.path, only_reads=only_reads)
     engine = _open_engine(place, busy_seconds)
     try:
         with explained(place.shown):
-            _bring_up_to_date(engine, place, busy_seconds, mounts)
+            if only_reads:
+                _refuse_older(engine, place)
+            else:
+                _bring_up_to_date(engine, place, busy_seconds, mounts)
     except BaseException:
         engine.dispose()
         raise
@@ -107,11 +110,14 @@ def look_at_file(place: Location, busy_seconds: float) -> None:
         engine.dispose()
 
 
-def _prepare_folder(path: Path) -> None:
+def _prepare_place(path: Path, *, only_reads: bool) -> None:
     try:
         if path.exists() and not path.is_file():
             raise StorageError(f"the store {path}: that is no file; give the path of a file")
-        make_folder(path.parent)
+        if not only_reads:
+            make_folder(path.parent)
+        elif not path.exists():
+            raise describe(str(path), StorageTrouble.GONE)
     except (FileExistsError, NotADirectoryError):
         raise StorageError(f"the store {path}: {path.parent} is no folder; give another path") from None
     except OSError as error:
@@ -132,6 +138,13 @@ def _open_engine(place: Location, busy_seconds: float) -> Engine:
             raise describe(place.shown, StorageTrouble.READ_ONLY) from error
         return make_engine(make_url_of_frozen(place.path))
     return engine
+
+
+def _refuse_older(engine: Engine, place: Location) -> None:
+    with transaction(engine, "DEFERRED") as connection:
+        version = find_version(connection, place.shown)
+    if version != HEAD:
+        raise describe_older(place.shown, version, "it may only be read here: run `golden store upgrade --store FILE`")
 
 
 def _bring_up_to_date(engine: Engine, place: Location, busy_seconds: float, mounts: Path) -> None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
+from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage import sqlite
 from pytest_golden.storage.engine import BUSY_SECONDS, describe, explained
 from pytest_golden.storage.file_system import MOUNTS
 from pytest_golden.storage.forking import MOST_SECONDS, leave_to_parent, wait_for_readers, watch_forks
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.stale_log import find_log, set_log_aside
+from pytest_golden.storage.version import refuse_upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -51,17 +55,29 @@ class Database(Protocol):
 class Store:
     """An open store. Threads may share it: their writes go one after another. `path` is None for one in memory."""
 
-    def __init__(self, place: Location, database: Database, busy_seconds: float) -> None:
+    def __init__(
+        self,
+        place: Location,
+        open_database: Callable[[], Database],
+        busy_seconds: float,
+        *,
+        only_reads: bool = False,
+        follows: bool = False,
+    ) -> None:
         self.where = place.shown
         self.path = place.path
-        self._database = database
-        self._engine = database.engine
+        self._open_database = open_database
+        self._database = open_database()
         self._is_in_memory = place.path is None and not place.is_on_server
         self._busy_seconds = busy_seconds
+        self._only_reads = only_reads
+        self._follows = follows
         self._turn = threading.Lock()
+        self._following = threading.Lock()
         self._is_closed = False
         self._writer: Connection | None = None
         self._identity = self._identify()
+        self._log = find_log(self.path) if follows else None
         # Of the fork that goes on: whether this thread holds the turn, and whether every connection was closed.
         self._is_held = self._is_quiet = False
         self._is_left = False
@@ -75,26 +91,30 @@ class Store:
         busy_seconds: float = BUSY_SECONDS,
         mounts: Path = MOUNTS,
         upgrades: bool = False,
+        only_reads: bool = False,
+        follows: bool = False,
     ) -> Self:
         """Open a store by its file or URL. A file is made when it is not there, and its tables are brought up to date.
 
         Tables on a server, which others use too, are brought up to date only with `upgrades`. A file that may only be
         read is opened for reading: then every write raises. `busy_seconds` is how long another writer is waited for;
-        `mounts` is the table that tells network file systems.
+        `mounts` is the table that tells network file systems. With `only_reads` nothing is made or brought up to date, and
+        every write raises. With `follows` another file that takes the place of the opened one is opened in its stead,
+        which else raises.
 
         Raises:
             SettingsError: no store can be at such a place.
             StorageError: it cannot be opened.
         """
         place = parse_location(location)
-        database: Database
+        open_database: Callable[[], Database]
         if place.is_on_server:
             from pytest_golden.storage import postgresql  # noqa: PLC0415 - loads what is in an extra
 
-            database = postgresql.open_on_server(place, busy_seconds, upgrades=upgrades)
+            open_database = partial(postgresql.open_on_server, place, busy_seconds, upgrades=upgrades)
         else:
-            database = sqlite.open_file(place, busy_seconds, mounts)
-        return cls(place, database, busy_seconds)
+            open_database = partial(sqlite.open_file, place, busy_seconds, mounts, only_reads=only_reads)
+        return cls(place, open_database, busy_seconds, only_reads=only_reads, follows=follows)
 
     @staticmethod
     def look_at(location: str | Path, *, busy_seconds: float = 1.0) -> None:
@@ -123,8 +143,9 @@ class Store:
             message = f"the store {self.where}: another thread of this process holds it locked"
             raise StorageError(message, StorageTrouble.LOCKED)
         try:
-            self._refuse_unusable()
+            self._make_usable(writes=True)
             with explained(self.where), self._take_writer() as connection, self._database.writing(connection):
+                refuse_upgraded(connection, self.where)
                 yield connection
         finally:
             self._turn.release()
@@ -143,12 +164,13 @@ class Store:
         if self._is_in_memory or (takes_turn and not self._turn.acquire(blocking=False)):
             raise describe(self.where, StorageTrouble.LOCKED)
         try:
-            self._refuse_unusable()
+            self._make_usable(writes=True)
             with (
                 explained(self.where),
-                self._engine.connect() as connection,
+                self._database.engine.connect() as connection,
                 self._database.writing_aside(connection),
             ):
+                refuse_upgraded(connection, self.where)
                 yield connection
         finally:
             if takes_turn:
@@ -161,15 +183,17 @@ class Store:
         Raises:
             StorageError: it cannot be read.
         """
-        self._refuse_closed()
-        with explained(self.where), self._engine.connect() as connection, self._database.reading(connection):
+        self._make_usable(writes=False)
+        database = self._database
+        with explained(self.where), database.engine.connect() as connection, database.reading(connection):
+            refuse_upgraded(connection, self.where)
             yield connection
 
     def close(self) -> None:
         """Close it. What was written stays readable whether or not this is called."""
         self._is_closed = True
         self._close_writer()
-        self._engine.dispose()
+        self._database.engine.dispose()
 
     def before_fork(self) -> None:
         """Let nobody write, and close the connections, which are made anew on both sides."""
@@ -177,8 +201,8 @@ class Store:
         self._is_quiet = self._is_held
         if self._is_held and not self._is_in_memory:
             self._close_writer()
-            self._is_quiet = wait_for_readers(self._engine)
-            self._engine.dispose()
+            self._is_quiet = wait_for_readers(self._database.engine)
+            self._database.engine.dispose()
 
     def after_fork_in_parent(self) -> None:
         """Go on."""
@@ -188,10 +212,10 @@ class Store:
 
     def after_fork_in_child(self) -> None:
         """Begin anew; a store that other threads went on using cannot be used here."""
-        self._turn, self._is_held = threading.Lock(), False
+        self._turn, self._following, self._is_held = threading.Lock(), threading.Lock(), False
         if not self._is_in_memory:
             writer, self._writer = self._writer, None
-            leave_to_parent(self._engine, writer)
+            leave_to_parent(self._database.engine, writer)
             self._is_left = not self._is_quiet
 
     def __enter__(self) -> Self:
@@ -203,8 +227,10 @@ class Store:
     @contextmanager
     def _take_writer(self) -> Iterator[Connection]:
         """Give the connection of the last write that ended well: to fetch one anew costs as much as a statement."""
+        if self._writer is not None and self._writer.engine is not self._database.engine:
+            self._close_writer()
         taken, self._writer = self._writer, None
-        connection = taken or self._engine.connect()
+        connection = taken or self._database.engine.connect()
         try:
             yield connection
         except BaseException:
@@ -218,22 +244,35 @@ class Store:
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            if self._is_closed:
+            if self._is_closed or writer.engine is not self._database.engine:
                 # The engine may have let go of its connections by now, and would never close this one.
                 writer.detach()
             writer.close()
 
-    def _refuse_unusable(self) -> None:
-        self._refuse_closed()
-        if self._identity != self._identify():
-            raise describe(self.where, StorageTrouble.GONE)
-
-    def _refuse_closed(self) -> None:
+    def _make_usable(self, *, writes: bool) -> None:
         if self._is_closed:
             raise StorageError(f"the store {self.where} is closed")
+        if writes and self._only_reads:
+            raise StorageError(f"the store {self.where} was opened to be read alone", StorageTrouble.READ_ONLY)
         if self._is_left:
             message = f"the store {self.where} was in use when this process was forked; start such processes by spawn"
             raise StorageError(message)
+        if self._identity != self._identify():
+            self._follow()
+
+    def _follow(self) -> None:
+        """Open the file that stands where the opened one stood."""
+        if not self._follows:
+            raise describe(self.where, StorageTrouble.GONE)
+        with self._following:
+            found = self._identify()
+            if found == self._identity:
+                return
+            self._database.engine.dispose()
+            # Or what is in it would be read with the pages of the other file.
+            set_log_aside(self.path, self._log, utc_now())
+            self._database = self._open_database()
+            self._identity, self._log = found, find_log(self.path)
 
     def _identify(self) -> tuple[int, int] | None:
         if self.path is None:

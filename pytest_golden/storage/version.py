@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.schema import metadata
@@ -15,6 +15,7 @@ VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 HEAD = VERSIONS[-1]
 #: Not Alembic's own name for it: a database of somebody else who uses Alembic is then never taken for ours.
 VERSION_TABLE = "golden_version"
+_VERSION = f"SELECT version_num FROM {VERSION_TABLE}"
 _NAMES_ON_SQLITE = "SELECT name FROM sqlite_master"
 _NAMES_ON_SERVER = (
     "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
@@ -38,9 +39,9 @@ def find_version(connection: Connection, where: str) -> str | None:
         return None
     if VERSION_TABLE not in names:
         raise describe_foreign(where) if is_file else _describe_foreign_tables(where, names)
-    version = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
+    version = connection.exec_driver_sql(_VERSION).scalar()
     if version is None:
-        raise StorageError(f"the store {where}: it is damaged (its version is lost)", StorageTrouble.CORRUPT)
+        raise _describe_lost(where)
     if version not in VERSIONS:
         raise StorageError(
             f"the store {where}: it was made by a newer pytest-golden-projects (version {version} of the tables, this "
@@ -50,9 +51,40 @@ def find_version(connection: Connection, where: str) -> str | None:
     return str(version)
 
 
+def refuse_upgraded(connection: Connection, where: str) -> None:
+    """Refuse a store whose tables another program has brought up to date since it was opened.
+
+    Asked in every transaction, and so of the driver itself.
+
+    Raises:
+        StorageError: they are of another version.
+        sqlite3.Error, psycopg.Error: the version cannot be read.
+    """
+    driver: Any = connection.connection.driver_connection
+    row = driver.execute(_VERSION).fetchone()
+    if row is None:
+        raise _describe_lost(where)
+    if row[0] != HEAD:
+        raise StorageError(
+            f"the store {where}: it was brought up to version {row[0]} of the tables by a newer pytest-golden-projects "
+            f"(this one knows {HEAD}): restart this process with the newer one",
+            StorageTrouble.NEWER,
+        )
+
+
+def describe_older(where: str, version: str | None, remedy: str) -> StorageError:
+    """Put into words that a store lacks tables, which are not to be made here."""
+    what = "it has no tables yet" if version is None else f"its tables are of an older version ({version})"
+    return StorageError(f"the store {where}: {what}; {remedy}", StorageTrouble.OLDER)
+
+
 def describe_foreign(where: str) -> StorageError:
     """Put into words that there is a database, and that it is not ours."""
     return StorageError(f"the store {where}: it is a database of another program; give another file")
+
+
+def _describe_lost(where: str) -> StorageError:
+    return StorageError(f"the store {where}: it is damaged (its version is lost)", StorageTrouble.CORRUPT)
 
 
 def _describe_foreign_tables(where: str, names: set[str]) -> StorageError:

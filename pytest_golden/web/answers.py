@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, StorageError, StorageTrouble
-from pytest_golden.web.refusal import Refusal
+from pytest_golden.serving.refusal import Refusal
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _FOR_PROGRAMS = ("/api/", "/webhooks/", "/events", "/healthz")
 _RETRY_SECONDS = "1"
+_TOLD_OF_STORE = {
+    StorageTrouble.LOCKED: "Somebody else is writing to the store: try again in a moment.",
+    StorageTrouble.GONE: (
+        "The store's file was moved or removed while this server ran: put it back, or run `pytest --golden`, which makes one."
+    ),
+    StorageTrouble.NEWER: "The store was brought up to date by a newer pytest-golden-projects: restart this server with that.",
+    StorageTrouble.OLDER: "The store is of an older version, and this server only shows: run `golden store upgrade`.",
+}
 _ROUTED = {404: "There is no such page.", 405: "That cannot be done here."}
 
 
@@ -36,12 +44,11 @@ def explain(error: Exception) -> Refusal:
     if isinstance(error, JournalError) or type(error) is GoldenError:
         return Refusal(404, str(error))
     if isinstance(error, StorageError) and error.trouble is StorageTrouble.LOCKED:
-        told = "Somebody else is writing to the store: try again in a moment."
-        return Refusal(503, told, {"Retry-After": _RETRY_SECONDS})
+        return Refusal(503, _TOLD_OF_STORE[error.trouble], {"Retry-After": _RETRY_SECONDS})
     if isinstance(error, StorageError):
         _LOG.error("the store cannot be used: %s", error)
         told = f"The store cannot be used ({error.trouble.value}): the server's log says why."
-        return Refusal(503, told, {"Retry-After": _RETRY_SECONDS})
+        return Refusal(503, _TOLD_OF_STORE.get(error.trouble, told), {"Retry-After": _RETRY_SECONDS})
     if isinstance(error, ManifestError):
         _LOG.error("the manifest cannot be used: %s", error)
         return Refusal(503, "The manifest cannot be used: `golden check` says why.")

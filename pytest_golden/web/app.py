@@ -12,11 +12,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.serving.refusal import Refusal
 from pytest_golden.web.answers import explain, read_http_error, tell
 from pytest_golden.web.boundary.boundary import Boundary
 from pytest_golden.web.boundary.visitor import Doorkeeper
 from pytest_golden.web.methods import answer_options
-from pytest_golden.web.refusal import Refusal
 from pytest_golden.web.rendering import Renderer
 from pytest_golden.web.site import Site
 

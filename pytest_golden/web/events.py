@@ -16,7 +16,7 @@ from starlette.routing import Route
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import StorageError
 from pytest_golden.gate.live import find_events
-from pytest_golden.web.refusal import Refusal
+from pytest_golden.serving.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from pytest_golden.web.refusal import Refusal
+from pytest_golden.serving.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from pytest_golden.web.refusal import Refusal
+    from pytest_golden.serving.refusal import Refusal
 
 _METHODS = ("GET", "POST", "DELETE")
 

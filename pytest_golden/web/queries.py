@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.web.refusal import Refusal
+from pytest_golden.serving.refusal import Refusal
 
 if TYPE_CHECKING:
     from starlette.requests import Request

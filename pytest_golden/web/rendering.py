@@ -18,9 +18,9 @@ from pytest_golden.web.shown.visible import make_visible
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from pytest_golden.serving.refusal import Refusal
     from pytest_golden.web.boundary.visitor import Doorkeeper
     from pytest_golden.web.model import ServeOptions
-    from pytest_golden.web.refusal import Refusal
 
 
 class Renderer:

@@ -12,8 +12,8 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import JournalError, PayloadError, SignatureError
 from pytest_golden.journal.outside.callback import callback_signal
 from pytest_golden.journal.outside.github import github_signal
-from pytest_golden.web.refusal import Refusal
-from pytest_golden.web.sign_in.attempts import Attempts
+from pytest_golden.serving.attempts import Attempts
+from pytest_golden.serving.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

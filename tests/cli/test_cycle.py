@@ -126,9 +126,15 @@ def test_nothing_changed_is_no_proposal_and_leaves_no_branch(repository: Reposit
 def test_an_improvement_that_fails_is_a_failure_and_what_it_left_is_kept(
     repository: Repository, golden: Golden
 ) -> None:
-    ran = golden("cycle", "--improve", "echo half > half.txt; exit 5", "--review", "true", "--json")
+    improve = f"echo half > half.txt; touch {repository.folder}/stray; exit 5"
+    ran = golden("cycle", "--improve", improve, "--review", "true", "--json")
     assert (ran.code, ran.json["final_status"]) == (3, "FAILURE")
+    assert "WARNING: the checkout itself changed while improve ran: stray" in ran.err
     assert repository.git("show", f"{ran.json['branch']}:half.txt") == "half"
+    assert f"; what it left is on the branch {ran.json['branch']}" in ran.err
+    nothing = golden("cycle", "--improve", "no-such-agent", "--review", "true", "--json")
+    assert (nothing.code, nothing.json["branch"]) == (3, None)
+    assert "; it left nothing" in nothing.err
 
 
 def test_a_repository_within_a_proposal_is_said_and_what_git_does_not_take_stays(
@@ -204,6 +210,8 @@ def test_bad_input_is_one_sentence_and_exit_code_two(repository: Repository, gol
         (("--improve", " ", "--review", "true"), "--improve is empty"),
         ((*both, "--max-improvements", "-1"), "max_improvements must be"),
         ((*both, "--max-hours", "nan"), "max_runtime_hours must be"),
+        ((*both, "--store", MANIFEST), "is not a golden store"),
+        ((*both, "--store", "bogus://x"), "no store can be there"),
         (("--resume",), "no cycle in"),
         (("--resume", "cycle_1"), "is no cycle's id"),
     ):

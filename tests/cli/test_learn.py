@@ -160,7 +160,7 @@ def test_project_can_be_named_and_one_that_is_gone_is_not_told_of(golden: Golden
     [
         (
             ("--diff", "nowhere"),
-            "--diff nowhere: there is no such commit here. Fetch it first: git fetch origin nowhere",
+            "--diff nowhere: there is no such commit here. Check its name, or fetch it first: git fetch origin nowhere",
         ),
         (("--diff", "origin/main"), "git fetch origin main"),
         (("--diff", " "), "is no git ref"),

@@ -61,6 +61,17 @@ def test_a_newer_store_is_refused(golden: Golden, folder: Path) -> None:
     assert ran.err.count("\n") == 1
 
 
+def test_an_older_store_is_not_changed_by_a_server_that_only_reads(golden: Golden, folder: Path) -> None:
+    with Store.open(folder / "older.db") as store, store.write() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
+    before = (folder / "older.db").read_bytes()
+    ran = golden("mcp", "--read-only", "--store", "older.db")
+    assert (ran.code, ran.out) == (2, "")
+    assert "run `golden store upgrade" in ran.err
+    assert ran.err.count("\n") == 1
+    assert (folder / "older.db").read_bytes() == before
+
+
 @pytest.mark.parametrize("words", [(), ("--read-only",)])
 def test_a_foreign_store_is_refused(golden: Golden, folder: Path, words: tuple[str, ...]) -> None:
     with sqlite3.connect(folder / "foreign.db") as connection:

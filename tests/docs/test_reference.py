@@ -11,6 +11,12 @@ import pytest
 import pytest_golden
 from pytest_golden import hookspecs
 from pytest_golden.cli.main import COMMANDS
+from pytest_golden.cycle.model import CycleState
+from pytest_golden.cycle.worktree.service import CycleOutcome
+from pytest_golden.gate.past import PastResult
+from pytest_golden.gate.recorded.projects.history import ProjectHistory, ProjectTrend
+from pytest_golden.gate.verify.base_commit import HeadCommit
+from pytest_golden.gate.verify.model import BaseFacts, Verification
 from pytest_golden.gateway.environment import FIXED
 from pytest_golden.journal.outside.callback import CALLBACK_KEYS
 from pytest_golden.journal.outside.github_events import CONCLUSIONS, EVENTS, REVIEWS, TRUSTED
@@ -26,6 +32,7 @@ from pytest_golden.journal.outside.human_words import (
 )
 from pytest_golden.journal.sources import RESERVED_SOURCES
 from pytest_golden.manifest.keys import FILE_KEYS
+from pytest_golden.regression.comparison import Comparison, ProjectRuns, Verdict
 from pytest_golden.regression.floor import WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, RegressionCheckResult, ResultStatus
 from pytest_golden.storage import schema
@@ -78,6 +85,22 @@ def test_every_field_of_the_gate_report_is_in_the_reference() -> None:
     fields = {field.name for field in dataclasses.fields(GoldenProjectResult)} - {"_"}
     told = set(re.findall(r"`(\w+)`", text))
     assert {*fields, *RegressionCheckResult().to_dict()} <= told
+
+
+def test_every_key_of_what_commands_print_is_in_the_reference() -> None:
+    runs = ProjectRuns("etl")
+    verification = Verification(BaseFacts("main"), HeadCommit(None, None), (Comparison(runs, Verdict.OK),)).to_dict()
+    history = ProjectHistory("etl", (), (), ProjectTrend(None, None)).to_dict()
+    keys = {
+        "golden history": {*history, *history["trend"], *PastResult.__slots__} - {"project"},
+        "golden verify": {*verification, *verification["base"], *verification["head"], *verification["projects"][0]},
+        "golden cycle": {*CycleOutcome(CycleState(), None, None).to_dict()},
+    }
+    text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")
+    sections = dict(section.partition("\n")[::2] for section in re.split(r"^## ", text, flags=re.MULTILINE))
+    for command, wanted in keys.items():
+        named = " ".join(re.findall(r"`([^`]*)`", sections[command]))
+        assert wanted - set(re.findall(r"\w+", named)) == set(), command
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -43,7 +43,9 @@ def test_base_without_a_manifest_is_told_apart(repository: Path) -> None:
 
 def test_unknown_ref_says_what_to_fetch(repository: Path) -> None:
     manifest = repository / "sub" / "golden_projects.yaml"
-    with pytest.raises(GoldenError, match=r"no such commit here\. Fetch it first: git fetch origin gone"):
+    with pytest.raises(
+        GoldenError, match=r"no such commit here\. Check its name, or fetch it first: git fetch origin gone"
+    ):
         read_base_manifest(manifest, "gone")
     with pytest.raises(GoldenError, match=r"git fetch upstream release/1"):
         read_base_manifest(manifest, "upstream/release/1")

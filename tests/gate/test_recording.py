@@ -15,7 +15,7 @@ from pytest_golden.journal.model import Assessment, ExpectationStatus, Immediate
 from pytest_golden.journal.store import get_entry
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.moments import from_ms
-from pytest_golden.storage.schema import metadata, trajectories
+from pytest_golden.storage.schema import gate_runs, metadata, trajectories
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.store import find_trajectory
 from tests.gate.gate_events import begin, end, judge, moment
@@ -351,3 +351,26 @@ def test_finished_run_is_never_closed_as_interrupted(store: Store) -> None:
     record(store, begun, judge(begun, "one"), end(begun))
 
     assert close(store, "entry_other", is_own_store=True) == ()
+
+
+def test_gate_that_was_taken_for_killed_and_ends_all_the_same_has_ended(store: Store) -> None:
+    begun = begin("one", "two")
+    record(store, begun, judge(begun, "one"), judge(begun, "two"))
+    assert len(close(store, "entry_other", is_own_store=True)) == 1
+
+    record(store, end(begun), end(begun))
+
+    with store.read() as connection:
+        assert connection.scalar(select(gate_runs.c.final_status)) == "SUCCESS"
+    entry = read_entry(store, begun.run_id)
+    assert (entry.immediate_notes, entry.assessment) == ("all passed", Assessment.SUCCESS)
+    assert [one.what for one in entry.history].count("outcome") == 2
+
+
+def test_folder_and_branch_whose_names_are_no_unicode_are_kept_as_escapes(store: Store) -> None:
+    killed = begin("one", workspace_root="/w\udcff", manifest="w\udcff/m.yaml", checkout={"branch": "b\udcff"})
+    record(store, killed)
+    with store.read() as connection:
+        row = connection.execute(select(gate_runs)).one()
+    assert (row.workspace_root, row.branch) == (r"/w\udcff", r"b\udcff")
+    assert len(close(store, "none", workspace_root="/w\udcff")) == 1

@@ -69,12 +69,13 @@ class Runner:
             if not evaluate(step.get("if", "'true'"), contexts):
                 continue
             run.ran.append(step["name"])
-            run.code = self._run_step(step, contexts, run)
+            run.code = self.run_step(step, contexts, run)
             if run.code and not step.get("continue-on-error"):
                 break
         return run
 
-    def _run_step(self, step: dict[str, Any], contexts: dict[str, Any], run: Run) -> int:
+    def run_step(self, step: dict[str, Any], contexts: dict[str, Any], run: Run) -> int:
+        """Run one step, which may be a workflow's, and give its exit code."""
         if "uses" in step:
             given = {name: fill(str(value), contexts) for name, value in step["with"].items()}
             return self._use(step["uses"], given)
@@ -103,7 +104,7 @@ class Runner:
             "RUNNER_TEMP": str(self.temporary),
             **{name: fill(as_text(value), contexts) for name, value in step.get("env", {}).items()},
         }
-        assert step["shell"] == "bash"
+        assert step.get("shell", "bash") == "bash"
         assert "${{" not in step["run"]
         done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],

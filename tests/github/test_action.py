@@ -36,9 +36,8 @@ def api() -> Iterator[CommentsApi]:
         yield server
 
 
-@pytest.fixture
-def origin(tmp_path: Path) -> Path:
-    folder = tmp_path / "origin"
+def make_floor(folder: Path) -> Path:
+    """Make a repository with two golden projects."""
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")
     (folder / "golden_projects.yaml").write_text(MANIFEST)
@@ -47,6 +46,11 @@ def origin(tmp_path: Path) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "A floor")
     return folder
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    return make_floor(tmp_path / "origin")
 
 
 @pytest.fixture
@@ -284,4 +288,7 @@ def test_the_workflows_pass_on_only_inputs_that_there_are() -> None:
     declared = called[True]["workflow_call"]["inputs"]
     assert set(step["with"]) <= set(action["inputs"])
     assert set(own["jobs"]["gate"]["with"]) <= set(declared)
+    shards = yaml.safe_load((folder / "golden-shards.yml").read_text(encoding="utf-8"))
+    step = next(step for step in shards["jobs"]["shard"]["steps"] if "golden" in step.get("uses", ""))
+    assert set(step["with"]) <= set(action["inputs"])
     assert own["jobs"]["gate"]["permissions"] == called["jobs"]["gate"]["permissions"]

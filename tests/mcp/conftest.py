@@ -56,7 +56,11 @@ def store_file(workspace: Path) -> Path:
 @pytest.fixture
 def place(workspace: Path, store_file: Path) -> Iterator[Workplace]:
     store_file.parent.mkdir()
-    with Workplace(lambda: Store.open(store_file, busy_seconds=0.2), workspace / "golden_projects.yaml") as opened:
+
+    def open_it() -> Store:
+        return Store.open(store_file, busy_seconds=0.2, follows=True)
+
+    with Workplace(open_it, workspace / "golden_projects.yaml") as opened:
         yield opened
 
 

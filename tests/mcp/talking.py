@@ -44,6 +44,13 @@ class Talk:
         assert answer.structured_content is None
         return read_text(answer)
 
+    def short_refusal(self, tool: str, /, **arguments: Any) -> str:
+        """Give a refusal of one line that an agent has room for."""
+        told = self.refusal(tool, **arguments)
+        assert "\n" not in told
+        assert len(told) < 4096
+        return told
+
     def tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._portal.call(self.client.list_tools).tools}
 

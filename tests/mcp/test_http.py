@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
-import sys
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 
-from pytest_golden.mcp.transport.guard import Door, is_loopback
+from pytest_golden.mcp.transport.guard import Door
 from tests.mcp.talking import MODES, talk_to
+from tests.serving.running import running
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
@@ -42,32 +42,19 @@ class Served:
 
 
 class Serve(Protocol):
-    def __call__(self, *words: str, token: str | None = None) -> Served: ...
+    def __call__(self, *words: str, token: str | None = None, before: str = "") -> Served: ...
 
 
 @pytest.fixture
-def serve(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    started: list[subprocess.Popen[str]] = []
+def serve(workspace: Path) -> Iterator[Serve]:
+    with ExitStack() as started:
 
-    def start(*words: str, token: str | None = None) -> Served:
-        if token is not None:
-            monkeypatch.setenv("GOLDEN_SERVE_TOKEN", token)
-        code = "import sys; from pytest_golden.cli.main import main; sys.exit(main())"
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, "mcp", "--http", "--port", "0", *words],
-            cwd=workspace,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        assert process.stdout is not None
-        return Served(process, process.stdout.readline().strip(), token)
+        def start(*words: str, token: str | None = None, before: str = "") -> Served:
+            environment = {} if token is None else {"GOLDEN_SERVE_TOKEN": token}
+            server = running(workspace, "mcp", "--http", *words, environment=environment, before=before)
+            return Served(*started.enter_context(server), token)
 
-    yield start
-    for process in started:
-        with process:
-            process.kill()
+        yield start
 
 
 def test_clients_of_both_protocols_call_tools_on_loopback(serve: Serve) -> None:
@@ -139,49 +126,20 @@ def test_on_another_host_there_is_always_a_token_and_a_warning(serve: Serve) -> 
     assert told.startswith("golden: token: ")
 
 
-@pytest.mark.parametrize(
-    ("bound", "host", "is_allowed"),
-    [
-        ("127.0.0.1", "127.0.0.1:8766", True),
-        ("127.0.0.1", "localhost", True),
-        ("127.0.0.1", "LOCALHOST:1", True),
-        ("127.0.0.1", "[::1]:8766", True),
-        ("127.0.0.1", "evil.example:8766", False),
-        ("127.0.0.1", "localhost.evil.example", False),
-        ("127.0.0.1", "", False),
-        ("127.0.0.1", "10.0.0.5:8766", False),
-        ("10.0.0.5", "10.0.0.5:8766", True),
-        ("0.0.0.0", "10.0.0.5:8766", True),
-        ("0.0.0.0", "evil.example", False),
-        ("::", "[fe80::1]:8766", True),
-        ("build.example", "build.example:8766", True),
-    ],
-)
-def test_only_a_servers_own_names_are_answered(bound: str, host: str, is_allowed: bool) -> None:
-    assert Door(bound, None).allows_host(host) is is_allowed
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("127.0.0.1", True),
-        ("127.0.0.9", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("example.org", False),
-    ],
-)
-def test_loopback_is_told_from_what_others_reach(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
+def test_newcomers_take_the_place_of_those_who_ask_nothing(serve: Serve) -> None:
+    served = serve(before="from pytest_golden.serving import connections\nconnections.MOST_CONNECTIONS = 3")
+    address = httpx2.URL(served.url)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection((address.host, address.port or 0))) for _ in range(4)]
+        # Less than the patience with who sends no head.
+        opened[0].settimeout(15)
+        assert opened[0].recv(1) == b""
+        opened[3].sendall(b"this is no request\r\n\r\n")
+        opened[3].settimeout(15)
+        assert opened[3].recv(4096).startswith(b"HTTP/1.1 400")
+    served.process.send_signal(signal.SIGINT)
+    assert served.process.communicate(timeout=60) == ("", "")
 
 
 def test_a_token_is_never_shown_by_its_door() -> None:
     assert TOKEN not in repr(Door("127.0.0.1", TOKEN))
-
-
-def test_a_token_of_any_letters_opens_as_clients_send_it() -> None:
-    # Headers come as bytes, and are read as if they were Latin-1.
-    assert Door("127.0.0.1", "schl\u00fcssel").is_token("schl\u00fcssel".encode().decode("latin-1"))
-    assert not Door("127.0.0.1", "schl\u00fcssel").is_token("schl?ssel")

@@ -128,10 +128,18 @@ def test_what_is_not_known_is_no_error(talk: Talk) -> None:
     assert talk.ask("search_lessons", query="nothing AND (") == {"lessons": []}
 
 
+def test_a_limit_may_be_written_as_a_whole_number_with_a_fraction_of_nothing(talk: Talk) -> None:
+    for intent in ("a", "b", "c"):
+        talk.ask("log_intent", intent=intent)
+    assert [one["intent"] for one in talk.ask("review_journal", limit=2.0)["entries"]] == ["c", "b"]
+
+
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "text is missing"),
     ("recall", {"text": " \n"}, "text is blank"),
     ("recall", {"text": "a", "limit": 0}, "limit must be a whole number from 1 to 200, not 0"),
+    ("recall", {"text": "a", "limit": 2.5}, "limit must be a whole number from 1 to 200, not 2.5"),
+    ("recall", {"text": "a", "limit": 1e300}, "limit must be a whole number from 1 to 200, not 1000"),
     ("recall", {"text": "a", "project": 5}, "project must be a text, not 5"),
     ("recall", {"text": "a\0"}, "NUL"),
     ("search_lessons", {"query": ""}, "query is blank"),
@@ -157,10 +165,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 
 def test_bad_arguments_are_refused_in_one_clear_sentence(talk: Talk) -> None:
     for tool, arguments, told in BAD:
-        refusal = talk.refusal(tool, **arguments)
-        assert told in refusal
-        assert "\n" not in refusal
-        assert len(refusal) < 4096
+        assert told in talk.short_refusal(tool, **arguments)
 
 
 def test_a_review_is_narrowed_and_newest_first(talk: Talk) -> None:

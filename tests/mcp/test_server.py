@@ -149,6 +149,27 @@ def test_a_store_that_was_removed_is_made_anew_by_the_call_after(talk: Talk, sto
     assert [one["intent"] for one in talk.ask("review_journal")["entries"]] == ["c"]
 
 
+def test_a_file_that_takes_the_place_of_the_store_is_read_by_the_next_call(talk: Talk, store_file: Path) -> None:
+    talk.ask("log_intent", intent="a")
+    with Store.open(store_file.with_name("other.db")):
+        pass
+    store_file.with_name("other.db").replace(store_file)
+    assert talk.ask("review_journal") == {"entries": []}
+    talk.ask("log_intent", intent="b")
+    assert [one["intent"] for one in talk.ask("review_journal")["entries"]] == ["b"]
+
+
+def test_a_store_that_a_newer_version_brought_up_to_date_is_refused_until_a_restart(
+    talk: Talk, store_file: Path
+) -> None:
+    talk.ask("log_intent", intent="a")
+    with Store.open(store_file) as store, store.write() as connection:
+        connection.exec_driver_sql("UPDATE golden_version SET version_num = '9999'")
+    for told in (talk.refusal("log_intent", intent="b"), talk.refusal("review_journal")):
+        assert "by a newer pytest-golden-projects" in told
+        assert "restart" in told
+
+
 def test_a_store_that_is_not_there_yet_is_asked_for_again_by_the_next_call(workspace: Path) -> None:
     file = workspace / "late.db"
 

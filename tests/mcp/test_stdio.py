@@ -82,11 +82,14 @@ def test_two_clients_at_once_share_the_store_and_have_sessions_of_their_own(
 def test_nothing_but_the_protocol_is_on_stdout_and_a_closed_stdin_ends_it(process: subprocess.Popen[str]) -> None:
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     send(process, BEGIN, initialized, "no protocol at all\n", "\n", call(2, "log_intent", intent="a"), call(3, "nope"))
+    # More than is answered before the end of stdin is seen.
+    many = range(4, 500)
+    send(process, *({"jsonrpc": "2.0", "id": number, "method": "ping"} for number in many))
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert err == ""
     answers = {one["id"]: one for one in map(json.loads, out.splitlines())}
-    assert set(answers) == {1, 2, 3}
+    assert set(answers) == {1, 2, 3, *many}
     assert answers[2]["result"]["structuredContent"]["assessment"] == "open"
     assert answers[3]["result"]["isError"] is True
 

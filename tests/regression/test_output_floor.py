@@ -79,6 +79,7 @@ def test_a_loosened_rule_is_a_weakening(kind: str, old: dict[str, Any], new: dic
         ({"compare": "exists"}, {"compare": "text", "masks": ["a"], "unordered": True}),
         ({"compare": "exists", "min_bytes": 3}, {"compare": "exists", "min_bytes": 4, "max_bytes": 9}),
         ({"compare": "image_size"}, {"compare": "bytes"}),
+        ({"compare": "text", "masks": ["a"]}, {"compare": "bytes"}),
         ({"compare": "json", "ignore_paths": ["$.a"]}, {"compare": "text"}),
         ({"max_rows": 5}, {"max_rows": 4, "min_rows": 1}),
         ({"absolute_tolerance": 0.5, "unordered": True, "ignore_columns": ["a"]}, {}),

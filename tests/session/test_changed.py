@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.redaction.references import MARK
 from tests.gate.test_base_manifest import git
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from tests.session.recorded import Recorded
     from tests.session.workspace import Workspace
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
 
 def commit(folder: Path, message: str = "a change") -> None:
@@ -125,9 +129,15 @@ def test_changed_baseline_brings_its_project_back(passed: Workspace) -> None:
 
 
 def test_project_that_failed_last_runs(passed: Workspace) -> None:
-    (passed.path / "one" / "run.sh").write_text("exit 1\n")
+    # What makes it fail is in no input of it: that it failed is all there is to tell.
+    (passed.path / ".git" / "info" / "exclude").write_text("broken\n")
+    (passed.path / "one" / "run.sh").write_text("[ ! -e ../broken ]\n")
+    commit(passed.path)
+    assert passed.run().ret == 0
+    broken = passed.path / "broken"
+    broken.touch()
     assert passed.run("-k", "one").ret == 1
-    git(passed.path, "checkout", "-q", "--", "one")
+    broken.unlink()
     assert ran(passed, "--golden-changed=main") == ["one"]
     assert ran(passed, "--golden-changed=main") == []
 
@@ -174,6 +184,46 @@ def test_ignored_data_that_anybody_may_read_is_a_doubt_once_it_changed(passed: W
         ["  two runs: git ignores data/days.csv, which is newer than its last pass, and it has no depends_on"]
     )
     assert "one" not in ran(passed, "--golden-changed=main")
+
+
+def test_ignored_file_that_is_gone_brings_back_who_may_have_read_it(passed: Workspace) -> None:
+    (passed.path / ".gitignore").write_text("*.csv\n*.log\n")
+    commit(passed.path)
+    for name in ("days.csv", "noise.log", "one/own.csv"):
+        (passed.path / name).write_text("1\n")
+    assert passed.run().ret == 0
+    (passed.path / "noise.log").unlink()
+    assert ran(passed, "--golden-changed=main") == ["one"]  # What git ignores in its own folder is a doubt anyway.
+    (passed.path / "one" / "own.csv").unlink()
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(["  one runs: one/own.csv, which git ignored, is gone since it passed"])
+    assert ran(passed, "--golden-changed=main") == []
+    (passed.path / "days.csv").unlink()
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines(
+        ["  two runs: days.csv, which git ignored, is gone since it passed, and it has no depends_on"]
+    )
+    result.stdout.no_fnmatch_line("  one runs: *")
+    assert ran(passed, "--golden-changed=main") == []
+
+
+@pytest.mark.parametrize(
+    ("noted", "why", "who"),
+    [
+        (None, "which files git ignored when it passed is not recorded", ["one", "two", "three"]),
+        ("many", "git ignored too many files when it passed to note them all*", ["two", "three"]),
+    ],
+)
+def test_pass_of_which_it_is_not_noted_what_git_ignored_is_run_again(
+    passed: Workspace, noted: str | None, why: str, who: list[str]
+) -> None:
+    with closing(sqlite3.connect(passed.path / ".golden" / "golden.db")) as store, store:
+        store.execute("INSERT INTO documents (digest, body) VALUES ('many', ?)", ['{"names": [], "is_all": false}'])
+        store.execute("UPDATE gate_runs SET facts = json_set(facts, '$.ignored_digest', ?)", [noted])
+    result = passed.run("--golden-changed=main", "-v")
+    result.stdout.fnmatch_lines([f"*{why}"])
+    assert [name for name in ("one", "two", "three") if f"PASSED  {name} " in result.stdout.str()] == who
+    assert ran(passed, "--golden-changed=main") == []
 
 
 def test_links_that_lead_out_and_unwatched_files_are_doubts(passed: Workspace) -> None:
@@ -237,7 +287,7 @@ def test_edit_that_git_is_configured_not_to_see_is_seen(passed: Workspace) -> No
 
 
 def test_submodules_are_a_doubt(passed: Workspace, tmp_path: Path) -> None:
-    other = passed.path.parent / "other"
+    other = tmp_path / "other"
     other.mkdir()
     git(other, "init", "-q")
     (other / "x").write_text("x")
@@ -498,3 +548,62 @@ def test_ignored_file_that_it_read_counts_when_it_is_newer_or_gone(read: Workspa
     (read.path / "shared" / "cache.bin").unlink()
     result = read.run("--golden-changed=main", "--golden-reads", "-v")
     result.stdout.fnmatch_lines(["  reader runs: it reads shared/cache.bin, which is gone"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+@pytest.mark.parametrize(
+    ("ending", "why"),
+    [
+        ("submodule", "it reads parts/data.csv, which is in a submodule"),
+        ("unwatched", "it reads shared/data.csv, which git does not watch"),
+        ("hidden", f"it reads shared/{MARK}.csv, whose name is hidden"),
+    ],
+)
+def test_file_that_it_read_and_of_which_nobody_knows_is_a_doubt(
+    read: Workspace, tmp_path: Path, ending: str, why: str
+) -> None:
+    if ending == "submodule":
+        other = tmp_path / "other"
+        other.mkdir()
+        git(other, "init", "-q")
+        (other / "data.csv").write_text("1\n")
+        commit(other)
+        git(read.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "parts")
+        (read.path / "reader" / "run.sh").write_text("cat ../parts/data.csv > out.txt\n")
+    elif ending == "unwatched":
+        git(read.path, "update-index", "--assume-unchanged", "shared/data.csv")
+    else:
+        (read.path / "shared" / f"{TOKEN}.csv").write_text("1\n")
+        (read.path / "reader" / "run.sh").write_text("cat ../shared/ghp_*.csv > out.txt\n")
+    git(read.path, "add", "-A")
+    git(read.path, "commit", "-q", "--allow-empty", "-m", ending)
+    assert read.run("--golden-reads").ret == 0
+    assert ran(read, "--golden-changed=HEAD") == []
+    result = read.run("--golden-changed=HEAD", "--golden-reads", "-v")
+    result.stdout.fnmatch_lines([f"  reader runs: {why}".replace("[", "[[]")])
+    result.stdout.no_fnmatch_line("  other runs: *")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+def test_what_a_failed_attempt_and_commands_before_and_after_read_counts_too(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    turns = tmp_path / "turns"
+    turns.mkdir()
+    again = (
+        f"test -e {turns}/once || {{ touch {turns}/once; cat ../shared/first.csv; exit 3; }}; cat ../shared/second.csv"
+    )
+    retried = {"retries": 1, "mounts": [{"path": str(turns), "mode": "write"}], "depends_on": ["retried/**"]}
+    around = {"before": ["cat ../shared/before.csv"], "after": ["cat ../shared/after.csv"], "depends_on": ["around/**"]}
+    workspace.declare({"name": "retried", "script": again, **retried}, {"name": "around", **around})
+    names = ("first", "second", "before", "after", "none")
+    (workspace.path / "shared").mkdir()
+    for name in names:
+        (workspace.path / "shared" / f"{name}.csv").write_text("1\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    commit(workspace.path)
+    assert workspace.run("--golden-reads").ret == 0
+    with closing(sqlite3.connect(workspace.path / ".golden" / "golden.db")) as store:
+        bodies = store.execute("SELECT json_extract(body, '$.metadata.reads') FROM trajectories ORDER BY project")
+        told = [json.loads(body) for (body,) in bodies]
+    assert told == [["shared/after.csv", "shared/before.csv"], ["shared/first.csv", "shared/second.csv"]]

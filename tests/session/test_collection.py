@@ -7,6 +7,7 @@ import pytest
 from tests.session.workspace import PASSES
 
 if TYPE_CHECKING:
+    from tests.session.recorded import Recorded
     from tests.session.workspace import Workspace
 
 THREE = ({"name": "zebra"}, {"name": "ant", "tags": ["nightly", "a.b-c", "_x"]}, {"name": "mole"})
@@ -183,6 +184,20 @@ def test_gate_runs_from_a_folder_below_the_rootdir(workspace: Workspace, monkeyp
     workspace.run().assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("named", [[], ["../golden_projects.yaml::one"], ["-n1"]])
+def test_gate_without_configuration_runs_from_a_folder_below_its_manifest(
+    workspace: Workspace, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, named: list[str]
+) -> None:
+    workspace.declare({"name": "one"})
+    (workspace.path / "tox.ini").unlink()
+    monkeypatch.chdir(workspace.pytester.mkdir("below"))
+    result = workspace.run(f"--junitxml={workspace.path}/junit.xml", "-rA", *named)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["golden: 1 passed", "PASSED ../golden_projects.yaml::one*"])
+    assert 'name="one"' in (workspace.path / "junit.xml").read_text()
+    assert recorded.results() == {"one": "PASSED"}
+
+
 def test_manifest_elsewhere_is_taken(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace.declare({"name": "one"}, file="deep/gate.yaml", workspace_root="..")
     assert collected(workspace.run("--golden-manifest=deep/gate.yaml", "--collect-only", "-q")) == [
@@ -193,7 +208,7 @@ def test_manifest_elsewhere_is_taken(workspace: Workspace, monkeypatch: pytest.M
     monkeypatch.chdir(inside)
     result = workspace.run("--golden-manifest=../deep/gate.yaml")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["golden: ../deep/gate.yaml, 1 project"])
+    result.stdout.fnmatch_lines(["golden: ../deep/gate.yaml, 1 project", "golden: 1 passed"])
 
 
 def test_pyargs_does_not_hide_the_manifest(workspace: Workspace) -> None:

@@ -15,6 +15,7 @@ from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.store import Store
 from tests.gate.test_base_manifest import git
+from tests.installed import while_nothing_is_installed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +58,7 @@ class Repository:
         return [one for one in result["known"] if one["kind"] == kind]
 
 
+@while_nothing_is_installed
 def test_data_outside_git_that_broke_a_project_is_told_and_what_mended_it_becomes_a_lesson(
     workspace: Workspace,
 ) -> None:

@@ -12,6 +12,7 @@ from tests.session.test_execution import wait_for
 from tests.session.workspace import OPTIONS
 
 if TYPE_CHECKING:
+    from tests.session.recorded import Recorded
     from tests.session.workspace import Workspace
 
 
@@ -29,6 +30,32 @@ def test_second_gate_in_a_workspace_says_so_and_waits(workspace: Workspace, work
         assert gate.wait(timeout=60) == 0
     assert log.read_text().count("waiting") == 1
     assert (marks / "ran").exists()
+
+
+def test_next_gate_waits_until_the_end_is_recorded(workspace: Workspace, recorded: Recorded) -> None:
+    workspace.declare({"name": "one"})
+    workspace.pytester.makeconftest(
+        """
+        import pathlib
+        import filelock
+        import pytest
+
+        class Last:
+            @pytest.hookimpl(trylast=True)
+            def pytest_sessionfinish(self):
+                with pytest.raises(filelock.Timeout):
+                    filelock.FileLock(".golden/gate.lock").acquire(timeout=0)
+                pathlib.Path("held").touch()
+
+        def pytest_collection_finish(session):
+            session.config.pluginmanager.register(Last())
+        """
+    )
+    assert workspace.run().ret == 0
+    assert (workspace.path / "held").exists()
+    assert recorded.results() == {"one": "PASSED"}
+    with hold_gate_lock(workspace.path, pytest.fail):
+        pass
 
 
 def test_gate_that_selects_nothing_does_not_wait(workspace: Workspace) -> None:

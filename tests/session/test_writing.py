@@ -46,3 +46,23 @@ def test_secrets_on_the_command_line_stay_out_of_the_page(
         text = (workspace.path / name).read_text(encoding="utf-8")
         assert "cannot log in with" in text
         assert "correct-horse-battery" not in text
+
+
+def test_what_a_report_says_is_in_the_store_by_then(workspace: Workspace) -> None:
+    workspace.declare({"name": "fine"})
+    workspace.pytester.makeconftest(
+        """
+        import pathlib, sqlite3, sys
+
+        def look(event, arguments):
+            if event == "open" and "gate.json" in str(arguments[0]):
+                with sqlite3.connect(".golden/golden.db") as connection:
+                    ended = connection.execute("SELECT final_status FROM gate_runs").fetchall()
+                connection.close()
+                pathlib.Path("seen").write_text(repr(ended))
+
+        sys.addaudithook(look)
+        """
+    )
+    assert workspace.run_apart("--golden-json", "gate.json").ret == 0
+    assert (workspace.path / "seen").read_text() == "[('SUCCESS',)]"

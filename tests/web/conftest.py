@@ -38,7 +38,7 @@ def manifest(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "golden.db", busy_seconds=0.2) as opened:
+    with Store.open(tmp_path / "golden.db", busy_seconds=0.2, follows=True) as opened:
         yield opened
 
 

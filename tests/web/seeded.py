@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons.model import SkillMemory
@@ -14,10 +10,13 @@ from pytest_golden.learning.logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.store import Store
 from pytest_golden.web.services import Services
+from tests.serving.running import running
 from tests.web.recorded import record_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    import subprocess
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 TOKEN = "a-token-of-the-team-0123456789"
@@ -70,24 +69,8 @@ def _learn(services: Services) -> None:
     asyncio.run(outcome)
 
 
-@contextmanager
 def serving(
     folder: Path, *words: str, environment: Mapping[str, str] | None = None
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run `golden serve` on a free port, and give its process and its address."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "pytest_golden", "serve", "--port", "0", *words],
-        cwd=folder,
-        env={**os.environ, "GOLDEN_SERVE_TOKEN": TOKEN, **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        try:
-            address = process.stdout.readline().strip()
-            assert address, process.stderr.read() if process.stderr else ""
-            yield process, address
-        finally:
-            process.kill()
+) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    """Run `golden serve` with the token, and give its process and its address."""
+    return running(folder, "serve", *words, environment={"GOLDEN_SERVE_TOKEN": TOKEN, **(environment or {})})

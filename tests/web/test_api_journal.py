@@ -46,6 +46,26 @@ def test_entry_goes_its_way_by_json(client: TestClient, services: Services) -> N
     assert [agent["agent_id"] for agent in client.get(f"{API}/agents").json()["items"]] == ["builder"]
 
 
+def test_half_a_character_that_was_recorded_spoils_no_list(client: TestClient) -> None:
+    half = '{"source": "pager", "signal_type": "neutral", "summary": "quiet", "data": {"a\\udfff": ["\\ud800", 1.5]}}'
+    heard = client.post(f"{API}/signals", content=half, headers={"Content-Type": "application/json"})
+    assert heard.status_code == 201
+    for answer in (
+        client.get(f"{API}/signals").json()["items"][0],
+        client.get(f"{API}/signals/{heard.json()['id']}").json(),
+    ):
+        assert answer["data"] == {"a\\udfff": ["\\ud800", 1.5]}
+
+
+@pytest.mark.parametrize(
+    "asked", ["summary?since", "entries?filter", "signals?routed_by", "lessons?filter", "runs?limit", "runs?cursor"]
+)
+def test_what_is_wrong_is_told_without_signs_that_a_terminal_obeys(client: TestClient, asked: str) -> None:
+    answer = client.get(f"{API}/{asked}=x%E2%80%AE%C2%9B31m%1B")
+    assert answer.status_code in {400, 422}
+    assert answer.json()["detail"].isprintable()
+
+
 def test_lists_are_paged_by_their_cursor(client: TestClient) -> None:
     begun = [begin(client)["id"] for _ in range(5)]
     first = client.get(f"{API}/entries", params={"limit": 3, "agent": "builder"}).json()

@@ -128,6 +128,16 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(visit: Visit) -> No
     assert client.post(CALLBACK, content=b"x" * (2 * MIB)).status_code == 401
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_body_whose_length_is_told_in_two_ways_is_refused_and_the_connection_closed(
+    client: TestClient, method: str
+) -> None:
+    lengths = {"Content-Length": "1", "Transfer-Encoding": "chunked"}
+    answer = client.request(method, "/sign-in", content=b"0", headers=lengths)
+    assert answer.status_code == 400
+    assert answer.headers["connection"] == "close"
+
+
 def test_read_only_server_writes_nothing(visit: Visit) -> None:
     client = visit(is_read_only=True, webhook_secret="secret")
     assert client.post(CALLBACK, content=b"{}").status_code == 403

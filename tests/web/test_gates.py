@@ -44,8 +44,10 @@ def recorded(store: Store) -> Recorded:
 
 def test_overview_lists_runs_newest_first(client: TestClient, store: Store, recorded: Recorded) -> None:
     page = client.get("/").text
-    assert page.count('href="/runs/entry_') == 2
-    assert page.index(recorded.run) < page.rindex('href="/runs/entry_')
+    table, strip = page[page.index("<table") :], page[: page.index("<table")]
+    assert table.count('href="/runs/entry_') == strip.count('href="/runs/entry_') == 2
+    assert table.index(recorded.run) < table.rindex('href="/runs/entry_')
+    assert strip.index(recorded.run) == strip.rindex("entry_")
     assert '<span class="bad">1 failed</span> <span class="good">1 passed</span>' in page
     for minute in range(2, 60):
         record_run(store, minute, orders={})
@@ -55,9 +57,36 @@ def test_overview_lists_runs_newest_first(client: TestClient, store: Store, reco
 
 def test_run_lists_what_failed_first(client: TestClient, recorded: Recorded) -> None:
     page = client.get(f"/runs/{recorded.run}").text
-    assert page.index(recorded.results["prices"]) < page.index(recorded.results["orders"])
-    assert "out.csv differs from its baseline" in page
+    table = page[page.index("<table") :]
+    assert table.index(recorded.results["prices"]) < table.index(recorded.results["orders"])
+    assert "out.csv differs from its baseline</td>" in table.replace("\n", "")
     assert "cccccccccc" in page
+
+
+def test_run_begins_with_a_cell_for_each_result_in_the_order_in_which_they_came(
+    client: TestClient, recorded: Recorded
+) -> None:
+    page = client.get(f"/runs/{recorded.run}").text
+    strip = page[page.index('<ul class="strip"') : page.index("<table")]
+    orders, prices = recorded.results["orders"], recorded.results["prices"]
+    assert f'class="PASSED" href="/results/{orders}" title="PASSED orders"' in strip
+    assert f'class="FAILED" href="/results/{prices}" title="FAILED prices"' in strip
+    assert strip.index(orders) < strip.index(prices)
+
+
+def test_tables_show_the_first_line_of_a_reason_alone(client: TestClient, recorded: Recorded) -> None:
+    for path in (f"/runs/{recorded.run}", "/projects/prices"):
+        table = client.get(path).text.split("<tbody>")[-1].split("</tbody>")[0]
+        assert "out.csv differs from its baseline" in table
+        assert "- 1" not in table
+
+
+def test_plot_of_durations_says_in_a_sentence_what_it_shows(client: TestClient, recorded: Recorded) -> None:
+    page = client.get("/projects/prices").text
+    assert "Each bar is one of the last 2 runs" in page
+    assert "1 failed, which hang below the line" in page
+    assert 'aria-labelledby="plot-says"' in page
+    assert page.count('<rect class="failed"') == page.count('<rect class="bar failed"') == 1
 
 
 def test_result_shows_why_where_and_what_it_printed(client: TestClient, recorded: Recorded) -> None:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.logger import log_agent_outcome
 from tests.web.conftest import form_token
+from tests.web.recorded import record_run
 from tests.web.test_journal import HOSTILE, SHOWN
 
 if TYPE_CHECKING:
@@ -111,3 +113,9 @@ def test_plans_are_listed_searched_and_shown(client: TestClient, services: Servi
     shown = client.get(f"/plans/{item['id']}").text
     assert shown.index("read") < shown.index("join")
     assert "Nothing fits" in client.get("/plans?q=zzzz").text
+
+
+def test_gate_leaves_no_plan_which_the_empty_page_says(client: TestClient, services: Services) -> None:
+    record_run(services.store, 0, orders={})
+    assert learn_from_results(services.store).learned == 1
+    assert "Gates leave none here" in client.get("/plans").text

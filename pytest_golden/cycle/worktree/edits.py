@@ -7,10 +7,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _CONFIGURATIONS = frozenset({"pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pytest.toml", ".pytest.toml"})
-_HOOKS = "conftest.py"
+#: The file by which a checkout has its say in every gate below its folder.
+HOOKS = "conftest.py"
 
 
 class OwnFiles(NamedTuple):
@@ -22,11 +23,15 @@ class OwnFiles(NamedTuple):
 
 
 class ProtectedFloor(NamedTuple):
-    """What a proposal may not touch unseen; all paths from the checkout's root."""
+    """What a proposal may not touch unseen; all paths from the checkout's root.
+
+    `is_imported` tells of a path whether the gate's conftests may import it.
+    """
 
     manifest: str
     baselines: str
     projects: tuple[OwnFiles, ...]
+    is_imported: Callable[[str], bool] = lambda _: False
 
 
 def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> tuple[Mapping[str, Any], ...]:
@@ -64,9 +69,9 @@ def make_configuration_edit(path: str) -> Mapping[str, Any]:
 
 def _loads_with_gate(path: str, floor: ProtectedFloor) -> bool:
     file = PurePosixPath(path)
-    if file.name not in _CONFIGURATIONS and file.name != _HOOKS:
-        return False
-    return PurePosixPath(floor.manifest).is_relative_to(file.parent)
+    if file.name not in _CONFIGURATIONS and file.name != HOOKS:
+        return floor.is_imported(path)
+    return PurePosixPath(floor.manifest).is_relative_to(file.parent) or floor.is_imported(path)
 
 
 def _is_below(path: str, place: str) -> bool:

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.cycle.worktree.edits import (
+    HOOKS,
     OwnFiles,
     ProtectedFloor,
     differs_for_pytest,
     list_edits,
     make_configuration_edit,
 )
+from pytest_golden.cycle.worktree.imports import find_imported, name_module
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.base_manifest import read_base_manifest
 from pytest_golden.gate.baselines.place import BASELINES_FOLDER
 from pytest_golden.gate.git import last_line, run_git, run_git_raw
-from pytest_golden.gate.verify.environment import BaseEnvironment
+from pytest_golden.gate.verify.environment import BaseEnvironment, find_setup_seconds
 from pytest_golden.gate.verify.gates import GatePlace, clean_environment, keep_aside, start_gate, use_store
 from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
 from pytest_golden.gate.verify.private_folder import PrivateFolder
 from pytest_golden.gate.verify.reports import finish_gate, result_of
+from pytest_golden.gate.verify.spooled import keep_spooled
 from pytest_golden.gate.verify.worktree import BaseWorktree
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.floor import find_weakenings
@@ -64,14 +67,31 @@ class BaseFloor(NamedTuple):
         """The baselines' folder from the checkout's root."""
         return (Path(self.relative).parent / BASELINES_FOLDER).as_posix()
 
-    def protect(self) -> ProtectedFloor:
-        """Name what a proposal may not touch unseen."""
+    def protect(self, is_imported: Callable[[str], bool] = lambda _: False) -> ProtectedFloor:
+        """Name what a proposal may not touch unseen; `is_imported` is of `ProtectedFloor`."""
         projects = () if self.manifest is None else self.manifest.projects
         own = tuple(
             OwnFiles(project.name, self._from_root(project.path), self._name_folder(project.path, project.project_dir))
             for project in projects
         )
-        return ProtectedFloor(self.relative, self.baselines, own)
+        return ProtectedFloor(self.relative, self.baselines, own, is_imported)
+
+    def find_imported(self) -> Callable[[str], bool]:
+        """Give what tells whether a path is a module that the base's conftests, which the gate loads, may import.
+
+        Raises:
+            GoldenError: git cannot tell.
+        """
+        listed = run_git_raw(self.checkout, "ls-tree", "-r", "-z", "--name-only", "--full-tree", self.commit)
+        if listed.returncode:
+            raise GoldenError(f"git cannot list the files of {self.commit[:12]}")
+        files = os.fsdecode(listed.stdout).split("\0")
+        hooks = [str(folder / HOOKS) for folder in PurePosixPath(self.relative).parents]
+        return find_imported([path for path in hooks if path in files], files, self._read)
+
+    def _read(self, path: str) -> str | None:
+        told = run_git_raw(self.checkout, "cat-file", "blob", f"{self.commit}:{path}")
+        return None if told.returncode else told.stdout.decode("utf-8", "replace")
 
     def _name_folder(self, path: str, project_dir: str | None) -> str | None:
         # A folder that holds the manifest, as the whole checkout does, is not one project's own.
@@ -127,12 +147,15 @@ class ProposalGuard:
         with PrivateFolder(outside=self._floor.checkout) as private:
             tree = BaseWorktree(self._floor.checkout, private.path, commit)
             try:
-                weakened = [*list_edits(changed, self._floor.protect()), *self._compare(tree.root, changed)]
+                weakened = [*self._list_edits(changed), *self._compare(tree.root, changed)]
                 self._put_floor(tree.root)
                 environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
-                place = _keep_out_of_path(environment.prepare(tree.root / self._floor.relative, manifest.setup))
+                file = tree.root / self._floor.relative
+                longest = min(find_setup_seconds(manifest.projects), max(0.0, self._seconds_left()))
+                place = _keep_out_of_path(environment.prepare(file, manifest.setup, longest))
                 report = self._run(place, private.path, weakened)
-                warnings = self._list_lacks(tree, place.manifest, report)
+                lost = keep_spooled(file, self._store, self._floor.root, {str(report.run_id)})
+                warnings = (*self._list_lacks(tree, file, report), *([] if lost is None else [lost]))
             finally:
                 tree.close()
         results = tuple(result_of(report, project.name) for project in manifest.projects)
@@ -142,6 +165,10 @@ class ProposalGuard:
             raise GoldenError("the gate failed although no golden project and no floor did")
         check = RegressionCheckResult(results)
         return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
+
+    def _list_edits(self, changed: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
+        may_be_imported = any(name_module(path) is not None for path in changed)
+        return list_edits(changed, self._floor.protect(*([self._floor.find_imported()] if may_be_imported else [])))
 
     def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
         options = (

@@ -16,9 +16,13 @@ from pytest_golden.cycle.worktree.leftovers import clear_leftovers
 from pytest_golden.cycle.worktree.steps import CommandSteps
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.git import find_commit, run_git
+from pytest_golden.gate.lock import find_state_folder
+from pytest_golden.gate.store_place import find_store_place
 from pytest_golden.gate.verify.base_commit import find_checkout
 from pytest_golden.gate.verify.private_folder import PrivateFolder
 from pytest_golden.redaction import redact
+from pytest_golden.storage.files import refuse_foreign
+from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,7 +94,8 @@ class CommandCycle:
         """Walk a new cycle.
 
         Raises:
-            GoldenError: there is no git checkout or no commit, the base's manifest cannot be used, or nothing can be kept.
+            GoldenError: there is no git checkout or no commit, the base's manifest cannot be used, what was said to be the
+                store is none, or nothing can be kept.
         """
         request = self._request
         if not request.improve or not request.review:
@@ -136,6 +141,7 @@ class CommandCycle:
 
     def _walk(self, floor: BaseFloor, notes: Mapping[str, Any], cycle_id: str | None) -> CycleOutcome:
         config = _make_config(floor, notes["limits"])
+        _refuse_foreign_store(self._request.store, floor.root)
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
@@ -167,6 +173,14 @@ class CommandCycle:
             warnings = (*state.warnings, unchecked)
             state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
         return CycleOutcome(state, None if commit is None else steps.branch, commit)
+
+
+def _refuse_foreign_store(said: str | None, root: Path) -> None:
+    # Else every command is run before the gate, which refuses it, makes a failure of the cycle.
+    place = find_store_place(said, find_state_folder(root))
+    file = None if place is None or place.is_own else parse_location(place.location).path
+    if file is not None:
+        refuse_foreign(file)
 
 
 def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:

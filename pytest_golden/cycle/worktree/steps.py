@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle.config import DEFAULT_TASK
 from pytest_golden.cycle.keeping import CycleFile
 from pytest_golden.cycle.model import CycleStep
+from pytest_golden.cycle.walking import StepError
 from pytest_golden.cycle.worktree.commands import CommandRunner, describe_ending
 from pytest_golden.cycle.worktree.floor import ProposalGuard
 from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings, read_own_files
@@ -22,7 +23,7 @@ from pytest_golden.redaction import redact
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_golden.cycle.model import CycleState
@@ -70,9 +71,17 @@ class CommandSteps:
         checked = self._read_checked(state.cycle_id)
         before = checked or tree.name_tree(tree.base)
         ended, warnings = self._run("improve", self._notes["improve"], state)
+        with _keep_warnings(warnings):
+            return self._take_improvement(tree, state, ended, before, warnings)
+
+    def _take_improvement(
+        self, tree: CycleWorktree, state: CycleState, ended: Exit, before: str, warnings: list[str]
+    ) -> Mapping[str, Any]:
         commit = tree.take_work(f"Improvement of {state.cycle_id}")
         if ended.ending is not Ending.EXITED or ended.exit_code != 0:
-            raise GoldenError(f"the improvement {describe_ending(ended)}; what it left is on the branch {tree.branch}")
+            is_kept = tree.name_tree(commit) != tree.name_tree(tree.base)
+            left = f"what it left is on the branch {tree.branch}" if is_kept else "it left nothing"
+            raise GoldenError(f"the improvement {describe_ending(ended)}; {left}")
         now = tree.name_tree(commit)
         changed = tree.list_changes(commit)
         if not tree.builds_on_base(commit):
@@ -98,7 +107,8 @@ class CommandSteps:
         finally:
             tree.put_back(commit)
         if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
-            raise GoldenError(f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)")
+            told = f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)"
+            raise StepError(told, warnings)
         is_approved = ended.exit_code == 0
         if not is_approved and state.improvements_approved:
             warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
@@ -187,6 +197,15 @@ class CommandSteps:
         runner = CommandRunner(tree.root, self._scratch, log, self._show)
         ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)
         return ended, _compare(name, before, _look(tree.checkout))
+
+
+@contextmanager
+def _keep_warnings(warnings: Iterable[str]) -> Iterator[None]:
+    """Let what is to be said of a command be said also when what it left cannot be used."""
+    try:
+        yield
+    except GoldenError as error:
+        raise StepError(str(error), warnings) from None
 
 
 def _look(checkout: Path) -> dict[str, str]:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.baselines.examining import compare_with, explain_unreadable, find_actual
+from pytest_golden.gate.baselines.examining import (
+    compare_with,
+    explain_change,
+    explain_unreadable,
+    find_actual,
+)
 from pytest_golden.gate.baselines.secrets import find_secret
 from pytest_golden.gate.baselines.waiting import WaitingRoom
 from pytest_golden.gateway.model import OutputFinding
@@ -17,6 +22,7 @@ from pytest_golden.regression.wording import format_size, show_path
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_golden.gate.baselines.examining import Mark
     from pytest_golden.gate.baselines.matching import ExpectedFile
     from pytest_golden.gate.baselines.place import ProjectBaselines
     from pytest_golden.gateway.written_files import WrittenFiles
@@ -45,11 +51,12 @@ class Acceptance:
         self._told: list[AcceptedOutput] = []
 
     def consider(
-        self, file: ExpectedFile, mismatch: Mismatch | None, written: WrittenFiles, *, is_dropped: bool
+        self, file: ExpectedFile, mismatch: Mismatch | None, written: WrittenFiles, mark: Mark, *, is_dropped: bool
     ) -> Mismatch | None:
         """Take an output in, given how it compares; give what still speaks against it when it cannot be accepted.
 
-        `is_dropped` tells of a file that was not written, that the patterns which name it hold without it.
+        `mark` is the output's from before it was compared. `is_dropped` tells of a file that was not written, that the
+        patterns which name it hold without it.
         """
         path = written.redact(file.path)
         if mismatch is None:
@@ -61,11 +68,17 @@ class Acceptance:
         if mismatch.kind not in ACCEPTABLE or not file.is_written or not file.needs_baseline:
             return mismatch
         try:
-            actual = find_actual(written, file.path)
-            trouble = self._find_trouble(file, actual, written)
+            # From here on only the copy counts, which nothing that the run left behind writes to.
+            copy = self._room.copy(find_actual(written, file.path))
+            changed = explain_change(file, written, mark)
+            if changed is not None:
+                copy.unlink()
+                return changed
+            trouble = self._find_trouble(file, copy, written)
             if not trouble:
-                self._take(file, actual, mismatch, written)
+                self._take(file, copy, mismatch, written)
                 return None
+            copy.unlink()
         except OSError as error:
             return explain_unreadable(file.path, error)
         self._told.append(AcceptedOutput(path, OutputChange.REFUSED, written.redact(trouble)))
@@ -104,21 +117,20 @@ class Acceptance:
         self._waiting = []
         self._room.empty()
 
-    def _find_trouble(self, file: ExpectedFile, actual: Path, written: WrittenFiles) -> str:
+    def _find_trouble(self, file: ExpectedFile, copy: Path, written: WrittenFiles) -> str:
         """Say why an output must not become a baseline; empty when it may."""
         # What does not even agree with itself, such as a key that is not unique, no baseline would make right.
-        own = compare_with(file, actual, actual)
+        own = compare_with(file, copy, copy)
         if own is not None:
             return f"it would not pass with itself as its baseline: {own.message}"
         if strip_escapes(file.path) != file.path:
             return "its name holds an escape sequence, which a terminal would obey; rename it"
         if written.redact(file.path) != file.path:
             return "its name holds a secret"
-        secret = find_secret(actual, file, written.redact)
+        secret = find_secret(copy, file, written.redact)
         return "" if secret is None else f"{secret}; leave it out of the output, then accept it"
 
-    def _take(self, file: ExpectedFile, actual: Path, mismatch: Mismatch, written: WrittenFiles) -> None:
-        copy = self._room.copy(actual)
+    def _take(self, file: ExpectedFile, copy: Path, mismatch: Mismatch, written: WrittenFiles) -> None:
         is_new = mismatch.kind == ReasonKind.BASELINE_MISSING
         message = format_size(copy.stat().st_size) if is_new else written.redact(mismatch.message)
         change = OutputChange.NEW if is_new else OutputChange.CHANGED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import BaselineError
 from pytest_golden.gate.baselines.accepting import ACCEPTABLE, Acceptance
-from pytest_golden.gate.baselines.examining import examine_file, explain_unmatched
+from pytest_golden.gate.baselines.examining import examine_file, explain_change, explain_unmatched, look_at
 from pytest_golden.gate.baselines.matching import match_outputs
 from pytest_golden.gate.baselines.place import ProjectBaselines
 from pytest_golden.gate.baselines.unused import describe_unused
@@ -52,10 +52,10 @@ class OutputExamination:
         self.was_asked = True
         if not ran_as_expected(self._project, outcome):
             return ()
-        changed = self._keeper.find_changed(self._project.name, self._before)
-        if changed:
-            return (self._explain_change(changed),)
         try:
+            changed = self._keeper.find_changed(self._project.name, self._before)
+            if changed:
+                return (self._explain_change(changed),)
             kept = self._baselines.list_paths()
         except BaselineError as error:
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
@@ -65,12 +65,16 @@ class OutputExamination:
         found = tuple(self._advise(tuple(self._examine(matched, written))))
         return (*_shorten(found[:_MOST_FINDINGS]), *_count_rest(found))
 
-    def settle(self, result: GoldenProjectResult) -> GoldenProjectResult:
-        """Accept what may be accepted, now that it is judged, and say what of the baselines is not used."""
+    def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:
+        """Accept what may be accepted, now that it is judged, and say what of the baselines is not used.
+
+        Of an attempt in which an output is missing or refused, nothing is accepted while another attempt may do better.
+        """
         if self._acceptance is None:
             return self._with_warning(result)
         try:
-            return self._accept(result, self._acceptance)
+            is_to_come = result.status is ResultStatus.FAILED and not is_last
+            return result if is_to_come else self._accept(result, self._acceptance)
         finally:
             self._acceptance.discard()
 
@@ -96,10 +100,12 @@ class OutputExamination:
             yield OutputFinding(missing.kind, missing.message, entry.path)
         met = {entry.path for file in matched.files if file.is_written for entry in file.entries}
         for file in matched.files:
+            mark = look_at(file, written)
             mismatch = examine_file(file, written, self._baselines, self._accept_command)
+            mismatch = explain_change(file, written, mark) or mismatch
             if self._acceptance is not None:
                 is_dropped = all(entry.path in met for entry in file.entries)
-                mismatch = self._acceptance.consider(file, mismatch, written, is_dropped=is_dropped)
+                mismatch = self._acceptance.consider(file, mismatch, written, mark, is_dropped=is_dropped)
             if mismatch is not None:
                 yield OutputFinding(mismatch.kind, mismatch.message, file.path)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_golden.gate.baselines.matching import EXISTS
 from pytest_golden.gate.baselines.place import describe_kind
+from pytest_golden.gateway.content import lstat_below
 from pytest_golden.regression.baselines import Mismatch, compare_files
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.wording import show_path
@@ -23,6 +25,30 @@ if TYPE_CHECKING:
 _MOST_NAMED = 3
 
 
+#: What tells whether a file is still the same one with the same content; None where there is none to be read.
+Mark = tuple[int, ...] | None
+
+
+def look_at(file: ExpectedFile, written: WrittenFiles) -> Mark:
+    """Give the mark of an output; also a change that is taken back, or that sets the old times, gives another."""
+    try:
+        found = find_actual(written, file.path).lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def explain_change(file: ExpectedFile, written: WrittenFiles, mark: Mark) -> Mismatch | None:
+    """Say that an output is not as it was when it was looked at first, so that nobody knows what was compared; None when it is."""
+    now = look_at(file, written)
+    if now == mark:
+        return None
+    if now is None and lstat_below(str(written.root), file.path) is None:
+        return explain_unreadable(file.path, FileNotFoundError())
+    told = "changed while it was compared: something that this run started, or someone else, still writes it"
+    return Mismatch(ReasonKind.OUTPUT_UNREADABLE, f"{show_path(file.path)} {told}")
+
+
 def examine_file(
     file: ExpectedFile, written: WrittenFiles, baselines: ProjectBaselines, accept_command: str
 ) -> Mismatch | None:
@@ -33,7 +59,9 @@ def examine_file(
         place = f"{baselines.folder.name}/{baselines.name}/{shown}"
         return Mismatch(ReasonKind.BASELINE_UNREADABLE, f"{place} is no usable baseline: {baseline.trouble}")
     if not file.is_written:
-        return Mismatch(ReasonKind.OUTPUT_MISSING, f"{shown} has a baseline, and this run did not write it")
+        link = _find_link(file.path, written)
+        why = f": {show_path(link)} is a symlink, and none is followed; declare the file behind it" if link else ""
+        return Mismatch(ReasonKind.OUTPUT_MISSING, f"{shown} has a baseline, and this run did not write it{why}")
     try:
         actual = find_actual(written, file.path)
     except OSError as error:
@@ -69,6 +97,17 @@ def find_actual(written: WrittenFiles, path: str) -> Path:
         message = f"it is {kind}" + ("; declare the file that it leads to" if stat.S_ISLNK(mode) else ", not a file")
         raise OSError(message)
     return actual
+
+
+def _find_link(path: str, written: WrittenFiles) -> str | None:
+    """Give the symlink that this run put in the place of a folder on the way to a path."""
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        folder = "/".join(parts[:count])
+        with suppress(OSError):
+            if stat.S_ISLNK(written.locate(folder).lstat().st_mode):
+                return folder
+    return None
 
 
 def explain_unreadable(path: str, error: OSError) -> Mismatch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_golden.errors import BaselineError
 from pytest_golden.gate.baselines.abandoned import remove_abandoned
 from pytest_golden.gate.baselines.place import ProjectBaselines
 from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
@@ -29,8 +30,8 @@ class Examination(Protocol):
         """Find what speaks against the outputs of a run."""
         ...
 
-    def settle(self, result: GoldenProjectResult) -> GoldenProjectResult:
-        """Give the result with what came of the outputs, now that the run is judged."""
+    def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:
+        """Give the result with what came of the outputs, now that the run is judged; `is_last`: there is no further attempt."""
         ...
 
 
@@ -43,7 +44,7 @@ class NothingExamined:
         """Find nothing."""
         return ()
 
-    def settle(self, result: GoldenProjectResult) -> GoldenProjectResult:
+    def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:  # noqa: ARG002
         """Leave the result as it is."""
         return result
 
@@ -58,7 +59,7 @@ class BaselineKeeper:
     def __init__(self, folder: Path, *, accepts: bool = False, accept_command: str = ACCEPT_COMMAND) -> None:
         self.folder = folder
         self.accepts = accepts
-        self._accept_command = accept_command
+        self.accept_command = accept_command
         self._pinned: Fingerprint | None = None
 
     def pin(self) -> None:
@@ -76,12 +77,16 @@ class BaselineKeeper:
             return NothingExamined()
         # What compares files takes as long to load as a small project to run.
         room: Any = import_module("pytest_golden.gate.baselines.examination")
-        command = self._accept_command.format(name=project.name)
+        command = self.accept_command.format(name=project.name)
         begun: Examination = room.OutputExamination(project, self, self.look(project.name), command)
         return begun
 
     def look(self, name: str) -> Fingerprint:
-        """Give the marks of a project's baselines: as they were when they were pinned, else as they are."""
+        """Give the marks of a project's baselines: as they were when they were pinned, else as they are.
+
+        Raises:
+            BaselineError: the folder of all baselines may not be looked into.
+        """
         baselines = ProjectBaselines(self.folder, name)
         if self._pinned is None:
             return _look(baselines)
@@ -90,7 +95,11 @@ class BaselineKeeper:
         return Fingerprint({path.removeprefix(prefix): marks[path] for path in marks if path.startswith(prefix)})
 
     def find_changed(self, name: str, before: Fingerprint) -> tuple[str, ...]:
-        """Give the paths of a project's baselines that something has changed since a look at them."""
+        """Give the paths of a project's baselines that something has changed since a look at them.
+
+        Raises:
+            BaselineError: the folder of all baselines may not be looked into.
+        """
         now = _look(ProjectBaselines(self.folder, name))
         known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in (before, now))
         return tuple(find_differences(Fingerprint(known), Fingerprint(found)))
@@ -98,5 +107,9 @@ class BaselineKeeper:
 
 def _look(baselines: ProjectBaselines) -> Fingerprint:
     # A link is not followed, as where all baselines are looked at together: what lies behind it is nobody's baseline.
-    root = str(baselines.root)
-    return Fingerprint() if baselines.root.is_symlink() else take_fingerprint(root)
+    try:
+        is_link = baselines.root.is_symlink()
+    except OSError as error:
+        place = f"{baselines.folder.name}/{baselines.name}"
+        raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
+    return Fingerprint() if is_link else take_fingerprint(str(baselines.root))

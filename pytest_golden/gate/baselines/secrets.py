@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.manifest.comparisons import comparison_by_suffix
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.baselines.kinds import choose_comparison
-from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
+from pytest_golden.regression.baselines.model import Content, Side, UnreadableError, VastError
 from pytest_golden.regression.baselines.opening import is_archive, read_chunks, read_raw_chunks
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def find_secret(actual: Path, file: ExpectedFile, redact: Callable[[str], str]) 
         if line is None and not is_text:
             line, is_text = _find_line(_decode(_without_zeros(_read(content)), "utf-8"), redact)
     except UnreadableError as error:
-        raise OSError(str(error)) from error
+        raise OSError(f"it {error}") from error
     if line is None:
         return None
     return f"redaction finds a secret in line {line}" if is_text else "redaction finds a secret in it, which is no text"
@@ -69,6 +69,8 @@ def _read(content: Content) -> Iterator[bytes]:
     """Read through an archive; one that is none, since nobody compares it as one, as it lies there."""
     try:
         yield from read_chunks(content, _CHUNK_BYTES)
+    except VastError:
+        raise
     except UnreadableError:
         if not is_archive(content):
             raise
@@ -90,12 +92,16 @@ def _decode(chunks: Iterable[bytes], encoding: str) -> Iterator[str]:
 def _find_line(texts: Iterable[str], redact: Callable[[str], str]) -> tuple[int | None, bool]:
     """Give the number of the line in which the first secret begins, and whether it is text up to there."""
     line, kept, is_text = 1, "", True
+    searched, piece = None, ""
     for text in texts:
         is_text = is_text and not _NO_TEXT.intersection(text)
-        piece = strip_escapes(kept + text)
-        redacted = redact(piece)
-        if redacted != piece:
-            return line + piece.count("\n", 0, _first_difference(piece, redacted)), is_text
+        # What repeats itself, as a gigabyte of zeros does, is searched once.
+        if kept + text != searched:
+            searched = kept + text
+            piece = strip_escapes(searched)
+            redacted = redact(piece)
+            if redacted != piece:
+                return line + piece.count("\n", 0, _first_difference(piece, redacted)), is_text
         cut = max(len(piece) - _OVERLAP_SIGNS, 0)
         # A line that is cut in its middle can look like a secret.
         cut = piece.rfind("\n", 0, cut) + 1 or cut

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pytest_golden.gate.baselines.place import ProjectBaselines
 
 _FLUSHED_AT_ONCE = 8
+# Of `.parquet.zst`, and more than any that means something.
+_MOST_SUFFIXES, _LONGEST_SUFFIXES = 2, 24
 # What says nothing about the output that is being copied.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
@@ -42,7 +44,7 @@ class WaitingRoom:
         self._mark: int | None = None
 
     def copy(self, actual: Path) -> Path:
-        """Copy an output here, and give the copy.
+        """Copy an output here, and give the copy, whose name ends as the output's: that tells what is in it.
 
         Raises:
             BaselineError: nothing can be written beside the baselines, or the disk is full.
@@ -51,7 +53,8 @@ class WaitingRoom:
         if self._folder is None:
             self._folder = self._make_folder()
         self._count += 1
-        copy = self._folder / str(self._count)
+        suffixes = "".join(actual.suffixes[-_MOST_SUFFIXES:])
+        copy = self._folder / f"{self._count}{suffixes if len(suffixes) <= _LONGEST_SUFFIXES else ''}"
         try:
             copy_content(str(actual), str(copy))
         except OSError as error:

@@ -44,7 +44,8 @@ class Present:
     """What a project is compared with, beside the files.
 
     `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
-    `since_pass` gives the files that differ from those of a run, or why that is not known. `hide` takes out of a
+    `since_pass` gives the files that differ from those of a run, `gone_since` those that git ignored and that are gone, or why
+    that is not known. `hide` takes out of a
     declaration what the store does not keep. `environ` is where `pass_env` is taken from. `where` are this machine and
     workspace, as the store keeps them. `no_reads` are files that count for nobody who reads them; None where it is not asked
     what was read.
@@ -53,6 +54,7 @@ class Present:
     base_entries: Mapping[str, GoldenProjectConfig] | None
     surroundings: Mapping[str, Any]
     since_pass: Callable[[LastResult], PathIndex | str]
+    gone_since: Callable[[LastResult], PathIndex | str]
     hide: Callable[[dict[str, Any]], dict[str, Any] | None]
     environ: Mapping[str, str]
     unclaimed: Unclaimed
@@ -105,13 +107,13 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [key for key in keys if before.get(key) != now.get(key)]
 
 
-def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims, since: str = "") -> str | None:
+def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims, told: str = " changed") -> str | None:
     found = _find(places, changed) or next(filter(None, map(changed.find, (*places.configs, *places.links))), None)
     if found is not None:
-        return f"{show_path(found)} changed{since}"
+        return f"{show_path(found)}{told}"
     # Whoever says what it reads outside its own folder has said all of it.
     unclaimed = None if places.patterns else claims.find_unclaimed(changed)
-    return None if unclaimed is None else f"{show_path(unclaimed)} changed{since}, and it has no depends_on"
+    return None if unclaimed is None else f"{show_path(unclaimed)}{told}, and it has no depends_on"
 
 
 def _find(places: InputPlaces, index: PathIndex) -> str | None:
@@ -180,9 +182,20 @@ def _find_in_past(
     return (
         _find_newer_log(places, tree, present, last)
         or (None if places.patterns else _find_newer_ignored(present, last))
-        or _find_changed_input(places, since, present.unclaimed.claims, " since it passed")
+        or _find_changed_input(places, since, present.unclaimed.claims, " changed since it passed")
+        or _find_gone(places, present, last)
         or _find_read(tree, since, present, last)
     )
+
+
+def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str | None:
+    gone = present.gone_since(last)
+    if isinstance(gone, str):
+        return gone
+    found = _find_changed_input(places, gone, present.unclaimed.claims, ", which git ignored, is gone since it passed")
+    if found is None and last.ignored is not None and not last.ignored.is_all and not places.patterns:
+        return "git ignored too many files when it passed to note them all, and it has no depends_on"
+    return found
 
 
 def _find_read(tree: Tree, since: PathIndex, present: Present, last: LastResult) -> str | None:

@@ -16,6 +16,7 @@ from pytest_golden.gate.changed.ignored import IgnoredFiles
 from pytest_golden.gate.changed.model import Selection
 from pytest_golden.gate.changed.paths import PathIndex
 from pytest_golden.gate.changed.places import PlaceFinder
+from pytest_golden.gate.changed.remembered import find_gone
 from pytest_golden.gate.changed.store import LastResult, read_last_results
 from pytest_golden.gate.changed.tree import Tree, is_in_git, read_tree
 from pytest_golden.gate.changed.unclaimed import Claims
@@ -27,7 +28,7 @@ from pytest_golden.redaction.references import MARK
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.storage.store import Store
@@ -66,9 +67,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     if not is_in_git(folder):
         return _run_all(question, None, f"{folder} is in no git repository")
     try:
-        venvs = {project.venv for project in manifest.projects if project.venv is not None}
-        known = [Path(sys.prefix), *(locate_venv(venv, folder) for venv in venvs)]
-        tree = read_tree(folder, ref, question.products, known)
+        tree = read_tree(folder, ref, question.products, _list_known_environments(question))
         doubt, entries = _compare_manifests(question, tree)
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
@@ -81,7 +80,8 @@ def select_changed(question: Question, store: Store | None) -> Selection:
             places.values(), (*finder.list_kept(), *tree.reports, *filter(None, map(finder.relate, products)))
         )
         ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
-        present = _describe_present(question, tree, entries, past, Unclaimed(claims, ignored, ignored_judging))
+        unclaimed = Unclaimed(claims, ignored, ignored_judging)
+        present = _describe_present(question, tree, entries, past, unclaimed, products)
         if question.reads:
             present = replace(present, no_reads=frozenset((*tree.reports, *filter(None, map(finder.relate, products)))))
     except SettingsError:
@@ -95,6 +95,11 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     why = spread(reasons, manifest.projects)
     left_out = frozenset(project.name for project in manifest.projects if project.name not in why)
     return Selection(ref, tree.base, left_out, why)
+
+
+def _list_known_environments(question: Question) -> list[Path]:
+    venvs = {project.venv for project in question.manifest.projects if project.venv is not None}
+    return [Path(sys.prefix), *(locate_venv(venv, question.manifest.workspace_root) for venv in venvs)]
 
 
 def _run_all(question: Question, commit: str | None, why: str) -> Selection:
@@ -157,12 +162,14 @@ def _describe_present(
     entries: Mapping[str, GoldenProjectConfig] | None,
     past: Mapping[str, LastResult],
     unclaimed: Unclaimed,
+    products: Collection[str],
 ) -> Present:
     manifest = question.manifest
     return Present(
         entries,
         describe_surroundings(manifest.projects, manifest.workspace_root) if past else {},
         _FilesSince(tree.root, question.hide),
+        _GoneSince(tree.root, products),
         question.hide,
         os.environ,
         unclaimed,
@@ -199,3 +206,18 @@ class _FilesSince:
             return f"what changed since it passed is not known: {error}"
         marked = next((path for path in paths if MARK in path), None)
         return f"{marked} changed since it passed, whose name is hidden" if marked else PathIndex(paths)
+
+
+class _GoneSince:
+    """Gives the files that git ignored when a run began and that are gone; each run is looked at once."""
+
+    def __init__(self, root: Path, products: Collection[str]) -> None:
+        self._root = root
+        self._products = products
+        self._known: dict[int, PathIndex | str] = {}
+
+    def __call__(self, last: LastResult) -> PathIndex | str:
+        key = id(last.checkout)
+        if key not in self._known:
+            self._known[key] = find_gone(self._root, last.ignored, self._products)
+        return self._known[key]

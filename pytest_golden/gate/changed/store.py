@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, literal, select, union_all
 
+from pytest_golden.gate.changed.remembered import IgnoredThen
 from pytest_golden.gate.checkout import Checkout
+from pytest_golden.gate.store import IGNORED_DIGEST
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.json_member import json_member
+from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ _MOST_ASKED = 250
 class LastResult:
     """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run, which began at `started_at`.
 
-    `where` are the machine and the workspace that it ran in. `reads` are the files of the checkout that it read, None where
-    that is not known.
+    `where` are the machine and the workspace that it ran in. `reads` are the files of the checkout that it read, `ignored`
+    those that git ignored when it began; None where that is not known.
     """
 
     status: ResultStatus
@@ -36,6 +38,7 @@ class LastResult:
     started_at: int
     where: tuple[str, str] = ("", "")
     reads: tuple[str, ...] | None = None
+    ignored: IgnoredThen | None = None
 
 
 def read_last_results(
@@ -44,13 +47,21 @@ def read_last_results(
     """Give the last result of each project that has one; what it read only where that is wanted."""
     rows = [row for some in _cut(sorted(names)) for row in _ask(connection, some)]
     told = _read_documents(
-        connection, {digest for row in rows for digest in (row.declaration_digest, row.environment_digest)}
+        connection,
+        {
+            digest
+            for row in rows
+            for digest in (row.declaration_digest, row.environment_digest, row.ignored_digest)
+            if digest
+        },
     )
     reads = _read_reads(connection, {row.trajectory_id for row in rows if row.trajectory_id}) if with_reads else {}
     checkouts: dict[str, Checkout] = {}
+    ignored: dict[str, IgnoredThen | None] = {}
     for row in rows:
         if row.run_id not in checkouts:
             checkouts[row.run_id] = Checkout(row.commit, row.branch, row.dirty, row.dirty_files)
+            ignored[row.run_id] = IgnoredThen.read(told.get(row.ignored_digest))
     return {
         row.project: LastResult(
             ResultStatus(row.status),
@@ -60,6 +71,7 @@ def read_last_results(
             row.started_at,
             (row.host, row.workspace_root),
             reads.get(row.trajectory_id),
+            ignored[row.run_id],
         )
         for row in rows
     }
@@ -79,7 +91,8 @@ def _ask(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]]:
     told_of_result = ("project", "run_id", "status", "declaration_digest", "trajectory_id")
     of_result = [gate_results.c[name] for name in told_of_result]
     told_of_run = ("commit", "branch", "dirty", "dirty_files", "environment_digest", "started_at", "host")
-    of_run = [gate_runs.c[name] for name in (*told_of_run, "workspace_root")]
+    of_run: list[Any] = [gate_runs.c[name] for name in (*told_of_run, "workspace_root")]
+    of_run.append(json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=True))
     joined = asked.join(gate_results, gate_results.c.number == newest)
     yield from connection.execute(
         select(*of_result, *of_run).select_from(joined.join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id))

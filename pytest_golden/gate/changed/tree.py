@@ -95,7 +95,7 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
         root,
         base,
         PathIndex([*differing, *edits]),
-        PathIndex(path for path in ignored if not _is_no_input(root, path) and str(root / path) not in own),
+        PathIndex(path for path in ignored if not is_no_input(root, path) and str(root / path) not in own),
         PathIndex(held.path for held in everything if held.mode == _LINK),
         PathIndex(held.path for held in everything if held.mode == _SUBMODULE),
         PathIndex(held.path for held in everything if held.tag != _WATCHED),
@@ -134,7 +134,7 @@ class _HeldPath:
         self.path = rest.partition("\t")[2]
 
 
-def _is_no_input(root: Path, ignored: str) -> bool:
+def is_no_input(root: Path, ignored: str) -> bool:
     """Tell whether an ignored path is a cache, what tools leave, or a virtual environment, which is told by its versions."""
     return any(map(is_by_product, ignored.rstrip("/").split("/"))) or _is_environment(root, ignored)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import StorageError
 from pytest_golden.gate.merging.store import RowMerger
+from pytest_golden.gate.sharding.store import read_last_gate
+from pytest_golden.gate.sharding.union import GateUnion, LastGate, unite
 from pytest_golden.journal.transfer.intake import Intake
 from pytest_golden.journal.transfer.lines import read_again
 from pytest_golden.journal.transfer.store import read_copies, read_orphans
@@ -32,7 +34,10 @@ _LEARNING_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport:
-    """What a merge has done: entries that were new, known otherwise and known; and the other rows that were new."""
+    """What a merge has done: entries that were new, known otherwise and known; and the other rows that were new.
+
+    `gate` is what the last gates of the sources are together; None where no gate was run in any.
+    """
 
     added: int = 0
     merged: int = 0
@@ -42,10 +47,12 @@ class MergeReport:
     results: int = 0
     trajectories: int = 0
     memories: int = 0
+    gate: GateUnion | None = None
 
-    def to_dict(self) -> dict[str, int]:
-        """Give all counts under their names."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+    def to_dict(self) -> dict[str, Any]:
+        """Give all counts under their names, and the gate."""
+        gate = None if self.gate is None else self.gate.to_dict()
+        return {**{name: getattr(self, name) for name in self.__slots__}, "gate": gate}
 
 
 def merge_stores(
@@ -88,17 +95,20 @@ class _Merge:
         self._rows = RowMerger(target)
         self._progress = progress
         self._entries = self._memories = 0
+        self._gates: list[LastGate] = []
 
     def run(self, sources: Sequence[tuple[str, Store]]) -> MergeReport:
         for name, source in sources:
             try:
                 with source.read() as connection:
                     self._take(connection)
+                    gate = read_last_gate(connection, name)
             except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 raise StorageError(f"the store {name}: {error}; nothing was merged") from None
             except StorageError as error:
                 # A person knows the store, and not its copy.
                 raise StorageError(str(error).replace(source.where, name), error.trouble) from None
+            self._gates += [] if gate is None else [gate]
         done = self._intake.finish()
         self._rows.finish()
         return MergeReport(
@@ -110,6 +120,7 @@ class _Merge:
             results=self._rows.results,
             trajectories=self._rows.trajectories,
             memories=self._memories,
+            gate=unite(self._gates),
         )
 
     def _take(self, source: Connection) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, func, select
 
 from pytest_golden.gate.merging.rules import was_interrupted
-from pytest_golden.gate.store import INPUTS_DIGEST, list_projects
+from pytest_golden.gate.store import IGNORED_DIGEST, INPUTS_DIGEST, list_projects
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.trends import MOST_PASSES
 from pytest_golden.storage.json_member import json_member, json_member_text
@@ -25,6 +25,7 @@ _FAILURES = (ResultStatus.FAILED.value, ResultStatus.ERROR.value)
 _PASSED = gate_results.c.status == ResultStatus.PASSED.value
 _REASONS = json_member(gate_results.c.result, "reasons")
 _INPUTS = json_member_text(gate_results.c.result, INPUTS_DIGEST)
+_IGNORED = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=True)
 
 
 def find_needed_runs(connection: Connection) -> frozenset[str]:
@@ -67,8 +68,8 @@ def delete_unused_documents(connection: Connection) -> int:
         select(gate_results.c.declaration_digest)
     )
     found = set(connection.scalars(select(documents.c.digest).where(unused)))
-    if found:
-        found.difference_update(connection.scalars(select(_INPUTS), execution_options={"yield_per": _CHUNK}))
+    for named in (_INPUTS, _IGNORED) if found else ():
+        found.difference_update(connection.scalars(select(named), execution_options={"yield_per": _CHUNK}))
     digests = sorted(found)
     for start in range(0, len(digests), _CHUNK):
         connection.execute(delete(documents).where(documents.c.digest.in_(digests[start : start + _CHUNK])))

@@ -10,6 +10,7 @@ from sqlalchemy import or_, select
 from pytest_golden.clock import iso_utc
 from pytest_golden.gate.lessons.model import DAMAGE
 from pytest_golden.gate.recording import INTERRUPTED
+from pytest_golden.gate.sharding.model import SHARD
 from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult
 from pytest_golden.regression.weakening import Weakening, WeakeningKind
 from pytest_golden.storage.documents import read_document
@@ -123,6 +124,7 @@ def _describe_gate(connection: Connection, row: Row[Any], facts: Mapping[str, An
         "started_at": iso_utc(from_ms(row.started_at)),
         "finished_at": None if row.finished_at is None else iso_utc(from_ms(row.finished_at)),
         "interrupted": row.final_status == INTERRUPTED or facts.get("interrupted") is True,
+        "shard": facts.get(SHARD),
         "deselected": facts.get("deselected") or [],
         "not_run": facts.get("not_run") or [],
         "floor_base": facts.get("floor_base"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Text, literal, select, union_all
@@ -58,6 +59,16 @@ def read_trends(
             ended.add(name)
     trends = {name: describe_durations(seconds) for name, seconds in found.items()}
     return {name: trend for name, trend in trends.items() if trend is not None}
+
+
+def read_medians(connection: Connection, projects: Collection[str]) -> dict[str, float]:
+    """Give the median seconds of each project's last passes, wherever they ran; one without any is left out."""
+    passes: dict[str, list[float]] = {}
+    for row in _list_passes(connection, projects):
+        seconds = passes.setdefault(row.project, [])
+        if len(seconds) < MOST_PASSES:
+            seconds.append(row.execution_time_seconds)
+    return {name: median(seconds) for name, seconds in passes.items()}
 
 
 def find_last_environment(connection: Connection, project: str) -> dict[str, Any] | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.verify.environment import BaseEnvironment
+from pytest_golden.gate.verify.environment import BaseEnvironment, find_setup_seconds
 from pytest_golden.gate.verify.gates import use_store
 from pytest_golden.gate.verify.missing_inputs import Workspaces, find_missing_inputs
+from pytest_golden.gate.verify.spooled import keep_spooled
 from pytest_golden.gate.verify.worktree import BaseWorktree
 from pytest_golden.manifest import load_manifest
 from pytest_golden.settings import NO_STORE
@@ -48,11 +49,18 @@ class BasePlace:
         environment = BaseEnvironment(request.checkout, tree.root, request.private, request.environment)
         if setup is not None:
             say("base: running its `setup:`")
-        place = environment.prepare(tree.root / manifest, setup)
+        file = tree.root / manifest
+        longest = find_setup_seconds(() if setup is None else load_manifest(file).projects)
+        place = environment.prepare(file, setup, longest)
+        self._store = request.store
         self.gate = _say_store(place, location, request.private)
         self.gaps = tree.find_gaps()
         for gap in self.gaps:
             say(f"base: {gap}")
+
+    def keep_spooled(self, workspace_root: Path) -> str | None:
+        """Move what the store did not take of the gates here to the head's workspace; say what is lost instead."""
+        return keep_spooled(self.gate.manifest, self._store, workspace_root)
 
     def find_missing(self, head_root: Path, failed: Iterable[GoldenProjectResult]) -> dict[str, str]:
         """Give, for each of these results whose project lacks an ignored file here, a sentence that names it."""

@@ -137,9 +137,19 @@ class BaseSide:
             raise BaseUnavailableError(error.keep(self._workspace_root, _LOG_NAME, _ADVICE)) from None
         except (GoldenError, OSError) as error:
             raise BaseUnavailableError(str(error)) from None
+        finally:
+            self._keep_spooled()
         if report.run_id is not None:
             self.run_ids.append(report.run_id)
+        elif self._location is not None:
+            self._say("WARNING: the base's results are not recorded: neither the store nor the spool took them")
         return report
+
+    def _keep_spooled(self) -> None:
+        if self._place is not None:
+            lost = self._place.keep_spooled(self._workspace_root)
+            if lost is not None:
+                self._say(f"WARNING: {lost}")
 
     def _get_place(self) -> BasePlace:
         if self._place is None:

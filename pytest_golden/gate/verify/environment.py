@@ -24,10 +24,14 @@ from pytest_golden.gate.verify.process import ChildProcess
 from pytest_golden.gateway.visibility import find_linked_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
 
 #: Tells the setup where the head's checkout is, for what git does not hold.
 HEAD_VARIABLE = "GOLDEN_HEAD"
+#: An hour: it may compile, or fetch much.
+SETUP_SECONDS = 3600.0
 # Read after all `.pth` files of the setup's own, so that what it installs comes first.
 _PARENT_LINK = "zzz-of-the-head.pth"
 _PROGRAMS = ("pip", "pip3")
@@ -44,11 +48,11 @@ class BaseEnvironment:
         if "PYTHONPATH" in environment:
             self._environment["PYTHONPATH"] = move_below(environment["PYTHONPATH"], checkout, worktree)
 
-    def prepare(self, manifest: Path, setup: Sequence[str] | None) -> GatePlace:
+    def prepare(self, manifest: Path, setup: Sequence[str] | None, longest_seconds: float = SETUP_SECONDS) -> GatePlace:
         """Make the environment and run the setup in it, in the folder of the base's manifest.
 
         Raises:
-            GoldenError: the setup fails, or there is none and the environment would bring the head's code.
+            GoldenError: the setup fails or takes longer than it may, or there is none and the environment would bring the head's code.
         """
         if setup is None:
             self._refuse_installed_head()
@@ -61,20 +65,26 @@ class BaseEnvironment:
             HEAD_VARIABLE: str(self._checkout),
         }
         environment = {name: value for name, value in self._environment.items() if name != "PYTHONHOME"} | told
-        self._run_setup(setup, manifest.parent, environment)
+        self._run_setup(setup, manifest.parent, environment, longest_seconds)
         return GatePlace(manifest, environment, str(python))
 
-    def _run_setup(self, setup: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def _run_setup(
+        self, setup: Sequence[str], folder: Path, environment: Mapping[str, str], longest_seconds: float
+    ) -> None:
         try:
             process = ChildProcess([*setup], cwd=folder, environment=environment, log=self._private / "setup.log")
         except OSError as error:
             message = f"`setup:` cannot be started: {setup[0]}: {error.strerror or error}"
             raise GoldenError(message) from None
         try:
-            code = process.wait()
+            code = process.wait(longest_seconds)
         except BaseException:
             process.end()
             raise
+        if code is None:
+            process.end()
+            told = f"`setup:` did not end within {longest_seconds:.0f} s, and was ended"
+            raise BrokenDownError(f"{told}: {find_cause(process.log, folder)}", process.log)
         if code:
             raise BrokenDownError(
                 f"`setup:` ended with exit code {code}: {find_cause(process.log, folder)}", process.log
@@ -89,6 +99,11 @@ class BaseEnvironment:
                 "Declare how the base is installed, such as `setup: python -m pip install --no-deps -e .`"
             )
             raise GoldenError(message)
+
+
+def find_setup_seconds(projects: Iterable[GoldenProjectConfig]) -> float:
+    """Give how long the setup may take: an hour, or as long as one of the projects may."""
+    return max([SETUP_SECONDS, *(project.timeout for project in projects)])
 
 
 def find_sources_below(checkout: Path) -> tuple[str, ...]:

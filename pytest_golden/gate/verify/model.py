@@ -56,7 +56,7 @@ class BaseFacts:
 class Verification:
     """Base against head. `comparisons` are in the head's order of declaration, then what the base alone declares.
 
-    `notes` are for people. `fails_unexplained` tells that the head's own gate fails without a failing project.
+    `fails_unexplained` tells that the head's own gate fails without a failing project.
     """
 
     base: BaseFacts
@@ -65,7 +65,6 @@ class Verification:
     weakened_floor: tuple[Mapping[str, Any], ...] = ()
     is_floor_accepted: bool = False
     fails_unexplained: bool = False
-    notes: tuple[str, ...] = ()
 
     @property
     def new_regressions(self) -> tuple[str, ...]:
@@ -90,6 +89,5 @@ class Verification:
             "new_regressions": list(self.new_regressions),
             "weakened_floor": [dict(one) for one in self.weakened_floor],
             "floor_accepted": self.is_floor_accepted,
-            "notes": list(self.notes),
             "exit_code": self.exit_code,
         }

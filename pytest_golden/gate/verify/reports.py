@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,13 +74,24 @@ def _await_report(gate: StartedGate, named: str, show: Callable[[str], None] | N
     if code == _INTERRUPTED:
         raise KeyboardInterrupt
     if code not in _GATE_CODES or not gate.report.is_file():
-        cause = find_cause(gate.process.log, gate.folder)
-        raise BrokenDownError(f"the gate of the {named} ended with exit code {code}: {cause}", gate.process.log)
-    report = _read(gate, code)
+        raise BrokenDownError(f"the gate of the {named} {_describe_end(gate, code)}", gate.process.log)
+    try:
+        report = _read(gate, code)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        told = f"the gate of the {named} left a report that cannot be read: {type(error).__name__}: {error}"
+        raise BrokenDownError(told, gate.process.log) from None
     kinds = {reason.kind for result in report.results.values() for reason in result.reasons}
     if ReasonKind.INTERRUPTED in kinds:
         raise KeyboardInterrupt
     return report
+
+
+def _describe_end(gate: StartedGate, code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"ended with exit code {code}: {find_cause(gate.process.log, gate.folder)}"
+    # Its last words tell nothing of that, and may be of success.
+    by = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"was killed from outside ({by}), so that nothing that it found counts"
 
 
 def _wait(gate: StartedGate, show: Callable[[str], None] | None) -> int | None:

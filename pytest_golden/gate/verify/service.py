@@ -24,6 +24,8 @@ from pytest_golden.regression.comparison import (
 )
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.weakening import WeakeningKind
+from pytest_golden.storage.files import refuse_foreign
+from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -62,7 +64,7 @@ class Verifier:
         """Give what was found; a base that could not be run is part of that.
 
         Raises:
-            SettingsError: the head's gate cannot be run.
+            SettingsError: the head's gate cannot be run, or what was said to be the store is none.
             KeyboardInterrupt: somebody interrupted it; no child is left.
         """
         location = self._find_store()
@@ -156,7 +158,13 @@ class Verifier:
         except OSError as error:
             self._warn(f"nothing is recorded: {error}")
             return None
-        return None if place is None else place.location
+        if place is None:
+            return None
+        file = parse_location(place.location).path
+        if not place.is_own and file is not None:
+            # Else the base's gate would refuse it, as if the base could not be run.
+            refuse_foreign(file)
+        return place.location
 
     def _warn(self, text: str) -> None:
         self._say(f"WARNING: {text}")

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
     from pytest_golden.journal.checks.model import Check
     from pytest_golden.journal.checks.rules import Answer
     from pytest_golden.journal.checks.store import Claim, DueCheck
+    from pytest_golden.journal.hearing.store import LastNumbers
     from pytest_golden.journal.model import SignalType
     from pytest_golden.journal.swept_store import SweptStore
 
 # How much longer than its time limit a check is ours: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
+# What is answered may have stood before another expectation that an older orphan fits.
+_BETWEEN_LOOKS_AT_ALL = timedelta(hours=1)
 
 
 class _HasSweptStore(Protocol):
@@ -149,7 +153,8 @@ class Heartbeat:
         self._most_checks = most_checks
         self._budget_seconds = budget_seconds
         self._stop = threading.Event()
-        self._rerouted_at: tuple[int, int] | None = None
+        self._seen: LastNumbers | None = None
+        self._seen_all_at: datetime | None = None
 
     def beat(self) -> HeartbeatReport:
         """Resolve what is due, run the checks that are due, route orphans again, and tell what came of it.
@@ -173,11 +178,22 @@ class Heartbeat:
         with self._swept.store.read() as connection:
             known = find_last_numbers(connection)
         # What has no place stays without one until something new is recorded.
-        if known == self._rerouted_at:
+        if known == self._seen:
             return 0
-        rerouted = reroute_orphans(self._swept, self._swept.now())
-        self._rerouted_at = known
+        now = self._swept.now()
+        since = self._find_since(known, now)
+        rerouted = reroute_orphans(self._swept, now, since)
+        self._seen = known
+        if since is None:
+            self._seen_all_at = now
         return rerouted
+
+    def _find_since(self, known: LastNumbers, now: datetime) -> LastNumbers | None:
+        """Give what was there at the last look, None to look at everything: now and then, and in another store."""
+        if self._seen is None or self._seen_all_at is None or now - self._seen_all_at >= _BETWEEN_LOOKS_AT_ALL:
+            return None
+        is_other = known.expectation < self._seen.expectation or known.signal < self._seen.signal
+        return None if is_other else self._seen
 
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
         with self._swept.store.read() as connection:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.journal.hearing.hearing import write_routing
 from pytest_golden.journal.hearing.store import list_orphans_of, list_orphans_since, read_beginning
-from pytest_golden.journal.hints import read_words
+from pytest_golden.journal.hints import anchors_of, read_words
 from pytest_golden.journal.model import ExpectationStatus
 from pytest_golden.journal.routing.rules import Candidate, News, route
 from pytest_golden.journal.routing.store import find_by_hint
@@ -20,6 +20,7 @@ from pytest_golden.storage.moments import to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from sqlalchemy import Connection
 
@@ -64,6 +65,11 @@ def find_place(connection: Connection, orphan: Orphan) -> Route:
     news = _make_news(orphan)
     since = [one for one in find_by_hint(connection, news) if read_beginning(connection, one.entry_id) <= news.moment]
     return route(news, since)
+
+
+def has_anchor(orphan: Orphan, anchors: AbstractSet[int]) -> bool:
+    """Tell whether expectations with these anchors in the index may be answered by an orphan."""
+    return not anchors.isdisjoint(anchors_of(read_words(orphan.signal.source, orphan.signal.data)))
 
 
 def _make_news(orphan: Orphan) -> News:

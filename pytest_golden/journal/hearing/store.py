@@ -65,6 +65,21 @@ _ORPHANS_AFTER = (
 )
 
 
+_NEW_ANCHORS = Prepared(
+    select(expectations.c.hint_anchor, func.min(entries.c.created_at).label("began"))
+    .join(entries, entries.c.id == expectations.c.entry_id)
+    .where(expectations.c.number > bindparam("the_number", type_=BigInteger()), expectations.c.hint_anchor.is_not(None))
+    .group_by(expectations.c.hint_anchor)
+)
+
+
+class LastNumbers(NamedTuple):
+    """The numbers of the expectation and of the signal that were recorded last, 0 without any."""
+
+    expectation: int
+    signal: int
+
+
 class Earlier(NamedTuple):
     """The same news heard before, and the last expectation that there was then (None: not known)."""
 
@@ -109,9 +124,15 @@ def find_last_expectation(connection: Connection) -> int:
     return _LAST_EXPECTATION.first(connection, {}).number or 0
 
 
-def find_last_numbers(connection: Connection) -> tuple[int, int]:
-    """Give the numbers of the expectation and of the signal that were recorded last, 0 without any."""
-    return find_last_expectation(connection), _LAST_SIGNAL.first(connection, {}).number or 0
+def find_last_numbers(connection: Connection) -> LastNumbers:
+    """Give the numbers of what was recorded last."""
+    return LastNumbers(find_last_expectation(connection), _LAST_SIGNAL.first(connection, {}).number or 0)
+
+
+def find_new_anchors(connection: Connection, number: int) -> tuple[frozenset[int], int | None]:
+    """Give the anchors of the expectations recorded after this number, and when the first entry of these began, if any."""
+    rows = _NEW_ANCHORS.run(connection, {"the_number": number}).fetchall()
+    return frozenset(anchor for anchor, _ in rows), min((began for _, began in rows), default=None)
 
 
 def find_latest_entry(connection: Connection, agent_id: str, session_key: str) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from pytest_golden.manifest.unquoted import show
+
 _UNITS = {"d": 24 * 60, "h": 60, "m": 1}
 _LAST_MINUTE = 10**9
 
@@ -21,4 +23,5 @@ def parse_moment(text: str, now: datetime) -> datetime:
         # A time without a zone is meant as it is shown: local.
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{text} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z") from None
+        shown = text if text.isprintable() else show(text)
+        raise ValueError(f"{shown} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z") from None

@@ -1,27 +1,25 @@
-"""What every HTTP request passes before the protocol sees it: its host, its origin, its token."""
+"""What every HTTP request passes before the protocol sees it: its host, its origin, its token, its body."""
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from pytest_golden.clock import monotonic_seconds
+from pytest_golden.serving.bearer import BearerCheck, ask_for_token
+from pytest_golden.serving.bodies import Bodies, pass_over, refuse_two_lengths, replay, until_end
+from pytest_golden.serving.hosts import is_own_host, is_own_origin
+from pytest_golden.serving.origin import refuse_cross_site, refuse_foreign_host
+from pytest_golden.serving.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_OWN_SITES = frozenset({"same-origin", "none"})
-_MOST_WRONG_TOKENS, _WINDOW_SECONDS, _MOST_ADDRESSES = 60, 300.0, 10_000
+MOST_BODY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +28,6 @@ class Door:
 
     host: str
     token: str | None = field(repr=False)
-
-    def allows_host(self, host: str) -> bool:
-        """Tell whether a Host header names this server: a site's own name can be made to point at this machine."""
-        name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-        name = name.lower()
-        if name in _LOOPBACK_NAMES or name.strip("[]") == self.host.lower():
-            return True
-        # Bound to all addresses, each of them may be typed.
-        bound = _address_of(self.host)
-        return bound is not None and bound.is_unspecified and _address_of(name.strip("[]")) is not None
-
-    def is_token(self, told: str) -> bool:
-        """Tell whether a header's text is the token, in a time that says nothing of how much of it is right."""
-        # Headers are bytes that were read as Latin-1.
-        return self.token is None or hmac.compare_digest(
-            told.encode("latin-1", "replace"), self.token.encode("utf-8", "surrogateescape")
-        )
-
-
-class _Wrongs(NamedTuple):
-    since: float
-    times: int
-
-
-class _Refusal(NamedTuple):
-    status: int
-    told: str
-    headers: dict[str, str] = {}  # noqa: RUF012 - never written
 
 
 class Guard:
@@ -68,22 +38,41 @@ class Guard:
 
     def __init__(self, app: ASGIApp, door: Door, say_ready: Callable[[], None]) -> None:
         self._app = app
-        self._door = door
+        self._host = door.host
         self._say_ready = say_ready
-        self._wrongs: OrderedDict[str, _Wrongs] = OrderedDict()
+        self._bearers = None if door.token is None else BearerCheck(door.token)
+        self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, self._with_word(send))
-            return
-        refusal = self._check(scope) if scope["type"] == "http" else None
-        if refusal is None:
-            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = until_end(receive)
+        try:
+            heard = await self._let_in(scope, receive, body)
+        except Refusal as refusal:
+            # Whoever is still sending would find the connection cut, and not the answer.
+            if await pass_over(body, Headers(scope=scope)):
+                refusal.headers["Connection"] = "close"
+            await PlainTextResponse(refusal.detail, refusal.status, refusal.headers)(scope, receive, send)
         else:
-            # The body is not read, so the connection cannot be used again.
-            headers = {**refusal.headers, "Connection": "close"}
-            await PlainTextResponse(refusal.told, refusal.status, headers)(scope, receive, send)
+            await self._app(scope, heard, send)
+
+    async def _let_in(self, scope: Scope, receive: Receive, body: Receive) -> Receive:
+        headers = Headers(scope=scope)
+        refuse_two_lengths(headers)
+        host = refuse_foreign_host(headers, lambda name: is_own_host(name, self._host))
+        refuse_cross_site(headers, lambda origin: is_own_origin(origin, host))
+        address = str((scope.get("client") or [""])[0])
+        if self._bearers is not None and not self._bearers.is_right(headers, address):
+            raise ask_for_token("Send the header `Authorization: Bearer TOKEN`.")
+        if scope["method"] != "POST":
+            return receive
+        return replay(await self._bodies.read(body, headers.get("content-length"), MOST_BODY_BYTES), receive)
 
     def _with_word(self, send: Send) -> Send:
         async def send_and_say(message: Message) -> None:
@@ -92,50 +81,3 @@ class Guard:
                 self._say_ready()
 
         return send_and_say
-
-    def _check(self, scope: Scope) -> _Refusal | None:
-        headers = Headers(scope=scope)
-        hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._door.allows_host(hosts[0]):
-            return _Refusal(421, "this server does not answer to that host name")
-        site, origins = headers.get("sec-fetch-site"), headers.getlist("origin")
-        is_foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins)
-        if is_foreign or (site is not None and site not in _OWN_SITES):
-            return _Refusal(403, "a page of another site may not call these tools")
-        return self._check_token(scope, headers)
-
-    def _check_token(self, scope: Scope, headers: Headers) -> _Refusal | None:
-        if self._door.token is None:
-            return None
-        scheme, _, told = headers.get("authorization", "").partition(" ")
-        is_bearer = scheme.lower() == "bearer"
-        if is_bearer and self._door.is_token(told.strip()):
-            return None
-        if is_bearer and (wait := self._count_wrong(str((scope.get("client") or [""])[0]))):
-            return _Refusal(429, f"too many wrong tokens: try again in {wait} seconds", {"Retry-After": str(wait)})
-        told = "the token is wrong" if is_bearer else "send the header `Authorization: Bearer TOKEN`"
-        return _Refusal(401, told, {"WWW-Authenticate": 'Bearer realm="golden"'})
-
-    def _count_wrong(self, address: str) -> int:
-        """Count a wrong token, and give how many seconds no more are looked at; 0: they still are."""
-        now = monotonic_seconds()
-        wrongs = self._wrongs.pop(address, None)
-        if wrongs is None or now - wrongs.since >= _WINDOW_SECONDS:
-            wrongs = _Wrongs(now, 0)
-        self._wrongs[address] = wrongs._replace(times=wrongs.times + 1)
-        if len(self._wrongs) > _MOST_ADDRESSES:
-            self._wrongs.popitem(last=False)
-        return ceil(max(1.0, wrongs.since + _WINDOW_SECONDS - now)) if wrongs.times >= _MOST_WRONG_TOKENS else 0
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host to listen on is reached from this machine alone."""
-    address = _address_of(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
-
-
-def _address_of(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -65,22 +65,28 @@ async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) 
     lines = cast("anyio.AsyncFile[str]", _read_lines(stdin, busy))
     async with stdio_server(stdin=lines) as (incoming, outgoing):
         try:
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            await server.run(incoming, _Outgoing(outgoing, busy), server.create_initialization_options())
         finally:
             # A client that reads no more would hold up what is still to be written, and with it the end.
             last_resort.start()
 
 
 class _Busy:
-    """Counts what is being answered."""
+    """Counts what is being answered, and what waits to be written."""
 
     def __init__(self) -> None:
         self._count = 0
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        with self.at_work():
+            return await call_next(ctx)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count what is done meanwhile."""
         self._count += 1
         try:
-            return await call_next(ctx)
+            yield
         finally:
             self._count -= 1
 
@@ -90,6 +96,27 @@ class _Busy:
         while quiet < 2:
             await anyio.sleep(_PAUSE_SECONDS)
             quiet = 0 if self._count else quiet + 1
+
+
+class _Outgoing:
+    """The way out of the answers: each counts until it is taken, so that the end waits for those that are not written yet."""
+
+    def __init__(self, taken_by: Any, busy: _Busy) -> None:
+        self._taken_by = taken_by
+        self._busy = busy
+
+    async def send(self, item: Any, /) -> None:
+        with self._busy.at_work():
+            await self._taken_by.send(item)
+
+    async def aclose(self) -> None:
+        await self._taken_by.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 async def _read_lines(stdin: int, busy: _Busy) -> AsyncIterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import lzma
 from importlib import import_module
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # A piece of zstd can unfold to 32,768 times its size, one of xz to 7,000 times.
 _PIECE_BYTES = 512
+# What bz2 gives at a time.
+_PART_BYTES = 1 << 20
 # As much as `xz -9` needs, twice over; an archive may ask for 4 GiB.
 _XZ_MEMORY_BYTES = 160 << 20
 
@@ -34,17 +37,47 @@ class Frame(Protocol):
         ...
 
     def decompress(self, data: bytes, /) -> bytes:
-        """Take a piece and give what it unfolds to."""
+        """Take a piece and give what it unfolds to.
+
+        One that gives it in parts says so by `needs_input`, and is handed no bytes for the next part.
+        """
         ...
+
+
+class _Bz2Frame:
+    """One stream of bz2, of which a piece can unfold to a million times its size: it comes in parts."""
+
+    def __init__(self) -> None:
+        self._stream = bz2.BZ2Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return self._stream.needs_input
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: bytes, /) -> bytes:
+        return self._stream.decompress(data, _PART_BYTES)
 
 
 class ZstandardMissingError(GoldenError):
     """Nothing that is installed reads zstd."""
 
 
+def start_bz2() -> Frame:
+    """Give a decompressor for one stream of bz2; Python's own reader passes over what is no bz2 behind it."""
+    return _Bz2Frame()
+
+
 def start_xz() -> Frame:
     """Give a decompressor for one stream of xz, with a limit to its memory."""
-    return lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES)
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
 
 
 def open_zst(file: IO[bytes]) -> IO[bytes]:
@@ -90,6 +123,7 @@ class FramedReader(io.RawIOBase):
         self._file = file
         self._start = start
         self._frame: Frame | None = None
+        self._has_begun = False
         self._behind = b""
         self._ready = memoryview(b"")
 
@@ -109,14 +143,13 @@ class FramedReader(io.RawIOBase):
         return count
 
     def _advance(self) -> bool:
-        piece = self._behind or self._file.read(_PIECE_BYTES)
-        if self._frame is None:
-            # Between streams of xz there may be zeros, and no frame of any kind begins with one.
-            piece = piece.lstrip(b"\0") or self._skip_zeros()
-        if not piece:
+        has_more = self._frame is not None and not getattr(self._frame, "needs_input", True)
+        piece = b"" if has_more else self._take_piece()
+        if not piece and not has_more:
             if self._frame is not None:
                 raise EOFError
             return False
+        self._has_begun = True
         frame = self._frame or self._start()
         try:
             self._ready = memoryview(frame.decompress(piece))
@@ -126,6 +159,13 @@ class FramedReader(io.RawIOBase):
             raise ValueError(str(error)) from None
         self._frame, self._behind = (None, frame.unused_data) if frame.eof else (frame, b"")
         return True
+
+    def _take_piece(self) -> bytes:
+        piece = self._behind or self._file.read(_PIECE_BYTES)
+        if self._frame is not None or not self._has_begun:
+            return piece
+        # Behind a stream there may be zeros, and no frame of any kind begins with one.
+        return piece.lstrip(b"\0") or self._skip_zeros()
 
     def _skip_zeros(self) -> bytes:
         while piece := self._file.read(_PIECE_BYTES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_golden.errors import GoldenError
 from pytest_golden.regression.baselines.content_bytes import compare_bytes, has_equal_bytes, has_equal_content
 from pytest_golden.regression.baselines.existence import check_existence
 from pytest_golden.regression.baselines.image_size import compare_image_sizes
@@ -52,6 +53,9 @@ def compare_files(
         return Mismatch(ReasonKind.BASELINE_UNREADABLE, f"the baseline of {shown_as} {error}")
     except PatternTimedOutError as error:
         return Mismatch(ReasonKind.PATTERN_TIMED_OUT, f"{shown_as} could not be compared: {error}")
+    except MemoryError:
+        rule = f"`compare: {choose_comparison(actual, declared)}`"
+        raise GoldenError(f"{shown_as} could not be compared: too little memory is free here for {rule}") from None
 
 
 def _compare(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pytest_golden.regression.baselines.model import Mismatch
+from pytest_golden.regression.baselines.model import Mismatch, VastError
 from pytest_golden.regression.baselines.opening import (
     CHUNK_BYTES,
     is_archive,
@@ -110,9 +110,18 @@ def _part(content: Content, before: bytes, chunk: bytes, rest: Iterator[bytes], 
     around = known[max(0, place - base - _AROUND_BYTES) : place - base + _AROUND_BYTES].decode("latin-1")
     if not is_archive(content):
         return _Part(start, data, around, read_size(content), is_whole=True)
-    size = base + len(before) + len(chunk) + len(following)
-    size += sum(map(len, islice(rest, _MOST_MEASURED_BYTES // CHUNK_BYTES)))
-    return _Part(start, data, around, size, is_whole=next(rest, b"") == b"")
+    size, is_whole = _measure(rest, base + len(before) + len(chunk) + len(following))
+    return _Part(start, data, around, size, is_whole=is_whole)
+
+
+def _measure(rest: Iterator[bytes], size_bytes: int) -> tuple[int, bool]:
+    """Give the size with all that follows, and whether that is all."""
+    try:
+        for chunk in islice(rest, _MOST_MEASURED_BYTES // CHUNK_BYTES):
+            size_bytes += len(chunk)
+        return size_bytes, next(rest, b"") == b""
+    except VastError:
+        return size_bytes, False
 
 
 def _headline(place: int, ours: _Part, theirs: _Part, shown_as: str) -> str:

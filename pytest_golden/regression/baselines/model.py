@@ -45,5 +45,9 @@ class UnreadableError(GoldenError):
         super().__init__(message)
 
 
+class VastError(UnreadableError):
+    """An archive unfolds beyond all bounds; what was read of it is not the whole."""
+
+
 class PatternTimedOutError(GoldenError):
     """A pattern of the manifest backtracks without end over a text."""

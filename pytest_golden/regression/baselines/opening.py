@@ -5,7 +5,6 @@ What is seen through is told by the suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every 
 
 from __future__ import annotations
 
-import bz2
 import errno
 import gzip
 import io
@@ -16,13 +15,22 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
-from pytest_golden.regression.baselines.archives import FramedReader, ZstandardMissingError, open_zst, start_xz
-from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
+from pytest_golden.regression.baselines.archives import (
+    FramedReader,
+    ZstandardMissingError,
+    open_zst,
+    start_bz2,
+    start_xz,
+)
+from pytest_golden.regression.baselines.model import Content, Side, UnreadableError, VastError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK_BYTES = 256 << 10
+# What unfolds to more than this, and to so many times its size, is a bomb or an accident: data is packed 5 to 100 times smaller.
+_MOST_UNFOLDED_BYTES = 1 << 30
+_MOST_TIMES = 250
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _TROUBLES = {
     errno.ENOENT: "is gone: it was removed after the run",
@@ -38,15 +46,17 @@ def read_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[by
 
     Raises:
         UnreadableError: it is gone, no regular file, or an archive that is broken or needs what is not installed.
+        VastError: it is an archive that unfolds beyond all bounds.
     """
     with _opened(content) as file:
         if not is_archive(content):
             yield from _chunks(file, chunk_bytes, content)
             return
-        if os.fstat(file.fileno()).st_size == 0:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
             raise UnreadableError(content.side, f"is empty, and so no {_suffix(content)} archive")
         with _seen_through(file, content) as plain:
-            yield from _chunks(plain, chunk_bytes, content)
+            yield from _bounded(_chunks(plain, chunk_bytes, content), size, content)
 
 
 def read_raw_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
@@ -68,6 +78,20 @@ def read_size(content: Content) -> int:
 def is_archive(content: Content) -> bool:
     """Tell whether the file is seen through."""
     return _suffix(content) in {".gz", ".bz2", ".xz", ".zst"}
+
+
+def _bounded(chunks: Iterator[bytes], packed_bytes: int, content: Content) -> Iterator[bytes]:
+    """Refuse to go on in an archive that would take hours, or the whole disk, to be unfolded."""
+    room = max(_MOST_UNFOLDED_BYTES, _MOST_TIMES * packed_bytes)
+    for chunk in chunks:
+        room -= len(chunk)
+        if room < 0:
+            raise VastError(
+                content.side,
+                f"is a {_suffix(content)} archive that unfolds to more than 1 GiB and {_MOST_TIMES} times its size, as a bomb does: "
+                "declare `compare: exists` for it, or write it unpacked",
+            )
+        yield chunk
 
 
 def _suffix(content: Content) -> str:
@@ -103,7 +127,7 @@ def _open_archive(file: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".gz":
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
     if suffix == ".bz2":
-        return bz2.BZ2File(file)
+        return io.BufferedReader(FramedReader(file, start_bz2))
     if suffix == ".xz":
         return io.BufferedReader(FramedReader(file, start_xz))
     return open_zst(file)

@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.serving.refusal import Refusal
 from pytest_golden.web.answers import explain, read_http_error, tell_program
 from pytest_golden.web.api import gates, journal, learning
 from pytest_golden.web.methods import AnsweringHead, answer_options
-from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

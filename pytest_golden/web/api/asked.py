@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Path, Query
@@ -60,7 +61,10 @@ def leads_on(code: int, operation: str, parameter: str = "id", *, by: str = "ite
 
 
 class JsonRoute(APIRoute):
-    """An address of the API: whatever is posted to it must be said to be JSON."""
+    """An address of the API: whatever is posted to it must be said to be JSON, and whatever it answers can be written as that."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, _answering_encodable(endpoint), **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Give what answers."""
@@ -71,3 +75,20 @@ class JsonRoute(APIRoute):
             return await answer(request)
 
         return answer_json
+
+
+def _answering_encodable(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(endpoint)
+    def answer(**told: Any) -> Any:
+        return _encodable(endpoint(**told))
+
+    return answer
+
+
+def _encodable(value: Any) -> Any:
+    """Give JSON content with halves of characters as escapes: what others have recorded may hold them, and UTF-8 may not."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -11,6 +11,7 @@ from pytest_golden.errors import JournalError
 from pytest_golden.journal.reading.filters import ALL
 from pytest_golden.journal.reading.moments import parse_moment
 from pytest_golden.journal.sources import check_free_source
+from pytest_golden.serving.refusal import Refusal
 from pytest_golden.web.api.asked import DEFAULT_LIMIT, Cursor, Id, JsonRoute, Limit, Word, leads_on, problems
 from pytest_golden.web.api.model import (
     Agent,
@@ -25,7 +26,6 @@ from pytest_golden.web.api.model import (
     Signal,
     Summary,
 )
-from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from pytest_golden.web.site import Site

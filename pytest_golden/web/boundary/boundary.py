@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 
-from pytest_golden.web.boundary.body import most_bytes, pass_over, read_body, replay
+from pytest_golden.serving.bodies import Bodies, pass_over, refuse_two_lengths, replay, until_end
+from pytest_golden.serving.origin import refuse_cross_site, refuse_foreign_host
+from pytest_golden.serving.refusal import Refusal
+from pytest_golden.web.boundary.body import most_bytes
 from pytest_golden.web.boundary.headers import with_headers
-from pytest_golden.web.boundary.origin import SAFE_METHODS, refuse_cross_site, refuse_foreign_host
-from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_golden.web.boundary.visitor import Doorkeeper
     from pytest_golden.web.model import ServeOptions
 
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Signing in and out changes no record.
 _ALWAYS_WRITABLE = frozenset({"/sign-in", "/sign-out"})
 
@@ -35,6 +37,7 @@ class Boundary:
         self._is_read_only = options.is_read_only
         self._doorkeeper = doorkeeper
         self._answer = answer
+        self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -47,26 +50,28 @@ class Boundary:
         send = with_headers(send, is_secure=self._place.is_secure)
         path = self._place.strip_prefix(scope["path"])
         inner = {**scope, "path": path, "raw_path": None, "root_path": ""}
+        body = until_end(receive)
         try:
-            heard = await self._let_in(inner, receive)
+            heard = await self._let_in(inner, receive, body)
         except Refusal as refusal:
             # Whoever is still sending would find the connection cut, and not the answer.
-            if scope["method"] not in SAFE_METHODS and await pass_over(receive, Headers(scope=scope)):
+            if scope["method"] not in _SAFE_METHODS and await pass_over(body, Headers(scope=scope)):
                 refusal.headers["Connection"] = "close"
             await self._answer(refusal, path)(scope, receive, send)
         else:
             await self._app(inner, heard, send)
 
-    async def _let_in(self, scope: Scope, receive: Receive) -> Receive:
+    async def _let_in(self, scope: Scope, receive: Receive, body: Receive) -> Receive:
         headers, path = Headers(scope=scope), scope["path"]
-        host = refuse_foreign_host(headers, self._place)
-        is_safe = scope["method"] in SAFE_METHODS
+        refuse_two_lengths(headers)
+        host = refuse_foreign_host(headers, self._place.allows)
+        is_safe = scope["method"] in _SAFE_METHODS
         if not is_safe and not path.startswith("/webhooks/"):
-            refuse_cross_site(headers, host, self._place)
+            refuse_cross_site(headers, lambda origin: self._place.allows_origin(origin, host))
         self._doorkeeper.check(scope, headers, path, host)
         scope["golden.address"] = self._doorkeeper.find_address(scope, headers)
         if is_safe:
             return receive
         if self._is_read_only and path not in _ALWAYS_WRITABLE:
             raise Refusal(403, "This server only shows: it was started with --read-only.")
-        return replay(await read_body(receive, headers.get("content-length"), most_bytes(path)), receive)
+        return replay(await self._bodies.read(body, headers.get("content-length"), most_bytes(path)), receive)

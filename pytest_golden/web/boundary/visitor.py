@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.requests import cookie_parser
 
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.web.refusal import Refusal
-from pytest_golden.web.sign_in.attempts import Attempts
+from pytest_golden.serving.attempts import Attempts
+from pytest_golden.serving.bearer import BearerCheck, ask_for_token
+from pytest_golden.serving.refusal import Refusal
+from pytest_golden.serving.token import is_same
 from pytest_golden.web.sign_in.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ SIGN_IN = "/sign-in"
 _OPEN_PATHS = frozenset({"/healthz", SIGN_IN})
 _OPEN_FOLDERS = ("/static/", "/webhooks/")
 _PROGRAM_FOLDERS = ("/api/", "/events")
-_MOST_WRONG_TOKENS, _MOST_WRONG_BEARERS = 10, 60
-_WINDOW_SECONDS = 300.0
+_MOST_WRONG_TOKENS, _WINDOW_SECONDS = 10, 300.0
 # What proxies add: a request that carries one comes from somewhere else.
 _FORWARDING = ("x-forwarded", "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 
@@ -36,14 +36,12 @@ class Doorkeeper:
         self._options = options
         self._place = options.place
         self.sessions = Sessions(options.token, options.place, options.cookie_suffix)
-        self._wrong_bearers = Attempts(_MOST_WRONG_BEARERS, _WINDOW_SECONDS, monotonic_seconds)
+        self._bearers = BearerCheck(options.token)
         self._wrong_tokens = Attempts(_MOST_WRONG_TOKENS, _WINDOW_SECONDS, monotonic_seconds)
 
     def is_token(self, told: str) -> bool:
-        """Tell whether a text is the token, in a time that says nothing of how much of it is right."""
-        return hmac.compare_digest(
-            told.encode("utf-8", "replace"), self._options.token.encode("utf-8", "surrogateescape")
-        )
+        """Tell whether a text in the form is the token."""
+        return is_same(told.encode("utf-8", "replace"), self._options.token)
 
     def refuse_wrong_token(self, address: str) -> None:
         """Count a wrong token in the form. Raises Refusal when there were too many from this address."""
@@ -62,11 +60,12 @@ class Doorkeeper:
         """
         if path in _OPEN_PATHS or path.startswith(_OPEN_FOLDERS) or not self.demands_token(headers, host):
             return
-        if self._is_known(scope, headers):
+        is_right = self._bearers.is_right(headers, self.find_address(scope, headers))
+        if is_right or self.sessions.is_open(cookie_parser(headers.get("cookie", ""))):
             return
         is_program = path.startswith(_PROGRAM_FOLDERS) or "authorization" in headers
         if is_program or scope["method"] not in {"GET", "HEAD"}:
-            raise _ask_for_token("Sign in, or send the header `Authorization: Bearer TOKEN`.")
+            raise ask_for_token("Sign in, or send the header `Authorization: Bearer TOKEN`.")
         query = scope.get("query_string", b"").decode("latin-1")
         asked = quote(path, safe="/") + (f"?{query}" if query else "")
         location = f"{self._place.prefix}{SIGN_IN}?next={quote(asked, safe='')}"
@@ -74,23 +73,9 @@ class Doorkeeper:
 
     def find_address(self, scope: Scope, headers: Headers) -> str:
         """Give where a request comes from. A proxy is believed only where one was announced."""
-        forwarded = headers.get("x-forwarded-for") if self._place.is_behind_proxy else None
+        forwarded = ",".join(headers.getlist("x-forwarded-for")) if self._place.is_behind_proxy else ""
         if forwarded:
-            # What stands before the last one was written by whoever sent it.
+            # What stands before the last one was written by whoever sent it; some proxies add a header of their own.
             return forwarded.rpartition(",")[2].strip()[:64]
         client = scope.get("client")
         return client[0] if client else ""
-
-    def _is_known(self, scope: Scope, headers: Headers) -> bool:
-        scheme, _, told = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            # Headers are read as Latin-1, and a token is sent as UTF-8.
-            if self.is_token(told.strip().encode("latin-1", "replace").decode("utf-8", "replace")):
-                return True
-            self._wrong_bearers.count(self.find_address(scope, headers))
-            raise _ask_for_token("The token is wrong.")
-        return self.sessions.is_open(cookie_parser(headers.get("cookie", "")))
-
-
-def _ask_for_token(detail: str) -> Refusal:
-    return Refusal(401, detail, {"WWW-Authenticate": 'Bearer realm="golden"'})

@@ -9,10 +9,10 @@ from starlette.routing import Route
 
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.reading.filters import ALL, FILTERS
+from pytest_golden.serving.refusal import Refusal
 from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.forms import form_action
 from pytest_golden.web.queries import asked, named
-from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

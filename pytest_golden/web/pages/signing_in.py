@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from pytest_golden.serving.refusal import Refusal
 from pytest_golden.web.boundary.visitor import SIGN_IN
 from pytest_golden.web.forms import form_action
-from pytest_golden.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.reading.moments import parse_moment
 from pytest_golden.web.queries import asked
-from pytest_golden.web.shown.stacks import stack_days
+from pytest_golden.web.shown.stacks import stack_periods
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: How far back one may look; blank is all.
 SPANS = (("", "all time"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("365d", "a year"))
-_SHOWN_DAYS = 120
 
 
 def list_routes(site: Site) -> list[Route]:
@@ -40,7 +39,7 @@ class _SummaryPage:
             "summary.html",
             current="Summary",
             summary=summary,
-            days=stack_days(summary.by_time, _SHOWN_DAYS),
+            stacks=stack_periods(summary.by_time),
             agents=self._services.journal_pages.list_agents(limit=200).items,
             agent=agent,
             since=since or "",

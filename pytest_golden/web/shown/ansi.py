@@ -81,10 +81,11 @@ class _Style:
         tens, which = divmod(number, 10)
         if which >= len(_NAMES):
             return
+        name = f"bright-{_NAMES[which]}" if tens in {9, 10} else _NAMES[which]
         if tens in {3, 9}:
-            self._classes["ink"] = f"ansi-{_NAMES[which]}"
+            self._classes["ink"] = f"ansi-{name}"
         elif tens in {4, 10}:
-            self._classes["paper"] = f"ansi-on-{_NAMES[which]}"
+            self._classes["paper"] = f"ansi-on-{name}"
 
 
 def _read_over_colour(numbers: Iterator[int]) -> None:

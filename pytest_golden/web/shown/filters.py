@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from pytest_golden.clock import iso_utc
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.web.shown.ansi import show_ansi, show_output
-from pytest_golden.web.shown.strips import show_cells
+from pytest_golden.web.shown.strips import name_standing, show_cells, show_gate_cells, show_run_cells
 from pytest_golden.web.shown.visible import make_visible
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ def show_lines(text: Any) -> Markup:
     return Markup("<br>").join(escape(make_visible(line)) for line in str(text).splitlines())
 
 
+def first_line(text: str | None) -> str:
+    """Give the sentence that a reason begins with; what follows has room on its own page."""
+    return next(iter((text or "").splitlines()), "")
+
+
 def pair(value: Any) -> tuple[str, str]:
     """Give a word as what a choice sends and what it shows."""
     return str(value), cut(value, 60)
@@ -82,11 +87,15 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "coloured_output": show_output,
     "cut": cut,
     "duration": show_duration,
+    "first_line": first_line,
+    "gate_cells": show_gate_cells,
     "lines": show_lines,
     "moment": show_moment,
     "pair": pair,
     "percent": show_percent,
     "plain_moment": show_plain_moment,
     "pretty": show_json,
+    "run_cells": show_run_cells,
     "size": show_size,
+    "standing": name_standing,
 }

@@ -1,1 +1,1 @@
-"""Who may come in: the token, the session that it opens, and how often a wrong one may be tried."""
+"""The session that the token opens, for people: cookies that only this server can make."""

@@ -31,18 +31,12 @@ class Sessions:
         key = hashlib.sha256(b"golden serve\0" + token.encode("utf-8", "surrogateescape")).digest()
         self._sessions = TimestampSigner(key, salt="session", digest_method=hashlib.sha256)
         self._visits = Signer(secrets.token_bytes(32), salt="visit", digest_method=hashlib.sha256)
-        self._signed_out: dict[str, None] = {}
+        self._signed_out: dict[bytes, None] = {}
 
     def is_open(self, cookies: Mapping[str, str]) -> bool:
         """Tell whether a request's cookies are of a session that lasts."""
-        cookie = cookies.get(self._session_cookie)
-        if cookie is None or cookie in self._signed_out:
-            return False
-        try:
-            self._sessions.unsign(cookie, max_age=_SESSION_SECONDS)
-        except BadSignature:
-            return False
-        return True
+        session = self._find_session(cookies)
+        return session is not None and session not in self._signed_out
 
     def open(self, response: Response) -> None:
         """Give a browser a session."""
@@ -51,8 +45,9 @@ class Sessions:
 
     def close(self, response: Response, cookies: Mapping[str, str]) -> None:
         """End a session, also for whoever has copied its cookie."""
-        if self.is_open(cookies):
-            self._signed_out[cookies[self._session_cookie]] = None
+        session = self._find_session(cookies)
+        if session is not None:
+            self._signed_out[session] = None
             if len(self._signed_out) > _MOST_SIGNED_OUT:
                 self._signed_out.pop(next(iter(self._signed_out)))
         response.delete_cookie(self._session_cookie, path=self._place.prefix or "/")
@@ -84,6 +79,16 @@ class Sessions:
         return visit is not None and hmac.compare_digest(
             self.sign_form(visit).encode(), told.encode("utf-8", "replace")
         )
+
+    def _find_session(self, cookies: Mapping[str, str]) -> bytes | None:
+        """Give the session that a cookie is of. Not the cookie: the same signature can be written in several ways."""
+        cookie = cookies.get(self._session_cookie)
+        if cookie is None:
+            return None
+        try:
+            return self._sessions.unsign(cookie, max_age=_SESSION_SECONDS)
+        except BadSignature:
+            return None
 
     def _set(self, response: Response, name: str, value: str, same_site: str, seconds: int | None) -> None:
         response.set_cookie(

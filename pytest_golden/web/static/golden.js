@@ -90,19 +90,15 @@ class LiveGates {
   draw(run) {
     const gate = this.get(run);
     const cards = document.getElementById("live-gates");
-    const card = element("article", gate.end ? "card" : "card live");
+    const card = element("article", gate.end ? "over" : "");
     card.dataset.run = run;
     const done = Object.values(gate.counts).reduce((sum, count) => sum + count, 0);
     const link = element("a", "", gate.end ? `The gate ${gate.end}` :
       `A gate is running: ${done}${gate.total ? ` of ${gate.total}` : ""} projects done`);
     link.href = `${this.section.dataset.runs}/${encodeURIComponent(run)}`;
-    card.append(link);
-    for (const [project, step] of gate.running) {
-      const line = element("div", "line");
-      line.append(element("span", "", project));
-      if (step) line.append(element("span", "", step));
-      card.append(line);
-    }
+    const line = element("div", "line");
+    for (const [project, step] of gate.running) line.append(element("span", "", step ? `${project}: ${step}` : project));
+    card.append(link, line);
     const old = [...cards.children].find((one) => one.dataset.run === run);
     if (old) old.replaceWith(card); else cards.prepend(card);
   }
@@ -110,10 +106,31 @@ class LiveGates {
   // The list below is asked for anew, once for all that is heard within a second.
   refresh() {
     clearTimeout(this.due);
-    this.due = setTimeout(() => {
-      if (window.htmx) htmx.ajax("GET", location.href, { target: "#list", select: "#list", swap: "outerHTML" });
+    this.due = setTimeout(async () => {
+      if (!window.htmx) return;
+      const returnTo = keepPlace();
+      await htmx.ajax("GET", location.href, { target: "#list", select: "#list", swap: "outerHTML" });
+      returnTo();
     }, 700);
   }
+}
+
+// Whoever reads or points at the list finds the same line at the same place after it was drawn anew, and keeps the focus.
+function keepPlace() {
+  const list = document.getElementById("list");
+  const links = (root) => [...root.querySelectorAll("a[href]")];
+  const isAlike = (one, other) => one.href === other.href && one.className === other.className && !one.closest(".strip") === !other.closest(".strip");
+  const focused = list.contains(document.activeElement) ? document.activeElement : null;
+  const isRead = scrollY > 0 || focused || list.matches(":hover");
+  const edge = document.querySelector(".top").getBoundingClientRect().bottom;
+  const seen = isRead && links(list).find((one) => !one.closest(".strip") && one.getBoundingClientRect().top >= edge);
+  const top = seen && seen.getBoundingClientRect().top;
+  return () => {
+    const now = links(document.getElementById("list"));
+    if (focused) now.find((one) => isAlike(one, focused))?.focus({ preventScroll: true });
+    const same = seen && now.find((one) => isAlike(one, seen));
+    if (same) scrollBy(0, same.getBoundingClientRect().top - top);
+  };
 }
 
 document.addEventListener("DOMContentLoaded", () => {

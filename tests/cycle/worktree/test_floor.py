@@ -31,6 +31,8 @@ def jobs(repository: Repository) -> Repository:
         jobs___golden_baselines___etl___out__txt="1\n",
         jobs___sales___run__sh="echo fine\n",
         jobs___sales___whole__sh="echo fine\n",
+        jobs___conftest__py="import rules\n",
+        jobs___rules__py="LIMIT = 1\n",
         pyproject__toml="[tool.pytest.ini_options]\n",
     )
     repository.commit("jobs")
@@ -99,12 +101,13 @@ def test_the_bases_baselines_and_manifest_judge_what_a_proposal_made_of_them(job
     assert any(line.startswith("gate | ") for line in lines)
 
 
-def test_an_output_that_is_another_than_the_bases_baseline_is_a_regression(jobs: Repository) -> None:
+def test_an_output_that_is_another_than_the_bases_baseline_is_a_regression_whatever_judges(jobs: Repository) -> None:
     guard, _ = make_guard(jobs)
-    jobs.write(jobs___value="2\n", jobs___golden_baselines___etl___out__txt="2\n")
+    jobs.write(jobs___value="2\n", jobs___golden_baselines___etl___out__txt="2\n", jobs___rules__py="LIMIT = 2\n")
     found = check(guard, jobs)
     assert found["regression_check"].failed_count == 1
-    assert [one["kind"] for one in found["weakened_floor"]] == ["baseline"]
+    assert [one["kind"] for one in found["weakened_floor"]] == ["baseline", "gate_configuration"]
+    assert found["weakened_floor"][1]["message"] == "jobs/rules.py, which the gate loads, was edited"
 
 
 def test_a_failure_for_want_of_ignored_files_is_said_and_one_that_has_them_is_not(jobs: Repository) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +12,15 @@ from pytest_golden.gate import RegressionGuard
 from pytest_golden.gate.baselines import BaselineKeeper
 from pytest_golden.gate.baselines.place import WAITING_PREFIX, ProjectBaselines
 from pytest_golden.gate.baselines.waiting import WaitingRoom
-from pytest_golden.manifest.model import DeclaredOutput
+from pytest_golden.gateway import Ending, PipelineOutcome, WrittenFiles
+from pytest_golden.manifest.model import DeclaredOutput, Mount, Quarantine
 from pytest_golden.regression.model import OutputChange, Reason, ResultStatus
+from pytest_golden.regression.rules import assess_outcome
 from tests.gate.baselines.conftest import kinds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_golden.regression.model import GoldenProjectResult
     from tests.gate.baselines.conftest import Workspace
 
@@ -102,6 +107,57 @@ def test_what_a_further_judge_speaks_against_is_not_accepted(workspace: Workspac
 def test_pipeline_that_must_fail_is_accepted(workspace: Workspace) -> None:
     project = workspace.declare("echo 1 > a.txt; exit 3", "a.txt", expected_outcome="exit_code:3")
     assert changes(workspace.accept(project)) == {"a.txt": "new"}
+
+
+def test_attempt_in_which_an_output_is_missing_gives_no_baseline_while_another_may_do_better(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    workspace.keep("a.txt", "1\n")
+    script = f"echo x >> {notes}/n; n=$(wc -l < {notes}/n); echo $n > a.txt; if [ $n -gt 1 ]; then echo $n > b.txt; fi"
+    keys = {"retries": 3, "mounts": (Mount(str(notes), "write"),)}
+    result = workspace.accept(workspace.declare(script, "a.txt", "b.txt", **keys))
+    assert (result.status, result.attempts, result.is_flaky) == (ResultStatus.PASSED, 2, True)
+    assert changes(result) == {"a.txt": "changed", "b.txt": "new"}
+    assert workspace.kept() == {"sales/a.txt": "2\n", "sales/b.txt": "2\n"}
+
+
+def test_last_attempt_gives_the_baselines_that_it_can(workspace: Workspace) -> None:
+    result = workspace.accept(workspace.declare("echo 1 > a.txt", "a.txt", "b.txt", retries=1))
+    assert (result.status, result.attempts) == (ResultStatus.FAILED, 2)
+    assert changes(result) == {"a.txt": "new"}
+
+
+def test_project_in_quarantine_is_accepted_where_it_ran_as_expected_and_not_where_it_failed(
+    workspace: Workspace,
+) -> None:
+    workspace.keep("a.txt", "1\n")
+    quarantine = Quarantine(until=date(2999, 1, 1), reason="flaky")
+    failed = workspace.accept(workspace.declare("echo 2 > a.txt; exit 1", "a.txt", quarantine=quarantine))
+    assert (failed.accepted, failed.quarantined is None) == (None, False)
+    assert workspace.kept() == {"sales/a.txt": "1\n"}
+    passed = workspace.accept(workspace.declare("echo 2 > a.txt", "a.txt", quarantine=quarantine))
+    assert (passed.status, passed.quarantined) == (ResultStatus.PASSED, None)
+    assert workspace.kept() == {"sales/a.txt": "2\n"}
+
+
+def test_what_is_searched_for_secrets_is_what_becomes_the_baseline(workspace: Workspace) -> None:
+    (workspace.path / "upper").mkdir()
+    output = workspace.path / "upper" / "a.txt"
+    output.write_text("harmless\n")
+
+    def redact(text: str) -> str:
+        if "harmless" in text:
+            output.write_text(f"{TOKEN}\n")
+        return text
+
+    project = workspace.declare("true", "a.txt")
+    examination = BaselineKeeper(workspace.path / "golden_baselines", accepts=True).begin(project)
+    outcome = PipelineOutcome(Ending.EXITED, 0)
+    assert examination(outcome, WrittenFiles(workspace.path / "upper", ("a.txt",), redact)) == ()
+    examination.settle(assess_outcome(project, outcome))
+    assert workspace.kept() == {"sales/a.txt": "harmless\n"}
 
 
 def test_attempt_that_passed_is_the_one_that_is_accepted(workspace: Workspace, tmp_path_factory: object) -> None:

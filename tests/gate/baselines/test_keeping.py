@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from pytest_golden.gate.keep import choose_keeping
 from pytest_golden.gateway import Ending, ExecutionGateway, PipelineOutcome, WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount
 from pytest_golden.regression.model import Reason, ResultStatus
+from pytest_golden.regression.rules import assess_outcome
 from tests.gate.baselines.conftest import kinds
+from tests.permissions import without_powers
 
 if TYPE_CHECKING:
     from tests.gate.baselines.conftest import Workspace
@@ -67,6 +70,17 @@ def test_entry_that_nothing_matches_is_missing(workspace: Workspace, pattern: st
     assert [(reason.kind, reason.message, reason.path) for reason in result.reasons] == [
         ("output_missing", told, pattern)
     ]
+
+
+def test_output_behind_a_symlinked_folder_is_told_as_such(workspace: Workspace) -> None:
+    workspace.keep("out/now/a.txt", "1\n")
+    script = "mkdir -p out/2026; echo 1 > out/2026/a.txt; ln -s 2026 out/now"
+    result = workspace.check(workspace.declare(script, "out/now/a.txt"))
+    assert kinds(result) == [("output_missing", "out/now/a.txt")]
+    assert result.error_message == (
+        "out/now/a.txt has a baseline, and this run did not write it:"
+        " out/now is a symlink, and none is followed; declare the file behind it"
+    )
 
 
 def test_baseline_whose_output_a_pattern_no_longer_finds_is_missing(workspace: Workspace) -> None:
@@ -305,6 +319,68 @@ def test_output_that_is_gone_before_it_is_compared_is_missing(workspace: Workspa
     written = WrittenFiles(workspace.path / "upper", ("a.txt",), str)
     (found,) = examination(PipelineOutcome(Ending.EXITED, 0), written)
     assert (found.kind, found.message) == ("output_missing", "a.txt was written, and is gone by now")
+
+
+@pytest.mark.parametrize("accepts", [False, True])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            "grow",
+            "a.txt changed while it was compared: something that this run started, or someone else, still writes it",
+        ),
+        (
+            "replace",
+            "a.txt changed while it was compared: something that this run started, or someone else, still writes it",
+        ),
+        ("remove", "a.txt was written, and is gone by now"),
+    ],
+)
+def test_output_that_changes_while_it_is_compared_is_told_and_never_accepted(
+    workspace: Workspace, change: str, told: str, *, accepts: bool
+) -> None:
+    workspace.keep("a.txt", "1\n")
+    project = workspace.declare("true", "a.txt")
+    (workspace.path / "upper").mkdir()
+    output, other = workspace.path / "upper" / "a.txt", workspace.path / "other"
+    output.write_text("2\n")
+    other.write_text("2\n")
+
+    def redact(text: str) -> str:
+        # A difference is redacted while the file is compared: that is when something else gets at it.
+        if change == "grow":
+            output.write_text("2\n3\n")
+        elif change == "replace":
+            output.unlink(missing_ok=True)
+            output.symlink_to(other)
+        else:
+            output.unlink(missing_ok=True)
+        return text
+
+    examination = BaselineKeeper(workspace.path / "golden_baselines", accepts=accepts).begin(project)
+    outcome = PipelineOutcome(Ending.EXITED, 0)
+    (found,) = examination(outcome, WrittenFiles(workspace.path / "upper", ("a.txt",), redact))
+    expected = "output_missing" if change == "remove" else "output_unreadable"
+    assert (str(found.kind), found.message) == (expected, told)
+    examination.settle(assess_outcome(project, replace(outcome, output_findings=(found,))))
+    assert workspace.kept() == {"sales/a.txt": "1\n"}
+
+
+@without_powers
+@pytest.mark.parametrize(("accepts", "status"), [(False, ResultStatus.FAILED), (True, ResultStatus.ERROR)])
+def test_closed_folder_of_all_baselines_is_one_sentence(
+    workspace: Workspace, *, accepts: bool, status: ResultStatus
+) -> None:
+    workspace.keep("a.txt", "1\n")
+    workspace.baselines.parent.chmod(0)
+    keeper = BaselineKeeper(workspace.baselines.parent, accepts=accepts)
+    keeper.pin()
+    guard = RegressionGuard(workspace.gateway, baselines=keeper)
+    result = guard.check_one(workspace.declare("echo 1 > a.txt", "a.txt"), {})
+    workspace.baselines.parent.chmod(0o755)
+    assert result.status is status
+    assert result.error_message == "the baselines in golden_baselines/sales cannot be looked at: Permission denied"
+    assert workspace.kept() == {"sales/a.txt": "1\n"}
 
 
 def test_view_of_a_project_whose_output_differs_is_kept_as_of_any_that_failed(workspace: Workspace) -> None:

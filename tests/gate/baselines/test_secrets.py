@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,6 +9,7 @@ from pytest_golden.gate.baselines.matching import ExpectedFile
 from pytest_golden.gate.baselines.secrets import find_secret
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.redaction import redact
+from pytest_golden.regression.baselines import opening
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +54,30 @@ def test_very_long_line_is_searched_in_pieces(tmp_path: Path) -> None:
     assert find(file) is None
 
 
+def test_archive_that_unfolds_beyond_all_bounds_is_not_searched_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_MOST_UNFOLDED_BYTES", 1 << 20)
+    file = tmp_path / "a.txt.gz"
+    file.write_bytes(gzip.compress(b"\0" * (8 << 20) + TOKEN.encode()))
+    with pytest.raises(OSError, match=r"it is a \.gz archive that unfolds to more than"):
+        find(file)
+
+
+def test_what_repeats_itself_is_searched_once_and_what_follows_too(tmp_path: Path) -> None:
+    searched: list[str] = []
+
+    def count(text: str) -> str:
+        searched.append(text)
+        return redact(text)
+
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"x" * (2 << 20) + b"\n" + TOKEN.encode())
+    expected = ExpectedFile(file.name, (DeclaredOutput(file.name),), is_written=True)
+    assert find_secret(file, expected, count) == "redaction finds a secret in line 2"
+    assert len(searched) < 6
+
+
 @pytest.mark.parametrize("noise", [b"\0\n" * 100, b"\xff\xfe\xfd\n" * 100, b"\x80\n"])
 def test_no_line_is_told_of_what_has_none(tmp_path: Path, noise: bytes) -> None:
     file = tmp_path / "a.bin"
@@ -59,7 +85,7 @@ def test_no_line_is_told_of_what_has_none(tmp_path: Path, noise: bytes) -> None:
     assert find(file) == "redaction finds a secret in it, which is no text"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-16"])
 def test_secret_in_utf_16_is_found_without_a_mark_and_at_any_place(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "a.bin"
     file.write_bytes(f"one\ntwo\n{TOKEN}\n".encode(encoding))

@@ -8,9 +8,11 @@ import pytest
 from sqlalchemy import func, select
 
 from pytest_golden.errors import SettingsError
+from pytest_golden.gate.changed.remembered import IgnoredThen
+from pytest_golden.gate.changed.store import read_last_results
 from pytest_golden.gate.pruning.pruning import Kept, PruneOrder, PruneReport, prune_store
 from pytest_golden.gate.recording import record_event
-from pytest_golden.gate.store import find_last_pass, list_results
+from pytest_golden.gate.store import IGNORED, find_last_pass, list_results
 from pytest_golden.journal import Journal
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.learning.gate_learning import learn_from_results
@@ -38,9 +40,17 @@ def store(location: str | Path) -> Iterator[Store]:
 
 
 def gate(
-    store: Store, day: int, *, ends: bool = True, commit: str = "c", inputs: Any = None, **results: ResultStatus
+    store: Store,
+    day: int,
+    *,
+    ends: bool = True,
+    commit: str = "c",
+    inputs: Any = None,
+    ignored: Any = None,
+    **results: ResultStatus,
 ) -> str:
-    begun = begin(*results, minute=day * 24 * 60, surroundings={"day": str(day)})
+    facts = {} if ignored is None else {IGNORED: {"names": ignored, "is_all": True}}
+    begun = begin(*results, minute=day * 24 * 60, surroundings={"day": str(day)}, facts=facts)
     judged = (judge(begun, project, status) for project, status in results.items())
     events: list[Any] = [begun, *(replace(one, inputs=inputs or {}) for one in judged)]
     for event in [*events, end(begun)] if ends else events[:-1]:
@@ -102,6 +112,15 @@ def test_inputs_go_with_the_last_result_that_had_them(store: Store) -> None:
         past = find_last_pass(connection, "p")
     assert past is not None
     assert past.inputs.found == {"files": {"a": [2, "w2"]}}
+
+
+def test_names_of_ignored_files_go_with_the_last_run_that_noted_them(store: Store) -> None:
+    for day, ignored in ((0, ["a.csv"]), (1, ["b.csv"]), (50, ["b.csv"])):
+        gate(store, day, ignored=ignored, p=PASSED)
+    # What two runs were installed with, and the names of the first alone.
+    assert prune(store, older_than(60)).documents == 3
+    with store.read() as connection:
+        assert read_last_results(connection, ["p"])["p"].ignored == IgnoredThen(("b.csv",))
 
 
 def test_what_results_teach_is_learned_before_they_go(store: Store) -> None:

@@ -75,7 +75,7 @@ def test_commit_that_a_shallow_clone_lacks_is_said_to_be_fetched(declared: Repos
     declared.commit("second")
     declared.git("clone", "-q", "--depth", "1", f"file://{declared.folder}", str(tmp_path / "shallow"))
     manifest = tmp_path / "shallow" / MANIFEST
-    told = r"Fetch it first: git fetch origin HEAD~1 \(this clone is shallow: git fetch --unshallow"
+    told = r"or fetch it first: git fetch origin HEAD~1 \(this clone is shallow: git fetch --unshallow"
     with pytest.raises(GoldenError, match=told):
         find_base(manifest, "HEAD~1", read_head(manifest.parent))
 
@@ -86,9 +86,9 @@ def test_what_is_advised_brings_a_branch_to_a_clone_of_another_one(declared: Rep
     declared.commit("second")
     clone = tmp_path / "clone"
     declared.git("clone", "-q", "--depth", "1", "--branch", "topic", f"file://{declared.folder}", str(clone))
-    with pytest.raises(GoldenError, match="Fetch it first: ") as refused:
+    with pytest.raises(GoldenError, match="or fetch it first: ") as refused:
         find_base(clone / MANIFEST, "origin/main", read_head(clone))
-    advice = str(refused.value).partition("Fetch it first: git ")[2].partition(" (")[0]
+    advice = str(refused.value).partition("or fetch it first: git ")[2].partition(" (")[0]
     declared.git("-C", str(clone), *advice.split())
     assert find_base(clone / MANIFEST, "origin/main", read_head(clone)).commit == main
 

@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.verify.environment import HEAD_VARIABLE, BaseEnvironment, find_sources_below, site_packages_of
+from pytest_golden.gate.verify.environment import (
+    HEAD_VARIABLE,
+    BaseEnvironment,
+    find_setup_seconds,
+    find_sources_below,
+    site_packages_of,
+)
 from pytest_golden.gate.verify.gates import clean_environment, move_below
+from pytest_golden.manifest.model import GoldenProjectConfig
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
@@ -131,6 +138,18 @@ def test_setup_that_fails_is_said(sides: tuple[Path, Path, Path], setup: tuple[s
     head, base, private = sides
     with pytest.raises(GoldenError, match=told):
         BaseEnvironment(head, base, private, ENVIRONMENT).prepare(base / "golden_projects.yaml", setup)
+
+
+def test_setup_that_does_not_end_is_ended_and_said(sides: tuple[Path, Path, Path]) -> None:
+    head, base, private = sides
+    setup = ("sh", "-c", "echo waiting for a mirror; exec sleep 600")
+    with pytest.raises(GoldenError, match="`setup:` did not end within 1 s, and was ended: waiting for a mirror"):
+        BaseEnvironment(head, base, private, ENVIRONMENT).prepare(base / "golden_projects.yaml", setup, 1.0)
+
+
+def test_setup_may_take_an_hour_or_as_long_as_a_project_may() -> None:
+    projects = [GoldenProjectConfig("a", "a.sh", timeout=60.0), GoldenProjectConfig("b", "b.sh", timeout=7200.0)]
+    assert [find_setup_seconds(some) for some in ((), projects[:1], projects)] == [3600, 3600, 7200]
 
 
 def test_what_is_meant_for_one_gate_is_not_handed_on() -> None:

@@ -15,6 +15,7 @@ from pytest_golden.manifest import parse_manifest
 from pytest_golden.regression.comparison import Comparison, ProjectRuns, SideRuns, Tally, Verdict
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ResultStatus
 from pytest_golden.storage.documents import digest_document
+from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
 from pytest_golden.storage.schema import gate_results
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge
@@ -61,6 +62,8 @@ def test_clean_runs_of_the_base_stand_for_new_ones(place: Place, record: Verific
         ({"checkout": {"commit": HEAD, "branch": "main", "dirty": False, "dirty_files": {}}}, KEY),
         ({"surroundings": {"python": "3.12.1"}}, KEY),
         ({"manifest": "other.yaml"}, KEY),
+        # A worktree of a verification, which may have lacked something.
+        ({"workspace_root": f"/tmp/{PRIVATE_PREFIX}x/tree"}, KEY),
         ({}, replace(KEY, manifest="sub/golden_projects.yml")),
     ],
 )

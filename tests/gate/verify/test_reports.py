@@ -62,6 +62,19 @@ def test_gate_that_ends_otherwise_is_broken_and_its_last_words_are_told(tmp_path
         finish_gate(broken, "base")
 
 
+def test_gate_that_is_killed_is_broken_whatever_it_left(tmp_path: Path) -> None:
+    killed = gate(tmp_path, "echo '1 passed'; kill -9 $$", WHOLE)
+    told = r"^the gate of the proposal was killed from outside \(SIGKILL\), so that nothing that it found counts$"
+    with pytest.raises(BrokenDownError, match=told):
+        finish_gate(killed, "proposal")
+
+
+@pytest.mark.parametrize("report", [{}, {**WHOLE, "results": [{"name": "a"}]}, {**WHOLE, "gate": None}])
+def test_gate_whose_report_cannot_be_read_is_broken(tmp_path: Path, report: dict[str, Any]) -> None:
+    with pytest.raises(BrokenDownError, match="the gate of the base left a report that cannot be read: "):
+        finish_gate(gate(tmp_path, "exit 0", report), "base")
+
+
 def test_gate_without_a_report_is_broken(tmp_path: Path) -> None:
     with pytest.raises(BrokenDownError, match="exit code 0"):
         finish_gate(gate(tmp_path, "exit 0"), "base")

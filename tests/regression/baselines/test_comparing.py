@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.errors import GoldenError
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression import ReasonKind
 from pytest_golden.regression.baselines import compare_files, patterns
@@ -98,3 +99,14 @@ def test_nothing_is_written(files: Files) -> None:
     files.compare("a.txt", "one\n", "two\n", masks=["x"])
     assert sorted(path.name for path in files.root.rglob("*") if path.is_file()) == ["a.txt", "a.txt"]
     assert Path("a.txt").exists() is False
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.json"])
+def test_too_little_memory_is_one_sentence_and_no_difference(files: Files, name: str) -> None:
+    def redact(_: str) -> str:
+        raise MemoryError
+
+    actual, accepted = files.write("view", name, "1"), files.write("baselines", name, "2")
+    told = f"^out/{name} could not be compared: too little memory is free here for `compare: "
+    with pytest.raises(GoldenError, match=told):
+        compare_files(declare(name), actual, accepted, shown_as=f"out/{name}", redact=redact)

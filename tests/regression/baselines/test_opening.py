@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.regression.baselines import archives
-from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
+from pytest_golden.regression.baselines import archives, opening
+from pytest_golden.regression.baselines.model import Content, Side, UnreadableError, VastError
 from pytest_golden.regression.baselines.opening import read_chunks, read_raw_chunks, read_size
 from tests.permissions import without_powers
 from tests.requirement import require
@@ -73,14 +73,8 @@ def test_a_broken_archive_is_told(files: Files, suffix: str) -> None:
         list(read_chunks(files.output(f"a{suffix}", bytes(packed))))
 
 
-# Nothing but padding is an archive of nothing to the others.
-@pytest.mark.parametrize(
-    ("suffix", "content"),
-    [
-        *((suffix, content) for suffix in PACKERS for content in (b"plain text, and no archive\n", b"")),
-        *((suffix, b"\0" * 100) for suffix in (".gz", ".bz2")),
-    ],
-)
+@SUFFIXES
+@pytest.mark.parametrize("content", [b"plain text, and no archive\n", b"", b"\0" * 100])
 def test_what_is_no_archive_is_told(files: Files, suffix: str, content: bytes) -> None:
     if suffix == ".zst":
         pytest.importorskip("zstandard")
@@ -88,8 +82,18 @@ def test_what_is_no_archive_is_told(files: Files, suffix: str, content: bytes) -
         list(read_chunks(files.output(f"a{suffix}", content)))
 
 
-def test_padding_between_streams_of_xz_is_passed(files: Files) -> None:
-    content = files.output("a.xz", lzma.compress(b"one ") + b"\0" * 4000 + lzma.compress(b"two") + b"\0" * 8)
+@SUFFIXES
+def test_what_lies_behind_the_end_of_an_archive_is_told(files: Files, suffix: str) -> None:
+    for behind in (b"garbage", b"\0" * 600 + b"garbage"):
+        content = files.output(f"a{suffix}", PACKERS[suffix](b"one") + behind)
+        with pytest.raises(UnreadableError, match=f"(is a \\{suffix} archive that is cut short|is no sound)"):
+            list(read_chunks(content))
+
+
+@SUFFIXES
+def test_padding_behind_and_between_the_parts_of_an_archive_is_passed(files: Files, suffix: str) -> None:
+    pack = PACKERS[suffix]
+    content = files.output(f"a{suffix}", pack(b"one ") + b"\0" * 4000 + pack(b"two") + b"\0" * 8)
     assert b"".join(read_chunks(content)) == b"one two"
 
 
@@ -110,6 +114,21 @@ def test_a_bomb_does_not_fill_the_memory(files: Files, suffix: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 40 << 20
+
+
+@SUFFIXES
+def test_an_archive_that_unfolds_beyond_all_bounds_is_not_read_to_its_end(
+    files: Files, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_MOST_UNFOLDED_BYTES", 1 << 20)
+    pack = PACKERS[suffix]
+    part = pack(b"\0" * (2 << 20))
+    read: list[bytes] = []
+    with pytest.raises(VastError, match=f"is a \\{suffix} archive that unfolds to more than .*`compare: exists`"):
+        read.extend(read_chunks(files.output(f"a{suffix}", part * 4)))
+    assert sum(map(len, read)) < 4 << 20
+    ordinary = files.output(f"b{suffix}", pack(TEXT[: 1 << 20]) + pack(os.urandom(1 << 20)))
+    assert sum(map(len, read_chunks(ordinary))) > 1 << 20
 
 
 def test_xz_that_asks_for_too_much_memory_is_told(files: Files) -> None:

@@ -40,6 +40,22 @@ def test_no_line_shows_a_part_of_a_secret(files: Files, before: str, *, unordere
 
 
 @pytest.mark.parametrize("changed", [0, 10, 19])
+def test_lines_of_a_secret_are_not_shown_one_by_one_either(files: Files, changed: int) -> None:
+    others = [*KEY_LINES[:changed], KEY_LINES[changed][::-1], *KEY_LINES[changed + 1 :]]
+    told = tell(files, "a.txt", f"new\n{key_of(others)}", f"old\n{key_of(KEY_LINES)}", unordered=True)
+    assert told.splitlines()[1:] == [
+        "- old",
+        "- [... not shown: redaction finds a secret there ...]",
+        "+ new",
+        "+ [... not shown: redaction finds a secret there ...]",
+    ]
+    wide = [b"plain\n" * 1000 + f"\n{key_of(lines)}".encode("utf-16-be") for lines in (others, KEY_LINES)]
+    told = tell(files, "a.txt", *wide, unordered=True).replace("\\x00", "")
+    assert "MIIE" not in told
+    assert told.count("[... not shown") == 2
+
+
+@pytest.mark.parametrize("changed", [0, 10, 19])
 def test_around_a_secret_of_several_lines_nothing_is_shown(files: Files, changed: int) -> None:
     others = [*KEY_LINES[:changed], KEY_LINES[changed][::-1], *KEY_LINES[changed + 1 :]]
     told = tell(files, "a.txt", f"a\n{key_of(others)}", f"a\n{key_of(KEY_LINES)}")
@@ -71,12 +87,25 @@ def test_bytes_in_a_secret_are_not_shown(files: Files) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.bin", "a.txt"])
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
-def test_secret_in_utf_16_is_not_shown(files: Files, name: str, encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be", "utf-32"])
+def test_secret_in_wide_text_is_not_shown(files: Files, name: str, encoding: str) -> None:
     output, baseline = (f"one\ntoken={TOKEN}{end}\n".encode(encoding) for end in "ab")
     told = tell(files, name, output, baseline).replace("\\x00", "").replace(".", "")
     assert "16C7" not in told
     assert "78B4" not in told
+
+
+@pytest.mark.parametrize("unordered", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_secret_in_wide_text_among_other_bytes_is_not_shown(files: Files, encoding: str, *, unordered: bool) -> None:
+    secrets = f"token={TOKEN}", key_of(KEY_LINES)
+    for secret in secrets:
+        output, baseline = (
+            f"{'plain ' * 9}\n{end} ".encode() + f"\n{secret}".encode(encoding) + end.encode() for end in "ab"
+        )
+        told = tell(files, "a.txt", output, baseline, unordered=unordered).replace("\\x00", "")
+        assert "16C7" not in told
+        assert "MIIE" not in told
 
 
 @pytest.mark.parametrize(

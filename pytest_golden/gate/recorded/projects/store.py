@@ -8,7 +8,7 @@ from sqlalchemy import Text, literal, select, union_all
 
 from pytest_golden.gate.past import PastResult
 from pytest_golden.regression.model import ReasonKind, ResultStatus
-from pytest_golden.storage.json_member import json_member
+from pytest_golden.storage.json_member import json_member, json_member_text
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.schema import gate_results, gate_runs
@@ -23,7 +23,8 @@ _T = TypeVar("_T")
 _MOST_ASKED = 250
 _EARLIER = gate_results.alias("earlier")
 _REASONS = json_member(gate_results.c.result, "reasons")
-_ACCEPTED = json_member(gate_results.c.result, "accepted")
+# Not to be read, only whether it is there.
+_ACCEPTED = json_member_text(gate_results.c.result, "accepted")
 _OF_RESULT = (
     *("number", "entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts"),
     *("is_flaky", "is_regression", "pass_streak", "created_at", "trajectory_id"),
@@ -34,7 +35,10 @@ _RECENT = (*(gate_results.c[name] for name in _OF_RESULT), gate_runs.c.commit, g
 def list_recent_results(
     connection: Connection, projects: Collection[str], limit: int
 ) -> dict[str, tuple[PastResult, ...]]:
-    """Give the last results of many projects in people's own runs, newest first, without messages, by the projects' names."""
+    """Give the last results of many projects in people's own runs, newest first, without messages, by the projects' names.
+
+    Which of them a person accepted is told only where results on one commit differ.
+    """
     found: dict[str, list[Row[Any]]] = {}
     for names in _cut(sorted(projects), _MOST_ASKED):
         asked = union_all(*(select(literal(name, Text).label("name")) for name in names)).subquery("asked")
@@ -51,10 +55,10 @@ def list_recent_results(
             .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
             .join(asked, gate_results.c.number.in_(newest))
         )
-        for row in connection.execute(query.order_by(gate_results.c.number.desc())):
+        for row in connection.execute(query.order_by(gate_results.c.number.desc())).all():
             found.setdefault(row.project, []).append(row)
-    # To look into a result costs more than all the rest, and tells something only where one differs from the others.
-    mixed = [row.number for rows in found.values() if len({row.status for row in rows}) > 1 for row in rows]
+    # To look into a result costs more than all the rest.
+    mixed = [row.number for rows in found.values() if _differ_on_a_commit(rows) for row in rows]
     failed = [row.number for rows in found.values() for row in rows if row.status == ResultStatus.ERROR.value]
     marks = _Marks(_find_interrupted(connection, failed), _find_accepted(connection, mixed))
     return {name: tuple(_recent_result(row, marks) for row in rows) for name, rows in found.items()}
@@ -65,6 +69,13 @@ class _Marks(NamedTuple):
 
     interrupted: frozenset[int]
     accepted: frozenset[int]
+
+
+def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
+    """Tell whether results on one commit differ: only there it counts what a person accepted in between."""
+    known: dict[str, str] = {}
+    clean = [(row.commit, row.status) for row in rows if row.commit is not None and row.dirty is False]
+    return any(known.setdefault(commit, status) != status for commit, status in clean)
 
 
 def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
@@ -80,32 +91,33 @@ def _find_accepted(connection: Connection, numbers: Sequence[int]) -> frozenset[
 
 def _read_members(connection: Connection, numbers: Sequence[int], member: Any) -> Iterator[tuple[int, Any]]:
     for some in _cut(numbers, _MOST_ASKED):
-        yield from map(
-            tuple, connection.execute(select(gate_results.c.number, member).where(gate_results.c.number.in_(some)))
-        )
+        query = select(gate_results.c.number, member).where(gate_results.c.number.in_(some))
+        yield from map(tuple, connection.execute(query).all())
 
 
-def _recent_result(row: Row[Any], marks: _Marks) -> PastResult:
-    # In their order, since so many are made at once.
+def _recent_result(row: Sequence[Any], marks: _Marks) -> PastResult:
+    # By their places, which are those of `_RECENT`: so many are made at once that each name that is looked up is felt.
+    number, entry_id, run_id, project, status, exit_code, seconds, attempts, is_flaky, is_regression, *others = row
+    pass_streak, created_at, trajectory_id, commit, branch, dirty = others
     return PastResult(
-        row.entry_id,
-        row.run_id,
-        row.project,
-        ResultStatus(row.status),
-        row.exit_code,
-        row.execution_time_seconds,
-        row.attempts,
-        row.is_flaky,
-        row.is_regression,
-        row.pass_streak,
-        row.commit,
-        row.branch,
-        row.dirty,
-        from_ms(row.created_at),
-        row.trajectory_id,
+        entry_id,
+        run_id,
+        project,
+        ResultStatus(status),
+        exit_code,
+        seconds,
+        attempts,
+        is_flaky,
+        is_regression,
+        pass_streak,
+        commit,
+        branch,
+        dirty,
+        from_ms(created_at),
+        trajectory_id,
         None,
-        row.number in marks.interrupted,
-        row.number in marks.accepted,
+        number in marks.interrupted,
+        number in marks.accepted,
     )
 
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, NoReturn
 from pytest_golden.regression.baselines.model import Content, Mismatch, Side, UnreadableError
 from pytest_golden.regression.baselines.showing import compose, count_of
 from pytest_golden.regression.baselines.tables.columns import compare_kinds, find_keys, pair_columns
-from pytest_golden.regression.baselines.tables.engine import DuckDBMissingError, QueryError, open_engine
+from pytest_golden.regression.baselines.tables.engine import (
+    DuckDBMissingError,
+    DuckDBRefusedError,
+    QueryError,
+    open_engine,
+)
 from pytest_golden.regression.baselines.tables.equality import Equality
 from pytest_golden.regression.baselines.tables.keyed import check_unique, compare_by_key
 from pytest_golden.regression.baselines.tables.model import KeyRepeatedError, TablesDifferError, Tolerance
@@ -42,12 +47,15 @@ def compare_tables(
 
     Raises:
         DuckDBMissingError: it is not installed.
+        DuckDBRefusedError: it cannot be opened.
     """
     try:
         with open_engine() as engine:
             _compare(engine, declared, actual, baseline, Cells(redact))
     except DuckDBMissingError as error:
         raise DuckDBMissingError(f"{shown_as} is to be compared as a table, which {error}") from None
+    except DuckDBRefusedError as error:
+        raise DuckDBRefusedError(f"{shown_as} cannot be compared as a table: {error}") from None
     except UnreadableError as error:
         if error.side is Side.OUTPUT:
             return Mismatch(ReasonKind.OUTPUT_UNREADABLE, compose(redact(f"{shown_as} {error}")))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.baselines.model import Content, UnreadableError
 from pytest_golden.regression.baselines.opening import is_archive, read_chunks, read_size
+from pytest_golden.regression.baselines.showing import LONGEST_LINE, cut, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,10 @@ _SETTINGS = (
 
 class DuckDBMissingError(GoldenError):
     """DuckDB is not installed."""
+
+
+class DuckDBRefusedError(GoldenError):
+    """DuckDB is installed and cannot be opened."""
 
 
 class QueryError(GoldenError):
@@ -149,19 +154,41 @@ def open_engine() -> Iterator[Engine]:
 
     Raises:
         DuckDBMissingError: it is not installed.
+        DuckDBRefusedError: it cannot be opened: of memory, threads or room in the folder for temporary files there is too little.
     """
     try:
         duckdb = import_module("duckdb")
     except ImportError:
         message = "needs DuckDB, which is not installed here: pip install 'pytest-golden-projects[tables]'"
         raise DuckDBMissingError(message) from None
-    with TemporaryDirectory(prefix="golden-tables-") as folder:
-        connection = duckdb.connect(":memory:")
+    with _own_folder() as folder:
+        connection = _connect(duckdb, Path(folder) / "spilled")
         try:
-            _set_up(connection, duckdb.Error, Path(folder) / "spilled")
             yield Engine(connection, duckdb.Error, Path(folder), duckdb.__version__)
         finally:
             connection.close()
+
+
+def _own_folder() -> TemporaryDirectory[str]:
+    try:
+        return TemporaryDirectory(prefix="golden-tables-")
+    except OSError as error:
+        raise DuckDBRefusedError(
+            f"DuckDB has no folder for what it spills: {error.strerror}; free some room, or set TMPDIR"
+        ) from None
+
+
+def _connect(duckdb: Any, spill: Path) -> Any:
+    """Open it; what its binding raises where threads or memory are short is not always an error of its own."""
+    try:
+        connection = duckdb.connect(":memory:")
+        _set_up(connection, duckdb.Error, spill)
+    except (duckdb.Error, RuntimeError, OSError) as error:
+        said = cut(show(" ".join(str(error).split())), LONGEST_LINE) or type(error).__name__
+        raise DuckDBRefusedError(
+            f"DuckDB cannot be opened here: {said}; it needs some hundred MB of memory and a few threads"
+        ) from None
+    return connection
 
 
 def _set_up(connection: Any, error: type[Exception], spill: Path) -> None:

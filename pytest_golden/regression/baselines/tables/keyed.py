@@ -8,6 +8,7 @@ from pytest_golden.regression.baselines.model import Side
 from pytest_golden.regression.baselines.tables.equality import any_of
 from pytest_golden.regression.baselines.tables.model import KeyRepeatedError, RowDifferences
 from pytest_golden.regression.baselines.tables.sampling import (
+    COUNTED_AT_ONCE,
     SAMPLES,
     as_text,
     count_by_column,
@@ -46,16 +47,19 @@ def compare_by_key(
     # Of a wide table most columns are spared a closer look.
     first, further = ((), parts) if is_wide(parts[0]) else (parts[0], parts[1:])
     joined, only_here, only_baseline, *found = _count(engine, equality, first, tables, met)
-    matched = joined - only_here - only_baseline
-    if (matched + only_here, matched + only_baseline) != (here.rows, baseline.rows):
+    if (joined - only_baseline, joined - only_here) != (here.rows, baseline.rows):
         check_unique(engine, keys, here)
         check_unique(engine, keys, baseline)
-    counted = [found, *(_count_further(engine, equality, some, tables, met) for some in further)]
-    differing, counts = max(each[0] for each in counted), [count for each in counted for count in each[1:]]
+    at_once = COUNTED_AT_ONCE if len(parts) > 1 else len(pairs)
+    counted = [
+        ([found[0]], found[1:]),
+        *(_count_further(engine, equality, some, tables, met, at_once) for some in further),
+    ]
+    totals, counts = [one for each in counted for one in each[0]], [count for each in counted for count in each[1]]
+    differing = max(totals)
     order = ", ".join(order_of(key, key.x) for key in keys)
     rest = f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met} WHERE {{differs}} ORDER BY {order}"
-    places = [key.x for key in keys]
-    samples = read_samples(engine, equality, places, pairs, counts, rest) if differing else ()
+    samples = read_samples(engine, equality, [key.x for key in keys], pairs, counts, rest) if differing else ()
     return RowDifferences(
         tuple(key.label for key in keys),
         differing,
@@ -65,7 +69,7 @@ def compare_by_key(
         samples,
         _unmatched(engine, keys, met, tables, here) if only_here else (),
         _unmatched(engine, keys, met, tables, baseline) if only_baseline else (),
-        at_least=sum(each[0] > 0 for each in counted) > 1,
+        at_least=sum(total > 0 for total in totals) > 1,
     )
 
 
@@ -111,15 +115,23 @@ def _count(
 
 
 def _count_further(
-    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], met: str
-) -> Sequence[int]:
-    """Count what differs in some columns of a wide table, where anything looks different at all."""
+    engine: Engine,
+    equality: Equality,
+    pairs: Sequence[Pair],
+    tables: tuple[Table, Table],
+    met: str,
+    at_once: int,
+) -> tuple[list[int], Sequence[int]]:
+    """Count what differs in some columns of a wide table, where anything looks different at all, so many at a time."""
     here, baseline = tables
     others = find_others(engine, pairs, pairs, f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met}")
-    if not others:
-        return (0,) * (len(pairs) + 1)
-    differing, *counts = _count(engine, equality, others, tables, met)[3:]
-    return (differing, *spread(pairs, others, counts))
+    totals: list[int] = []
+    counts: list[int] = []
+    for some in part(others, at_once) if others else ():
+        total, *each = _count(engine, equality, some, tables, met)[3:]
+        totals.append(total)
+        counts += each
+    return totals, spread(pairs, others, counts)
 
 
 def _unmatched(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.regression.baselines.tables.equality import any_of
 from pytest_golden.regression.baselines.tables.model import RowDifferences
 from pytest_golden.regression.baselines.tables.sampling import (
+    COUNTED_AT_ONCE,
     SAMPLES,
     count_by_column,
     find_others,
@@ -35,8 +36,11 @@ def compare_by_position(
     here, baseline = tables
     common = min(here.rows, baseline.rows)
     engine.keep_order(True)
-    counted = [_count_differing(engine, equality, some, tables) for some in part(pairs)]
-    differing, counts = max(each[0] for each in counted), [count for each in counted for count in each[1]]
+    parts = part(pairs)
+    at_once = len(pairs) if len(parts) == 1 else COUNTED_AT_ONCE
+    counted = [_count_differing(engine, equality, some, tables, at_once) for some in parts]
+    totals, counts = [one for each in counted for one in each[0]], [count for each in counted for count in each[1]]
+    differing = max(totals, default=0)
     samples: tuple[DifferingRow, ...] = ()
     if differing:
         wanted = [pair for pair, count in zip(pairs, counts, strict=True) if count]
@@ -52,7 +56,7 @@ def compare_by_position(
         samples,
         _over(common, here.rows),
         _over(common, baseline.rows),
-        at_least=sum(each[0] > 0 for each in counted) > 1,
+        at_least=sum(total > 0 for total in totals) > 1,
     )
 
 
@@ -83,21 +87,27 @@ def _find_others(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Tab
 
 
 def _count_differing(
-    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table]
-) -> tuple[int, tuple[int, ...]]:
-    here, baseline = tables
-    common = min(here.rows, baseline.rows)
-    if not pairs or not common:
-        return 0, (0,) * len(pairs)
-    others = _find_others(engine, pairs, tables)
-    if not others:
-        return 0, (0,) * len(pairs)
-    differs = ", ".join(f"{equality.differs(pair)} AS d{at}" for at, pair in enumerate(others))
-    flags = [f"d{at}" for at in range(len(others))]
+    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], at_once: int
+) -> tuple[list[int], tuple[int, ...]]:
+    """Give how many rows differ, for so many columns at a time that look different, and for each column in how many it does."""
+    common = min(tables[0].rows, tables[1].rows)
+    others = _find_others(engine, pairs, tables) if pairs and common else ()
+    totals, counts = [], []
+    for some in part(others, at_once) if others else ():
+        total, *each = _count(engine, equality, some, tables, common)
+        totals.append(total)
+        counts += each
+    return totals, spread(pairs, others, counts)
+
+
+def _count(
+    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], common: int
+) -> tuple[int, ...]:
+    differs = ", ".join(f"{equality.differs(pair)} AS d{at}" for at, pair in enumerate(pairs))
+    flags = [f"d{at}" for at in range(len(pairs))]
     counted = ", ".join(f"count(*) FILTER ({each})" for each in (any_of(flags), *flags))
     inner = f"SELECT row_number() OVER () AS n, {differs} FROM {_side_by_side(tables)}"
-    total, *counts = engine.query(f"SELECT {counted} FROM ({inner}) WHERE n <= {common}")[0]
-    return total, spread(pairs, others, counts)
+    return engine.query(f"SELECT {counted} FROM ({inner}) WHERE n <= {common}")[0]
 
 
 def _side_by_side(tables: tuple[Table, Table]) -> str:

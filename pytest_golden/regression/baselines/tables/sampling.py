@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SAMPLES = 10
 # What DuckDB needs grows with the columns that are asked for at once, in planning more than in proportion.
 _AT_ONCE = 1000
+#: Of columns that look different, in a table that is asked for in parts: to plan more comparisons at once takes a gigabyte.
+COUNTED_AT_ONCE = 250
 _MANY = 100
 _SHOWN_COLUMNS = 20
 # More than is ever shown: redaction sees the end of what a cut would hide from it.

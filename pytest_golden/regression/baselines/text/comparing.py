@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_golden.regression.baselines.model import Mismatch
 from pytest_golden.regression.baselines.patterns import PatternProcess
-from pytest_golden.regression.baselines.showing import LONGEST_LINE, LONGEST_REDACTED, compose, count_of, cut, show
-from pytest_golden.regression.baselines.text.hunks import decode, write_hunks
+from pytest_golden.regression.baselines.showing import (
+    LONGEST_LINE,
+    LONGEST_REDACTED,
+    NOT_SHOWN,
+    compose,
+    count_of,
+    cut,
+    show,
+)
+from pytest_golden.regression.baselines.text.hunks import decode, hide, write_hunks
+from pytest_golden.regression.baselines.text.lines import read_blocks
 from pytest_golden.regression.baselines.text.notes import (
     differs_in_line_ends_only,
     find_line_notes,
@@ -28,6 +38,8 @@ if TYPE_CHECKING:
 
 _LEGEND = "(- baseline, + output)"
 _MOST_UNORDERED = 17
+_KEY_MARK = b"PRIVATE KEY"
+_OF_KEY = re.compile(rb"[A-Za-z0-9+/=]{16}")
 _GIT_ADVICE = "if git did that to the baseline, write `golden_baselines/** -text` into .gitattributes"
 
 
@@ -111,7 +123,13 @@ def _compare_unordered(
     found = find_unordered_difference(
         lambda: CountingLines(actual, patterns), lambda: CountingLines(baseline, patterns)
     )
-    return None if found is None else compose(_headline_unordered(found, shown_as), _write_unordered(found, redact))
+    if found is None:
+        return None
+    # Alone, a line of a key says nothing of what it is a part of.
+    blocks = (block for content in (actual, baseline) for block in read_blocks(content, whole_lines=False))
+    holds_key = any(_KEY_MARK in block.replace(b"\0", b"") for block in blocks)
+    lines = _write_unordered(found, redact, holds_key=holds_key)
+    return compose(_headline_unordered(found, shown_as), lines)
 
 
 def _headline_unordered(found: UnorderedDifference, shown_as: str) -> str:
@@ -123,12 +141,14 @@ def _headline_unordered(found: UnorderedDifference, shown_as: str) -> str:
     )
 
 
-def _write_unordered(found: UnorderedDifference, redact: Redact) -> Iterator[str]:
+def _write_unordered(found: UnorderedDifference, redact: Redact, *, holds_key: bool) -> Iterator[str]:
     if found.our_lines != found.their_lines:
         yield f"the output has {count_of(found.our_lines, 'line')}, its baseline {count_of(found.their_lines, 'line')}"
     for sign, lines in (("-", found.only_theirs), ("+", found.only_ours)):
         for line, count in lines[:_MOST_UNORDERED]:
             times = f"  [{count:,} times more]" if count > 1 else ""
-            yield f"{sign} {cut(show(redact(decode(line[:LONGEST_REDACTED]))), LONGEST_LINE)}{times}"
+            is_of_key = holds_key and _OF_KEY.search(line.replace(b"\0", b"")) is not None
+            text = NOT_SHOWN if is_of_key else hide(decode(line[:LONGEST_REDACTED]), redact)
+            yield f"{sign} {cut(show(text), LONGEST_LINE)}{times}"
         if len(lines) > _MOST_UNORDERED:
             yield f"{sign} [... {count_of(len(lines) - _MOST_UNORDERED, 'more line')} ...]"

@@ -107,7 +107,7 @@ def _write_change(theirs: list[Line], ours: list[Line], redact: Redact) -> Itera
 def _write_pair(their: Line, our: Line, redact: Redact) -> Iterator[str]:
     theirs, ours = decode(their.text), decode(our.text)
     show_blanks = theirs.split() == ours.split()
-    theirs, ours = map(redact, cut_pair(theirs, ours, LONGEST_REDACTED))
+    theirs, ours = (hide(text, redact) for text in cut_pair(theirs, ours, LONGEST_REDACTED))
     shown_theirs, shown_ours = (show(text, show_blanks=show_blanks) for text in cut_pair(theirs, ours))
     yield f"- {shown_theirs}"
     yield from _write_end(their)
@@ -129,14 +129,20 @@ def _mark(theirs: str, ours: str) -> str:
 
 
 def _write_line(sign: str, line: Line, redact: Redact) -> Iterator[str]:
-    yield f"{sign} {cut(show(redact(decode(line.text[:LONGEST_REDACTED]))), LONGEST_LINE)}"
+    yield f"{sign} {cut(show(hide(decode(line.text[:LONGEST_REDACTED]), redact)), LONGEST_LINE)}"
     yield from _write_end(line)
 
 
 def _holds_long_secret(lines: list[Line], redact: Redact) -> bool:
     """Tell whether a secret goes over several lines, of which one by one none would be known."""
     text = "\n".join(decode(line.text[:LONGEST_REDACTED]) for line in lines)
-    return redact(text).count("\n") != len(lines) - 1 if lines else False
+    return any(redact(one).count("\n") != len(lines) - 1 for one in {text, text.replace("\0", "")}) if lines else False
+
+
+def hide(text: str, redact: Redact) -> str:
+    """Redact a text; one whose signs have zeros between them, as in UTF-16 among other bytes, is not shown when it holds a secret."""
+    plain = text.replace("\0", "")
+    return NOT_SHOWN if plain != text and redact(plain) != plain else redact(text)
 
 
 def _write_end(line: Line) -> Iterator[str]:

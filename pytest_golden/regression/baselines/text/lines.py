@@ -1,7 +1,7 @@
 r"""The lines of a text file, in batches, so that a file of any size and with lines of any length is read in flat memory.
 
-Only `\n` ends a line, and it stays on it. UTF-16 and UTF-32 with a byte-order mark, and UTF-16 without one whose zero bytes
-give it away, are read as the UTF-8 of the same text.
+Only `\n` ends a line, and it stays on it. UTF-16 and UTF-32, with a byte-order mark or where their zero bytes give them away,
+are read as the UTF-8 of the same text.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _MARKS = (
 # Enough to tell UTF-16 by, which has a zero byte in each sign of Latin scripts.
 _LOOKED_AT_BYTES = 4 << 10
 _FEWEST_BYTES = 8
+# Unicode has so many planes beside the first.
+_MOST_PLANES = 0x10
 
 
 def read_blocks(content: Content, *, whole_lines: bool) -> Iterator[bytes]:
@@ -92,12 +94,23 @@ def _encoding_of(beginning: bytes) -> str:
 
 
 def _guess(beginning: bytes) -> str:
-    """Tell UTF-16 by its zero bytes: most signs have one, and all at the same place."""
+    """Tell UTF-16 by its zero bytes: most signs have one, and all at the same place. In UTF-32 every sign has one, most have three."""
     some = beginning[:_LOOKED_AT_BYTES]
+    if len(some) < _FEWEST_BYTES:
+        return "utf-8"
     low, high = some[0::2].count(0), some[1::2].count(0)
-    if len(some) < _FEWEST_BYTES or min(low, high) or 4 * max(low, high) <= len(some):
+    if min(low, high):
+        return _guess_utf_32(some)
+    if 4 * max(low, high) <= len(some):
         return "utf-8"
     return "utf-16-le" if high else "utf-16-be"
+
+
+def _guess_utf_32(some: bytes) -> str:
+    for encoding, (first, second, last) in {"utf-32-le": (3, 2, 0), "utf-32-be": (0, 1, 3)}.items():
+        if not any(some[first::4]) and max(some[second::4]) <= _MOST_PLANES and 0 not in some[last::4]:
+            return encoding
+    return "utf-8"
 
 
 def _read_utf8(content: Content) -> Iterator[bytes]:

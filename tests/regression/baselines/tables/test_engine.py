@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.errors import GoldenError
 from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
 from pytest_golden.regression.baselines.tables.engine import QueryError, open_engine
 from pytest_golden.regression.baselines.tables.model import Format
@@ -15,6 +17,8 @@ from pytest_golden.regression.baselines.tables.troubles import describe_trouble,
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.regression.baselines.files import Files
 
 
 def test_nothing_is_fetched_and_memory_and_threads_are_bounded() -> None:
@@ -83,6 +87,45 @@ def test_an_archive_that_finds_no_room_is_told(tmp_path: Path) -> None:
     place.write_bytes(b"")
     with open_engine() as engine, pytest.raises(UnreadableError):
         engine.lay_out(Content(place, Side.OUTPUT))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "told"),
+    [
+        (
+            "duckdb.OutOfMemoryException",
+            "Out of Memory Error: failed\n to allocate",
+            "Out of Memory Error: failed to allocate",
+        ),
+        ("builtins.RuntimeError", "Resource temporarily unavailable", "Resource temporarily unavailable"),
+        ("builtins.RuntimeError", "", "RuntimeError"),
+    ],
+)
+def test_duckdb_that_cannot_be_opened_is_one_sentence(
+    files: Files, monkeypatch: pytest.MonkeyPatch, kind: str, said: str, told: str
+) -> None:
+    refusal: type[Exception] = resolve_name(kind)
+
+    def refuse(_: str) -> None:
+        raise refusal(said)
+
+    monkeypatch.setattr("duckdb.connect", refuse)
+    with pytest.raises(GoldenError) as raised:
+        files.compare("t.csv", "a\n1\n", "a\n1\n")
+    assert str(raised.value) == (
+        f"out/t.csv cannot be compared as a table: DuckDB cannot be opened here: {told};"
+        " it needs some hundred MB of memory and a few threads"
+    )
+
+
+def test_without_a_folder_for_what_duckdb_spills_it_is_said_what_to_do(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(
+        GoldenError, match=r"^out/t\.csv .* DuckDB has no folder for what it spills: .*; .* set TMPDIR$"
+    ):
+        files.compare("t.csv", "a\n1\n", "a\n1\n")
 
 
 def test_without_duckdb_it_is_said_what_to_install(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines.tables import compare_tables
+from pytest_golden.regression.baselines.tables import compare_tables, keyed, positional, sampling
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files
@@ -213,6 +213,23 @@ def test_a_table_of_many_columns_is_compared_in_parts(files: Files, rules: dict[
     else:
         assert "at least 1 row differs" in message
         assert "columns that differ: `c7` (1 row), `c1007` (1 row)" in message
+
+
+@pytest.mark.parametrize("rules", [{}, {"key": ["c0"]}])
+def test_columns_that_all_differ_are_each_counted_in_parts_of_parts(
+    files: Files, monkeypatch: pytest.MonkeyPatch, rules: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(sampling.part, "__defaults__", (20,))
+    monkeypatch.setattr(sampling, "_MANY", 5)
+    for module in (positional, keyed):
+        monkeypatch.setattr(module, "COUNTED_AT_ONCE", 6)
+    header = ",".join(f"c{at}" for at in range(50))
+    here, there = (
+        "\n".join([header, *(",".join([f"{row}", *[f"{row + step}"] * 49]) for row in range(4)), ""]) for step in (0, 1)
+    )
+    message = files.tell("t.csv", here, there, **rules)
+    assert message.startswith("out/t.csv differs from its baseline: at least 4 rows differ\n")
+    assert "columns that differ, the first 10 of 49: `c1` (4 rows), `c2` (4 rows)" in message
 
 
 def test_pairs_within_a_tolerance_that_were_not_tried_are_told(files: Files) -> None:

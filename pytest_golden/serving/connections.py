@@ -1,6 +1,6 @@
 """Connections, bounded in number and in patience: whoever sends a request slowly, or never, keeps nobody else out.
 
-What a request says is bounded elsewhere (`boundary/`); here it is not there yet.
+What a request says is bounded elsewhere; here it is not there yet.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or one's place."""
         super().connection_made(transport)
+        # The least that is not read counts as that, and also when the connection is to be closed after it.
+        transport.set_write_buffer_limits(high=0)
         self._await_head()
         if len(self.connections) > MOST_CONNECTIONS:
             self._make_room()
@@ -44,11 +46,30 @@ class PatientProtocol(H11Protocol):
         """Tell whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
+    @property
+    def may_give_way(self) -> bool:
+        """Tell whether it is the client's turn (to ask, to send on, to read), or it asks on before it was answered."""
+        is_their_turn = self.is_idle or self._reading_timer is not None or self.conn.their_state is h11.SEND_BODY
+        return is_their_turn or self.flow.read_paused
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether it is over, and does not wait for the last of an answer to be read."""
+        return self.transport.is_closing() and self._reading_timer is None
+
+    def give_way(self) -> None:
+        """Close it for somebody else's sake."""
+        if self._reading_timer is None:
+            self.transport.close()
+        else:
+            # What is not read would keep it open.
+            self._stop_reading_timer()
+            self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._forget_timer()
-        if self._reading_timer is not None:
-            self._reading_timer.cancel()
+        self._stop_reading_timer()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -59,9 +80,7 @@ class PatientProtocol(H11Protocol):
     def resume_writing(self) -> None:
         """Go on."""
         super().resume_writing()
-        if self._reading_timer is not None:
-            self._reading_timer.cancel()
-            self._reading_timer = None
+        self._stop_reading_timer()
 
     def data_received(self, data: bytes) -> None:
         """Read on. The first byte of a head ends the keep-alive's own patience, so that ours begins."""
@@ -72,10 +91,15 @@ class PatientProtocol(H11Protocol):
             self._await_head()
 
     def on_response_complete(self) -> None:
-        """Be ready for the next request. What is still sent of a body that was refused is not waited for longer than a head."""
-        if not self.transport.is_closing():
-            self._await_head()
+        """Be ready for the next request: until it begins, what counts is how long a connection is kept.
+
+        What is still sent of a body that was refused is not waited for longer than a head.
+        """
+        self.idle_since = monotonic_seconds()
         super().on_response_complete()
+        is_begun = self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0]
+        if self.is_idle and is_begun and not self.transport.is_closing():
+            self._await_head()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the words are ours
         """Tell whoever sends no HTTP, in the form that all programs are told in."""
@@ -93,12 +117,11 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
     def _make_room(self) -> None:
-        """Close the connection that has been idle for longest; this one is idle, so there is one."""
+        """Close the connection that has been so for longest of those that may give way, as this one may."""
         # Many come at once, and what is closed is among the others for a moment yet.
-        open_ones = [one for one in self.connections if not one.transport.is_closing()]
+        open_ones = [one for one in self.connections if isinstance(one, PatientProtocol) and not one.is_closed]
         if len(open_ones) > MOST_CONNECTIONS:
-            idle = [one for one in open_ones if isinstance(one, PatientProtocol) and one.is_idle]
-            min(idle, key=lambda one: one.idle_since).transport.close()
+            min((one for one in open_ones if one.may_give_way), key=lambda one: one.idle_since).give_way()
 
     def _await_head(self) -> None:
         self._forget_timer()
@@ -114,3 +137,8 @@ class PatientProtocol(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None

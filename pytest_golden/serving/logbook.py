@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import monotonic_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _QUIET_SECONDS = 60.0
 _MOST_SENTENCES = 500
@@ -40,3 +41,16 @@ class SaidOnce(logging.Filter):
         if len(self._said) > _MOST_SENTENCES:
             self._said.pop(next(iter(self._said)))
         return is_news
+
+
+@contextmanager
+def saying(is_ending: Callable[[], bool]) -> Iterator[None]:
+    """Let what is logged be said on the terminal."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("golden: %(message)s"))
+    handler.addFilter(SaidOnce(is_ending))
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)

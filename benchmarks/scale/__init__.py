@@ -1,0 +1,1 @@
+"""Cost against size, each beside its floor: `python benchmarks/scale`."""

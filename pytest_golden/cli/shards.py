@@ -1,0 +1,125 @@
+"""`golden shards plan`: parts the projects of a manifest into shards that take about the same time. It runs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli.manifest_option import (
+    add_json_option,
+    add_manifest_option,
+    locate_manifest,
+    read_command_settings,
+)
+from pytest_golden.cli.screen import open_console, print_json, print_list, styled
+from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.lock import find_state_folder
+from pytest_golden.gate.sharding.balancing import complete_plan, total_seconds
+from pytest_golden.gate.sharding.model import MOST_SHARDS, ShardPlan
+from pytest_golden.gate.sharding.plan_file import PLAN_NAME, write_plan
+from pytest_golden.gate.store_place import find_store_place
+from pytest_golden.gate.trends.reading import open_existing
+from pytest_golden.gate.trends.store import read_medians
+from pytest_golden.manifest import load_manifest
+from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.report.files import write_report
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_golden.manifest import Manifest
+
+_EPILOG = """\
+Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median
+of the others. Projects of which one needs the other stay together. Each shard is run with
+`pytest --golden --golden-shard I/N`, all of them with the same plan, and `golden merge` joins their stores.
+
+exit code: 0 planned, 2 bad input."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden shards`."""
+    parser.epilog = _EPILOG
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    summary = "Write which project is in which shard, balanced by recorded durations."
+    plan = actions.add_parser("plan", help=summary, description=summary, allow_abbrev=False)
+    plan.add_argument("--shards", metavar="N", required=True, help=f"How many shards, from 1 to {MOST_SHARDS}.")
+    plan.add_argument("--output", metavar="FILE", help=f"The file to write (default: {PLAN_NAME} beside the manifest).")
+    add_store_option(plan)
+    add_manifest_option(plan)
+    add_json_option(plan)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan, write the plan and tell how even it is."""
+    count = _read_count(arguments.shards)
+    path = locate_manifest(read_command_settings(arguments))
+    manifest = load_manifest(path)
+    seconds = _read_seconds(arguments, manifest)
+    plan = complete_plan(manifest.projects, ShardPlan(count, seconds=seconds))
+    output = Path(arguments.output) if arguments.output else path.parent / PLAN_NAME
+    write_report(output, write_plan(plan), option="--output")
+    if arguments.json:
+        print_json({"file": str(output), **_describe(plan)})
+    else:
+        _show(plan, output)
+    return 0
+
+
+def _read_count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_SHARDS):
+        raise SettingsError(f"--shards {text} cannot be used; give a number from 1 to {MOST_SHARDS}")
+    return int(text)
+
+
+def _read_seconds(arguments: argparse.Namespace, manifest: Manifest) -> dict[str, float]:
+    """Read how long the projects usually take; a store that nobody named need not be there."""
+    names = [project.name for project in manifest.projects]
+    if arguments.store is not None:
+        with open_store(arguments) as store, store.read() as connection:
+            return read_medians(connection, names)
+    place = find_store_place(read_command_settings(arguments).store, find_state_folder(manifest.workspace_root))
+    with open_existing(place) as found:
+        if found is None:
+            return {}
+        with found.read() as connection:
+            return read_medians(connection, names)
+
+
+def _describe(plan: ShardPlan) -> dict[str, object]:
+    totals = total_seconds(plan)
+    shards = [
+        {
+            "shard": f"{number}/{plan.count}",
+            "projects": [name for name, shard in plan.shards.items() if shard == number],
+            "seconds": round(total, 3),
+        }
+        for number, total in enumerate(totals, 1)
+    ]
+    return {"shards": shards, "projects": len(plan.shards), "without_duration": _count_unknown(plan)}
+
+
+def _count_unknown(plan: ShardPlan) -> int:
+    return len(plan.shards) - len(plan.seconds)
+
+
+def _show(plan: ShardPlan, output: Path) -> None:
+    console = open_console()
+    projects = f"{len(plan.shards)} project{'' if len(plan.shards) == 1 else 's'}"
+    shards = f"{plan.count} shard{'' if plan.count == 1 else 's'}"
+    console.print(styled(f"{projects} in {shards}, written to {output}", "bold"))
+    counts = [list(plan.shards.values()).count(number) for number in range(1, plan.count + 1)]
+    totals = total_seconds(plan)
+    rows = [
+        (f"{number}/{plan.count}", f"{count:>5} project{' ' if count == 1 else 's'}  about {format_elapsed(total)}")
+        for number, (count, total) in enumerate(zip(counts, totals, strict=True), 1)
+    ]
+    print_list(console, rows if plan.seconds else [(name, told.partition("  about")[0]) for name, told in rows])
+    unknown = _count_unknown(plan)
+    if not plan.seconds:
+        console.print("no duration of them is recorded")
+    elif unknown:
+        console.print(
+            f"{unknown} of them have no recorded pass, and are taken to be as long as the median of the others"
+        )

@@ -1,0 +1,261 @@
+"""The connection to a Dask cluster: errands are sent there and waited for, and whoever went away is noticed in bounded time.
+
+What the errands do is in `attempt.py`; which are sent, in `gateway.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import dask
+from dask.utils import parse_timedelta
+from distributed import Client, KilledWorker
+
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import GatewayError, SettingsError
+from pytest_golden.gate.fleet.model import Versions
+from pytest_golden.gate.fleet.versions import PACKAGES, find_versions, name_python
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from distributed import Future
+
+_CONNECT_SECONDS = 3.0
+_ANSWER_SECONDS = 10.0
+_PULSE_SECONDS = 2.0
+_WORKERS_KEY = "distributed.scheduler.no-workers-timeout"
+_WORKERS_SECONDS = 300.0
+_CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
+
+
+class Errand:
+    """A task on the cluster. What it gave is fetched at once: a worker that goes later would take it along.
+
+    `error` is what came instead of an answer; one of `asyncio.CancelledError` where it was cancelled.
+    """
+
+    def __init__(self, future: Future) -> None:
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self._future = future
+        self._ended = threading.Event()
+        future.add_done_callback(self._take)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end, so long at most; tells whether it has ended."""
+        return self._ended.wait(seconds)
+
+    def cancel(self) -> None:
+        """Have it ended, wherever it is."""
+        if not self._ended.is_set():
+            with suppress(Exception):
+                self._future.cancel()
+
+    def _take(self, future: Future) -> None:
+        try:
+            self.answer = future.result(timeout=_ANSWER_SECONDS)
+        except BaseException as error:
+            if isinstance(error, TimeoutError) and not future.done():
+                # Its worker went before it was fetched: it runs again.
+                future.add_done_callback(self._take)
+                return
+            self.error = error
+        self._ended.set()
+        with suppress(Exception):
+            future.release()
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Tell whether it was cancelled, by us or by others, or by losing the scheduler."""
+        return isinstance(self.error, _CANCELLED)
+
+    @property
+    def was_killed(self) -> bool:
+        """Tell whether the scheduler has given it up, after losing worker after worker."""
+        return isinstance(self.error, KilledWorker)
+
+
+class Cluster:
+    """A connection to the cluster at `url`. `say` tells a person who waits; `greet` is called with workers that are new."""
+
+    def __init__(self, client: Client, url: str, say: Callable[[str], None]) -> None:
+        self.greet: Callable[[tuple[str, ...]], None] = _greet_nobody
+        self._client = client
+        self._url = url
+        self._say = say
+        self._known: frozenset[str] = frozenset()
+        self._pulsed = 0.0
+        self._alone_since: float | None = None
+        self._is_gone = False
+        told = dask.config.get(_WORKERS_KEY, default=None)
+        self._workers_seconds = _WORKERS_SECONDS if told is None else parse_timedelta(told)
+
+    @classmethod
+    def connect(cls, url: str, address: str, say: Callable[[str], None]) -> Cluster:
+        """Connect to the scheduler of a cluster whose workers are like this machine; `url` is its address for people.
+
+        Raises:
+            SettingsError: it is not there, or one of it has other versions.
+        """
+        # What it would log on losing a scheduler is told by us, for each project that it concerns.
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="pytest-golden")
+        except (OSError, RuntimeError, ValueError, TypeError) as error:
+            message = (
+                f"--golden-gateway: no Dask scheduler answers at {url} ({_first_line(error)}): is it running, is this its "
+                "address, and does it want TLS (dask+tls://)?"
+            )
+            raise SettingsError(message) from None
+        cluster = cls(client, url, say)
+        try:
+            cluster._require_likeness()
+        except GatewayError as error:
+            cluster.close()
+            raise SettingsError(str(error)) from None
+        return cluster
+
+    def describe(self) -> str:
+        """Say what the fleet has at this moment."""
+        workers = self._list_workers()
+        threads = sum(workers.values())
+        count = f"{len(workers)} worker{'' if len(workers) == 1 else 's'}"
+        return f"{count} with {threads} thread{'' if threads == 1 else 's'} at {self._url}"
+
+    def submit(self, function: Callable[..., object], *arguments: object, key: str, priority: int) -> Errand:
+        """Send an errand.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        self._require_presence()
+        try:
+            future = self._client.submit(function, *arguments, key=key, priority=priority, pure=False)
+        except Exception:
+            raise self._lose() from None
+        return Errand(future)
+
+    def wait(self, errand: Errand) -> None:
+        """Wait until an errand has ended, however.
+
+        Raises:
+            GatewayError: the scheduler is gone, or there is no worker for long.
+        """
+        while not errand.wait(max(0.0, self._pulsed + _PULSE_SECONDS - monotonic_seconds())):
+            self._require_presence()
+            self._look_around()
+        if errand.was_cancelled:
+            self._require_presence()
+
+    def call(
+        self, function: Callable[..., object], *arguments: object, workers: Iterable[str] | None = None
+    ) -> dict[str, Any]:
+        """Call a function on workers, beside what they run; gives what each gave, or the error that it raised.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        chosen = None if workers is None else list(workers)
+        told: dict[str, Any] = self._ask(
+            self._client.run, function, *arguments, workers=chosen, on_error="return", callback_timeout=120.0
+        )
+        return told
+
+    def find_metadata(self, keys: list[str]) -> Any:
+        """Give what the scheduler keeps below some keys; None where it keeps nothing.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        return self._ask(self._client.get_metadata, keys, default=None)
+
+    def forget_metadata(self, keys: list[str]) -> None:
+        """Have the scheduler forget what it keeps below some keys.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        self._ask(self._client.set_metadata, keys, {})
+
+    def close(self) -> None:
+        """Leave the cluster; what was sent and not fetched is cancelled there."""
+        with suppress(Exception):
+            self._client.close(timeout=_PULSE_SECONDS)
+
+    def _look_around(self) -> None:
+        workers = self._list_workers()
+        self._pulsed = monotonic_seconds()
+        new = tuple(sorted(workers.keys() - self._known))
+        self._known = frozenset(workers)
+        if new:
+            self.greet(new)
+        if workers:
+            self._alone_since = None
+            return
+        if self._alone_since is None:
+            self._alone_since = self._pulsed
+            self._say(f"no worker is at {self._url}: waiting for one, {self._workers_seconds:g} s at most")
+        if self._pulsed - self._alone_since >= self._workers_seconds:
+            message = f"no worker has come to {self._url} for {self._workers_seconds:g} s: start one, or look at why none stays"
+            raise GatewayError(message)
+
+    def _list_workers(self) -> dict[str, int]:
+        found: dict[str, int] = self._ask(self._client.nthreads)
+        return found
+
+    def _ask(
+        self, method: Callable[..., Any], *arguments: Any, callback_timeout: float = _ANSWER_SECONDS, **named: Any
+    ) -> Any:
+        self._require_presence()
+        try:
+            return self._client.sync(method, *arguments, callback_timeout=callback_timeout, **named)
+        except Exception:
+            raise self._lose() from None
+
+    def _require_presence(self) -> None:
+        if self._is_gone or self._client.status != "running":
+            raise self._lose()
+
+    def _lose(self) -> GatewayError:
+        self._is_gone = True
+        return GatewayError(
+            f"the scheduler {self._url} is gone: it answered when the gate began, and no longer does; look at its log, then "
+            "run the gate again"
+        )
+
+    def _require_likeness(self) -> None:
+        told = self._ask(self._client.get_versions, packages=list(PACKAGES))
+        everyone = {"the scheduler": told["scheduler"], **told["workers"]}
+        ours = find_versions()
+        unlike = {name: ours.describe_difference(_read_versions(one)) for name, one in everyone.items()}
+        if any(unlike.values()):
+            raise GatewayError(explain_unlike({name: what for name, what in unlike.items() if what}))
+
+
+def explain_unlike(unlike: Mapping[str, str]) -> str:
+    """Say who differs in what, and from what."""
+    rows = "".join(f"\n  {name}: {what}" for name, what in unlike.items())
+    return f"the fleet is not like this machine ({find_versions().describe()}), install the same there:{rows}"
+
+
+def _read_versions(told: Mapping[str, Any]) -> Versions:
+    packages = told["packages"]
+    return Versions(name_python(str(packages["python"])), {name: packages.get(name) for name in PACKAGES})
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _greet_nobody(workers: tuple[str, ...]) -> None:  # noqa: ARG001 - there is nothing to be sent yet
+    return

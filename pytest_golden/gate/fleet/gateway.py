@@ -1,0 +1,299 @@
+"""The gateway of a fleet: stands where the execution gateway stands, and has each attempt made by a worker of the cluster.
+
+Independent projects are sent ahead; everything else is asked for when its turn comes, so results come in the gate's order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import secrets
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gate.fleet import attempt as on_worker
+from pytest_golden.gate.fleet.cluster import explain_unlike
+from pytest_golden.gate.fleet.model import FleetSession, FleetTask
+from pytest_golden.gate.fleet.relocation import relocate
+from pytest_golden.gate.fleet.shipping import pack_workspace
+from pytest_golden.gate.fleet.versions import find_versions
+from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem
+from pytest_golden.gateway.outcome import outcome_not_started
+from pytest_golden.gateway.permissions import require_execution
+from pytest_golden.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pytest_golden.gate.baselines import Examination
+    from pytest_golden.gate.fleet.cluster import Cluster, Errand
+    from pytest_golden.gate.fleet.model import FleetAnswer
+    from pytest_golden.gate.trends import SlowdownJudge
+    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome, RunnerCommand
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
+VIEW = "fleet"
+#: So often an attempt is sent, when workers that have it are lost before they begin, or have no workspace.
+_MOST_SENDINGS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """What a gate gives its fleet beside projects.
+
+    `left_out` are files of the workspace that no worker needs. `find_command` and `slowdowns` are asked here, their answers travel.
+    """
+
+    session: FleetSession
+    left_out: tuple[Path, ...]
+    log_folder: Path
+    find_command: Callable[[GoldenProjectConfig], RunnerCommand | None]
+    slowdowns: Callable[[], SlowdownJudge]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """An attempt on its way: `name` is its own, whatever its number of sendings."""
+
+    name: str
+    task: bytes
+    priority: int
+    errand: Errand
+    sendings: int = 1
+
+
+class FleetGateway:
+    """Has golden projects executed by the workers of a cluster. `local` knows paths and secrets, and executes nothing."""
+
+    def __init__(self, cluster: Cluster, plan: FleetPlan, local: ExecutionGateway) -> None:
+        self.workspace_root = local.workspace_root
+        self._cluster = cluster
+        self._plan = plan
+        self._local = local
+        self._environ: Mapping[str, str] = dict(os.environ)
+        self._ahead: dict[str, _Sent] = {}
+        self._count = 0
+        self._archive: tuple[str, bytes] | None = None
+        self._trouble: GatewayError | None = None
+        self._is_begun = False
+        self._is_closed = False
+
+    def describe(self) -> GatewayAbilities:
+        """Say who runs the pipelines; view and seal are each worker's own."""
+        return GatewayAbilities(view=VIEW, seal=VIEW, limits=(), view_reason=self._cluster.describe())
+
+    def redact(self, project: GoldenProjectConfig, text: str) -> str:
+        """Redact as the workers do."""
+        return self._local.redact(project, text)
+
+    def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
+        """Keep the environment as it is now, for all runs."""
+        self._local.freeze(projects)
+        self._environ = dict(os.environ)
+
+    def start_ahead(self, projects: Iterable[GoldenProjectConfig]) -> None:
+        """Send the first attempts of projects that may run side by side; `run_pipeline` gives what became of them."""
+        with suppress(GatewayError):
+            for project in projects:
+                self._ahead[project.name] = self._send(project)
+
+    def run_pipeline(
+        self,
+        project: GoldenProjectConfig,
+        *,
+        role: AgentRole,
+        permissions: Permissions,
+        examine: Examination | None = None,
+    ) -> PipelineOutcome:
+        """Have one golden project executed and give the facts; never raises for what the project or the fleet does.
+
+        Outputs are examined by the worker, with the same baselines; `examine` is told that they were.
+
+        Raises:
+            PermissionDeniedError: the permissions ask for more than the role may have.
+        """
+        require_execution(role, permissions)
+        sent: _Sent | None = None
+        try:
+            sent = self._ahead.pop(project.name, None) or self._send(project)
+            answer = self._follow(sent)
+        except GoldenError as error:
+            told = self.redact(project, str(error))
+            return outcome_not_started(Problem.HARNESS, told, Redactor())
+        except KeyboardInterrupt:
+            stopped = outcome_not_started(Problem.HARNESS, "interrupted while a worker had it", Redactor())
+            return replace(stopped, ending=Ending.INTERRUPTED, problem=None)
+        finally:
+            if sent is not None:
+                sent.errand.cancel()
+        if examine is not None and answer.was_examined:
+            examine.was_asked = True
+        return self._receive(project, answer)
+
+    def close(self) -> None:
+        """End what still runs on workers, have them forget this session, and leave the cluster; safe to call twice."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for sent in self._ahead.values():
+            sent.errand.cancel()
+        if self._is_begun:
+            with suppress(GatewayError):
+                self._cluster.call(on_worker.end_session, self._plan.session.id)
+                self._cluster.forget_metadata([on_worker.METADATA, self._plan.session.id])
+            with suppress(OSError):
+                Path(self._plan.session.token_file).unlink()
+        self._cluster.close()
+        self._local.close()
+
+    def _send(self, project: GoldenProjectConfig) -> _Sent:
+        self._begin()
+        self._count += 1
+        name = f"{project.name}-{self._count}"
+        task = pickle.dumps(self._make_task(project, name))
+        return _Sent(name, task, -self._count, self._submit(name, task, -self._count, 1))
+
+    def _submit(self, name: str, task: bytes, priority: int, sending: int) -> Errand:
+        ours = find_versions()
+        return self._cluster.submit(
+            on_worker.run_attempt,
+            ours.python,
+            dict(ours.packages),
+            task,
+            key=f"golden-{self._plan.session.id}-{name}-{sending}",
+            priority=priority,
+        )
+
+    def _make_task(self, project: GoldenProjectConfig, name: str) -> FleetTask:
+        session = self._plan.session
+        slowdowns = None
+        if session.keep == "failed":
+            known = self._plan.slowdowns()
+            trends = {key: trend for key, trend in known.trends.items() if key == project.name}
+            slowdowns = replace(known, trends=trends)
+        return FleetTask(
+            session,
+            name,
+            project,
+            relocate(project, Path(session.root)),
+            self._plan.find_command(project),
+            {passed: self._environ[passed] for passed in project.pass_env if passed in self._environ},
+            slowdowns,
+        )
+
+    def _begin(self) -> None:
+        """Make the workspace known to the workers, once; what is wrong with it is told of every project."""
+        if self._trouble is not None:
+            raise self._trouble
+        if self._is_begun:
+            return
+        self._is_begun = True
+        session = self._plan.session
+        try:
+            if session.token_file:
+                Path(session.token_file).write_text(session.token, encoding="ascii")
+            self._cluster.greet = self._welcome
+            self._welcome(None)
+        except GatewayError as error:
+            self._trouble = error
+            raise
+
+    def _welcome(self, workers: tuple[str, ...] | None) -> None:
+        """Send the workspace to workers that do not see it, once a host; None for all that are there."""
+        session = pickle.dumps(self._plan.session)
+        told = self._cluster.call(on_worker.describe_host, session, workers=workers)
+        without = {worker: found[0] for worker, found in told.items() if isinstance(found, tuple) and found[1] is None}
+        if not without:
+            return
+        self._ship({host: worker for worker, host in without.items()}.values())
+        # Two containers may have one host name, and no folder in common.
+        told = self._cluster.call(on_worker.describe_host, session, workers=without)
+        self._ship(worker for worker, found in told.items() if isinstance(found, tuple) and found[1] is None)
+
+    def _ship(self, workers: Iterable[str]) -> None:
+        chosen = tuple(workers)
+        if not chosen:
+            return
+        session = self._plan.session
+        if self._archive is None:
+            baselines = None if session.baselines_inside is not None else Path(session.baselines)
+            packed = pack_workspace(Path(session.root), baselines, left_out=self._plan.left_out)
+            self._archive = hashlib.sha256(packed).hexdigest(), packed
+        told = self._cluster.call(on_worker.receive_workspace, session.id, *self._archive, workers=chosen)
+        failed = {worker: error for worker, error in told.items() if isinstance(error, OSError)}
+        for worker, error in failed.items():
+            message = f"the workspace cannot be unpacked on {worker}: {error}"
+            raise GatewayError(message)
+
+    def _follow(self, sent: _Sent) -> FleetAnswer:
+        while True:
+            self._cluster.wait(sent.errand)
+            answer = self._read(sent)
+            if answer is not None:
+                return answer
+            if sent.sendings >= _MOST_SENDINGS:
+                message = f"no worker could begin it, and it was sent {sent.sendings} times: look at the workers' logs"
+                raise GatewayError(message)
+            sent.sendings += 1
+            sent.errand = self._submit(sent.name, sent.task, sent.priority, sent.sendings)
+
+    def _read(self, sent: _Sent) -> FleetAnswer | None:
+        """Give the answer of an attempt that ran; None for one that must be sent again."""
+        if sent.errand.error is not None:
+            self._read_error(sent)
+            return None
+        given = sent.errand.answer
+        if isinstance(given, dict):
+            raise GatewayError(explain_unlike({given["worker"]: given["unlike"]}))
+        answer: FleetAnswer = pickle.loads(given)
+        if answer.lost_on:
+            raise _lost(answer.lost_on)
+        if answer.outcome is None:
+            self._welcome((answer.worker.partition(" ")[0],))
+            return None
+        return answer
+
+    def _read_error(self, sent: _Sent) -> None:
+        errand = sent.errand
+        if errand.was_cancelled:
+            message = "its task was cancelled on the cluster by someone else, or the cluster was restarted: run the gate again"
+            raise GatewayError(message)
+        if not errand.was_killed:
+            kind = type(errand.error).__name__
+            message = f"a worker could not take it: {kind}: {errand.error} (see the log of the workers)"
+            raise GatewayError(message)
+        begun = self._cluster.find_metadata([on_worker.METADATA, self._plan.session.id, sent.name]) or ()
+        if len(begun) >= on_worker.MOST_WORKERS:
+            raise _lost(begun)
+
+    def _receive(self, project: GoldenProjectConfig, answer: FleetAnswer) -> PipelineOutcome:
+        outcome = cast("PipelineOutcome", answer.outcome)
+        if not answer.log:
+            return outcome
+        folder = self._plan.log_folder
+        file, number = folder / f"{project.name}.log", 2
+        while file.exists():
+            file, number = folder / f"{project.name}.{number}.log", number + 1
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(zlib.decompress(answer.log))
+            return replace(outcome, log_path=str(file))
+        return outcome
+
+
+def new_token() -> str:
+    """Make what only a worker can know that sees the same workspace."""
+    return secrets.token_hex(16)
+
+
+def _lost(workers: Iterable[str]) -> GatewayError:
+    first, second, *_ = workers
+    return GatewayError(
+        f"its worker was lost twice, {first} and then {second}: look at their logs, and whether they had memory enough"
+    )

@@ -1,0 +1,167 @@
+"""`--golden-gateway` in a session: refuse what no fleet can do, connect, and be the gateway that the session asks for."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.baselines import find_baselines_folder
+from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.gate.logs import choose_log_folder
+from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.session.baselines import keep_baselines
+from pytest_golden.session.distribution import is_distributed, is_worker
+from pytest_golden.session.gate_id import name_session
+from pytest_golden.storage.folder import STATE_FOLDER
+
+if TYPE_CHECKING:
+    from pytest_golden.gateway.model import Gateway, RunnerCommand
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.settings import GoldenSettings
+
+_FLAG = "--golden-gateway"
+
+
+class FleetFace:
+    """Answers `pytest_golden_gateway` with the fleet, before anyone else, and leaves it at the end whatever happens."""
+
+    def __init__(self, gateway: Any) -> None:
+        self._gateway = gateway
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
+        """Give the fleet's gateway, unless by now something is plugged in that cannot travel."""
+        _refuse_plugged_in(config)
+        gateway: Gateway = self._gateway
+        return gateway
+
+    def pytest_unconfigure(self) -> None:
+        """Leave the cluster."""
+        self._gateway.close()
+
+
+def join_fleet(
+    config: pytest.Config,
+    settings: GoldenSettings,
+    declared: Declared,
+    earlier: EarlierRuns,
+) -> FleetFace | None:
+    """Connect to the fleet that is named; None without one, or where nothing will run.
+
+    Raises:
+        SettingsError: the cluster cannot be used, or something is asked for that no fleet can do.
+    """
+    if settings.gateway is None or config.option.collectonly or not declared.projects:
+        return None
+    address = import_module("pytest_golden.gate.fleet.address").find_address(settings.gateway)
+    _refuse_combinations(config, settings)
+    _refuse_plugged_in(config)
+    if find_spec("distributed") is None:
+        message = f"{_FLAG} wants Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
+        raise SettingsError(message)
+    cluster = import_module("pytest_golden.gate.fleet.cluster").Cluster.connect(
+        settings.gateway, address, lambda text: _say(config, text)
+    )
+    try:
+        return FleetFace(_make_gateway(config, settings, declared, earlier, cluster))
+    except BaseException:
+        cluster.close()
+        raise
+
+
+def _make_gateway(
+    config: pytest.Config,
+    settings: GoldenSettings,
+    declared: Declared,
+    earlier: EarlierRuns,
+    cluster: Any,
+) -> Any:
+    room: Any = import_module("pytest_golden.gate.fleet.gateway")
+    model: Any = import_module("pytest_golden.gate.fleet.model")
+    local = ExecutionGateway(declared.manifest.workspace_root, roots=(config.rootpath,))
+    root = local.workspace_root
+    gate_id = name_session(config)
+    state_folder = prepare_state_folder(root)
+    folder = find_baselines_folder(declared.manifest_path, root).resolve()
+    inside = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else None
+    session = model.FleetSession(
+        id=gate_id,
+        root=str(root),
+        # Somewhere else it would tell nothing of the workspace.
+        token_file=str(state_folder / f"fleet-{gate_id}") if state_folder == root / STATE_FOLDER else "",
+        token=room.new_token(),
+        baselines=str(folder),
+        baselines_inside=inside,
+        accept_command=keep_baselines(settings, declared, config.rootpath).accept_command,
+        view=settings.sandbox,
+        roots=(str(config.rootpath),),
+        keep=settings.keep,
+    )
+    plan = room.FleetPlan(
+        session,
+        left_out=tuple(_list_products(settings)),
+        log_folder=choose_log_folder(state_folder, gate_id),
+        find_command=lambda project: _find_command(config, project),
+        slowdowns=lambda: earlier.slowdowns,
+    )
+    return room.FleetGateway(cluster, plan, local)
+
+
+def _find_command(config: pytest.Config, project: GoldenProjectConfig) -> RunnerCommand | None:
+    found: RunnerCommand | None = config.hook.pytest_golden_runner(project=project)
+    return found
+
+
+def _refuse_combinations(config: pytest.Config, settings: GoldenSettings) -> None:
+    refused = {
+        "-n": (is_worker(config) or is_distributed(config), "the fleet runs projects side by side already"),
+        "--golden-update": (
+            settings.update,
+            "what is accepted is looked at where the pipeline ran: accept it in a gate of one machine",
+        ),
+        "--golden-reads": (settings.reads, "a worker sees what others read at the same time"),
+    }
+    for option, (is_given, why) in refused.items():
+        if is_given:
+            message = f"{option} does not go together with {_FLAG}, since {why}: leave one of them out."
+            raise SettingsError(message)
+
+
+def _refuse_plugged_in(config: pytest.Config) -> None:
+    """Refuse what third parties do to every run in this process: a worker would leave it out, and a secret stay in.
+
+    Raises:
+        SettingsError: a hook gives step readers or redactors.
+    """
+    plugged = {
+        "pytest_golden_redactors": config.hook.pytest_golden_redactors(config=config),
+        "pytest_golden_step_readers": config.hook.pytest_golden_step_readers(),
+    }
+    for name, answers in plugged.items():
+        if any(answers):
+            message = f"{name} is implemented here, and its objects cannot travel to the workers of {_FLAG}: leave one of them out."
+            raise SettingsError(message)
+
+
+def _list_products(settings: GoldenSettings) -> list[Path]:
+    """List the files that the gate itself writes, the store that is a file among them."""
+    store = Path(settings.store) if settings.store is not None and Path(settings.store).is_absolute() else None
+    beside = () if store is None else tuple(Path(f"{store}{ending}") for ending in ("", "-wal", "-shm", "-journal"))
+    return [path for path in (settings.junit, settings.json, settings.html, *beside) if path is not None]
+
+
+def _say(config: pytest.Config, text: str) -> None:
+    terminal = config.pluginmanager.get_plugin("golden_terminal")
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if terminal is not None:
+        # Said while a project is waited for: what is captured is read when nobody waits any more.
+        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+            terminal.say(text)

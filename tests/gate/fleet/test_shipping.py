@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_golden.clock import new_id
+from pytest_golden.errors import GatewayError
+from pytest_golden.gate.fleet import shipping
+from pytest_golden.gate.fleet.relocation import relocate
+from pytest_golden.manifest.model import GoldenProjectConfig
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    return place
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    (root / "inner").mkdir(parents=True)
+    (root / "inner" / "run.sh").write_text("echo\n")
+    (root / "inner" / "run.sh").chmod(0o755)
+    (root / "link").symlink_to("/elsewhere")
+    for left_out in (".git", ".golden", "__pycache__"):
+        (root / left_out).mkdir()
+        (root / left_out / "file").write_text("no\n")
+    (root / "venv" / "bin").mkdir(parents=True)
+    (root / "venv" / "pyvenv.cfg").touch()
+    return root
+
+
+def send(archive: bytes) -> tuple[str, Path]:
+    session = new_id("gate")
+    shipping.unpack(session, hashlib.sha256(archive).hexdigest(), archive)
+    found = shipping.find_shipped(session)
+    assert found is not None
+    return session, found
+
+
+def test_a_workspace_arrives_as_it_was_without_what_comes_and_goes(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines" / "out.txt").write_text("expected\n")
+    (root / "report.json").write_text("{}")
+    packed = shipping.pack_workspace(root, tmp_path / "baselines", left_out=[root / "report.json"])
+    session, folder = send(packed)
+    arrived = folder / shipping.WORKSPACE
+    assert sorted(path.name for path in arrived.iterdir()) == ["inner", "link"]
+    assert (arrived / "link").readlink() == Path("/elsewhere")
+    assert (arrived / "inner" / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert (arrived / "inner" / "run.sh").stat().st_mtime == pytest.approx((root / "inner" / "run.sh").stat().st_mtime)
+    assert (folder / shipping.BASELINES / "out.txt").read_text() == "expected\n"
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    shipping.remove_shipped(session)
+    assert shipping.find_shipped(session) is None
+
+
+def test_what_is_there_already_stays(root: Path) -> None:
+    packed = shipping.pack_workspace(root, None)
+    session, folder = send(packed)
+    (folder / "mark").touch()
+    shipping.unpack(session, hashlib.sha256(packed).hexdigest(), packed)
+    assert (folder / "mark").exists()
+
+
+def test_what_was_left_long_ago_is_removed(root: Path) -> None:
+    packed = shipping.pack_workspace(root, None)
+    _, folder = send(packed)
+    os.utime(folder, (0, 0))
+    _, kept = send(packed)
+    assert not folder.exists()
+    assert kept.exists()
+
+
+def test_a_workspace_that_did_not_arrive_whole_is_refused(root: Path) -> None:
+    packed = shipping.pack_workspace(root, None)
+    with pytest.raises(OSError, match="did not arrive whole"):
+        shipping.unpack("gate_x", hashlib.sha256(packed).hexdigest(), packed[:-1])
+
+
+def test_a_workspace_that_is_too_large_names_the_way_out(root: Path) -> None:
+    with (root / "large").open("wb") as file:
+        file.truncate(3 << 20)
+    with pytest.raises(GatewayError, match=r"has 3 MiB, and at most 1 MiB are sent .* under the same path"):
+        shipping.pack_workspace(root, None, most_bytes=1 << 20)
+
+
+def test_a_folder_of_somebody_else_is_not_used(own_temporary_folder: Path, root: Path) -> None:
+    packed = shipping.pack_workspace(root, None)
+    elsewhere = own_temporary_folder / "elsewhere"
+    elsewhere.mkdir()
+    (own_temporary_folder / f"golden-fleet-{os.getuid()}").symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match="somebody else's"):
+        shipping.unpack("gate_x", hashlib.sha256(packed).hexdigest(), packed)
+
+
+def test_absolute_paths_into_the_workspace_mean_the_copy() -> None:
+    root = Path("/work/space")
+    project = GoldenProjectConfig(
+        name="one",
+        path="/work/space/one/run.sh",
+        project_dir="one",
+        venv="/opt/venv",
+        pass_files=("/work/space/secret",),
+        mounts=[{"path": "/work/space/data"}, {"path": "/data"}],  # type: ignore[arg-type]
+        set_env={"A": "b"},
+    )
+    moved = relocate(project, root)
+    assert (moved.path, moved.project_dir, moved.venv) == ("one/run.sh", "one", "/opt/venv")
+    assert (moved.pass_files, [mount.path for mount in moved.mounts]) == (("secret",), ["data", "/data"])
+    assert relocate(project, Path("/elsewhere")) is project

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.session.workspace import Workspace
+
+REDACTOR = "def pytest_golden_redactors(config):\n    return lambda text: text\n"
+READER = "def pytest_golden_step_readers():\n    return object()\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--golden-update"], "*--golden-update does not go together with --golden-gateway*"),
+        (["--golden-reads"], "*--golden-reads does not go together with --golden-gateway*"),
+    ],
+)
+def test_what_no_fleet_can_do_is_refused(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, options: list[str], told: str
+) -> None:
+    for name in ("CI", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-gateway=dask://127.0.0.1:1", *options)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([told])
+
+
+@pytest.mark.xdist
+def test_workers_of_xdist_and_a_fleet_do_not_go_together(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-gateway=dask://127.0.0.1:1", "-n2")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*-n does not go together with --golden-gateway*side by side already*"])
+
+
+@pytest.mark.parametrize("hook", [REDACTOR, READER])
+def test_a_hook_whose_objects_cannot_travel_is_refused(workspace: Workspace, hook: str) -> None:
+    workspace.pytester.makeconftest(hook)
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-gateway=dask://127.0.0.1:1")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*pytest_golden_* is implemented here*cannot travel to the workers*"])
+
+
+def test_a_missing_dask_is_one_sentence(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-gateway=dask://127.0.0.1:1")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*pip install 'pytest-golden-projects?dask?'*"])
+    assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    "url", ["tcp://host:8786", "dask://", "dask://host:0", "dask://user@host:1", "dask://host:1/x"]
+)
+def test_a_url_that_names_no_fleet_is_refused(workspace: Workspace, url: str) -> None:
+    workspace.declare({"name": "one"})
+    result = workspace.run(f"--golden-gateway={url}")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*names no fleet: give dask://HOST:PORT, or dask+tls://HOST:PORT.*"])
+
+
+def test_nothing_of_dask_is_loaded_without_a_fleet(workspace: Workspace) -> None:
+    workspace.pytester.makeconftest(
+        "import sys\n"
+        "def pytest_unconfigure(config):\n"
+        "    assert not {name.partition('.')[0] for name in sys.modules} & {'dask', 'distributed'}\n"
+        "    assert 'pytest_golden.gate.fleet' not in sys.modules\n"
+    )
+    workspace.declare({"name": "one"})
+    assert workspace.run_apart().ret == 0
+
+
+def test_collecting_asks_no_fleet(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"})
+    assert workspace.run("--golden-gateway=dask://127.0.0.1:1", "--collect-only").ret == 0

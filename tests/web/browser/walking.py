@@ -1,0 +1,71 @@
+"""How the tests go through the pages, and what they look at on each."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.web.seeded import seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page, ViewportSize
+
+PARTS = ("Gate runs", "Projects", "Journal", "Expectations", "Summary", "Signals", "Lessons", "Plans")
+ALL_PAGES = 17
+WIDTHS: dict[str, ViewportSize] = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 900}}
+_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+_IS_TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+def apart(work: Callable[..., Any], *given: Any) -> Any:
+    """Do something in a thread of its own, since the browser keeps a loop of events in this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(work, *given).result()
+
+
+def make_site(folder: Path) -> Path:
+    """Fill a folder with something of everything."""
+    apart(seed, folder)
+    return folder
+
+
+def walk(page: Page) -> Iterator[str]:
+    """Click through every page: each part of the site, and the first thing that it lists."""
+    for part in PARTS:
+        page.get_by_role("navigation").get_by_role("link", name=part, exact=True).click()
+        assert page.locator("nav [aria-current=page]").inner_text() == part
+        yield part
+        listed = page.locator("#list").locator("tbody th a, li a")
+        if part == "Summary" or not listed.count():
+            continue
+        listed.first.click()
+        yield f"one of {part}"
+    page.get_by_role("link", name="Gate runs", exact=True).first.click()
+    page.locator("#list tbody th a").first.click()
+    page.locator("#list tbody th a").first.click()
+    yield "a result"
+    page.locator("h1 a").click()
+    yield "its project"
+
+
+def is_too_wide(page: Page) -> bool:
+    """Tell whether the page as a whole must be moved sideways to be read."""
+    return bool(page.evaluate(_IS_TOO_WIDE))
+
+
+def find_barriers(page: Page) -> list[str]:
+    """Give what axe finds against a page on a phone in the light, and on a desktop in the dark."""
+    axe: Any = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = []
+    for width, scheme in (("phone", "light"), ("desktop", "dark")):
+        page.set_viewport_size(WIDTHS[width])
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        result = axe.run(page, options=_RULES)
+        if result.violations_count:
+            found.append(f"{width}, {scheme}: {result.generate_report()}")
+    return found
