@@ -97,7 +97,11 @@ class LiveGates {
       `A gate is running: ${done}${gate.total ? ` of ${gate.total}` : ""} projects done`);
     link.href = `${this.section.dataset.runs}/${encodeURIComponent(run)}`;
     const line = element("div", "line");
-    for (const [project, step] of gate.running) line.append(element("span", "", step ? `${project}: ${step}` : project));
+    for (const [project, step] of gate.running) {
+      const now = element("span", "");
+      now.append(element("bdi", "", project), ...(step ? [": ", element("bdi", "", step)] : []));
+      line.append(now);
+    }
     card.append(link, line);
     const old = [...cards.children].find((one) => one.dataset.run === run);
     if (old) old.replaceWith(card); else cards.prepend(card);

@@ -84,6 +84,12 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
     return (*addresses, "/lessons", "/lessons?filter=all")
 
 
+def begin_ill(folder: Path, ill: Ill) -> None:
+    """Begin one more gate, which tells what it is at."""
+    with Store.open(folder / ".golden" / "golden.db") as store:
+        _begin(store, _without_refused(ill))
+
+
 def _begin(store: Store, ill: Ill) -> str:
     """Begin a gate that goes on while this process lives; give its entry."""
     now = utc_now()

@@ -11,7 +11,7 @@ from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin
 from tests.web.browser.proxy import proxying
-from tests.web.browser.walking import ALL_PAGES, make_site, walk
+from tests.web.browser.walking import ALL_PAGES, follow, make_site, walk
 from tests.web.seeded import TOKEN, serving
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def test_pages_forms_and_live_gates_stay_below_the_prefix_of_a_proxy(
             page = open_page(f"{public}/journal")
             assert page.url == f"{public}/sign-in?next=%2Fjournal"
             page.get_by_label("Token").fill(TOKEN)
-            page.get_by_role("button", name="Sign in").click()
+            follow(page, page.get_by_role("button", name="Sign in"))
             assert page.url == f"{public}/journal"
             walked = [page.url for _ in walk(page)]
             assert len(walked) == ALL_PAGES
@@ -42,20 +42,20 @@ def test_pages_forms_and_live_gates_stay_below_the_prefix_of_a_proxy(
             _use_forms(page)
             _watch(page, public, tmp_path)
             assert {cookie["path"] for cookie in page.context.cookies()} == {"/team/golden"}
-            page.get_by_role("button", name="Sign out").click()
+            follow(page, page.get_by_role("button", name="Sign out"))
             assert page.url == f"{public}/sign-in"
     assert proxy.strays == []
 
 
 def _use_forms(page: Page) -> None:
-    page.get_by_role("link", name="Journal", exact=True).click()
-    page.get_by_role("link", name="Widen customer_id").click()
+    follow(page, page.get_by_role("link", name="Journal", exact=True))
+    follow(page, page.get_by_role("link", name="Widen customer_id"))
     page.get_by_label("Because").fill("seen through the proxy")
-    page.get_by_role("button", name="Say so").click()
+    follow(page, page.get_by_role("button", name="Say so"))
     page.get_by_text("seen through the proxy").first.wait_for()
-    page.get_by_role("link", name="Lessons", exact=True).click()
-    page.locator("#list li a").first.click()
-    page.get_by_role("button", name="Approve").click()
+    follow(page, page.get_by_role("link", name="Lessons", exact=True))
+    follow(page, page.locator("#list li a").first)
+    follow(page, page.get_by_role("button", name="Approve"))
     page.locator(".badge", has_text="approved").or_(page.locator(".badge", has_text="shown")).first.wait_for()
 
 
@@ -66,5 +66,5 @@ def _watch(page: Page, public: str, folder: Path) -> None:
         record_event(connection, begin("orders", "prices", moment=to_ms(utc_now()), pid=os.getpid()))
     link = page.get_by_role("link", name="A gate is running: 0 of 2 projects done")
     link.wait_for()
-    link.click()
+    follow(page, link)
     assert page.url.startswith(f"{public}/runs/")

@@ -6,7 +6,7 @@ import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from tests.web.browser.walking import ALL_PAGES, PARTS, WIDTHS, find_barriers, is_too_wide, walk
+from tests.web.browser.walking import ALL_PAGES, PARTS, WIDTHS, find_barriers, follow, is_too_wide, walk
 from tests.web.seeded import TOKEN, serving
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_page_for_signing_in_refusals_and_empty_pages_are_accessible_and_fit(
         _look_at(page, "Sign in")
         _send(page, TOKEN)
         for part in PARTS:
-            page.get_by_role("navigation").get_by_role("link", name=part, exact=True).click()
+            follow(page, page.get_by_role("navigation").get_by_role("link", name=part, exact=True))
             _look_at(page, "Open expectations" if part == "Expectations" else part)
             assert page.locator(".empty").count() == 1, part
         page.goto(f"{address}/journal/entry_0")
@@ -82,7 +82,7 @@ def test_page_for_signing_in_refusals_and_empty_pages_are_accessible_and_fit(
 
 def _send(page: Page, token: str) -> None:
     page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Sign in").click()
+    follow(page, page.get_by_role("button", name="Sign in"))
 
 
 def _look_at(page: Page, heading: str) -> None:

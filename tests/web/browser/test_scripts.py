@@ -10,7 +10,7 @@ from pytest_golden.gate.recording import record_event
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin
-from tests.web.browser.walking import make_site
+from tests.web.browser.walking import follow, make_site
 from tests.web.seeded import TOKEN, serving
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_chosen_theme_holds_on_the_next_page(site: str, open_page: Callable[..., Page]) -> None:
     page = open_page(site, color_scheme="light")
     page.locator("#theme").click()
-    page.get_by_role("link", name="Lessons", exact=True).click()
+    follow(page, page.get_by_role("link", name="Lessons", exact=True))
     assert page.locator("html").get_attribute("data-theme") == "dark"
     assert page.locator("#theme").get_attribute("aria-pressed") == "true"
 
@@ -59,21 +59,21 @@ def test_everything_can_be_done_without_a_script(tmp_path: Path, open_page: Call
     with serving(tmp_path, "--require-token") as (_, address):
         page = open_page(address, java_script_enabled=False)
         page.get_by_label("Token").fill(TOKEN)
-        page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("link", name="Journal", exact=True).click()
-        page.get_by_role("link", name="Widen customer_id").click()
+        follow(page, page.get_by_role("button", name="Sign in"))
+        follow(page, page.get_by_role("link", name="Journal", exact=True))
+        follow(page, page.get_by_role("link", name="Widen customer_id"))
         page.get_by_label("It was a").select_option("partial")
         page.get_by_label("Because").fill("right, but slow")
-        page.get_by_role("button", name="Say so").click()
+        follow(page, page.get_by_role("button", name="Say so"))
         assert "right, but slow" in page.locator("main").inner_text()
-        page.get_by_role("link", name="Lessons", exact=True).click()
+        follow(page, page.get_by_role("link", name="Lessons", exact=True))
         page.get_by_label("Search").fill("cursor")
-        page.get_by_role("button", name="Show").click()
-        page.locator("#list li a").click()
+        follow(page, page.get_by_role("button", name="Show"))
+        follow(page, page.locator("#list li a"))
         for action in ("Approve", "Reject"):
-            page.get_by_role("button", name=action).click()
+            follow(page, page.get_by_role("button", name=action))
         assert "rejected" in page.locator("main").inner_text()
-        page.get_by_role("button", name="Delete").click()
+        follow(page, page.get_by_role("button", name="Delete"))
         assert page.url == f"{address}/lessons"
-        page.get_by_role("button", name="Sign out").click()
+        follow(page, page.get_by_role("button", name="Sign out"))
         assert "/sign-in" in page.url

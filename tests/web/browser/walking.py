@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page, ViewportSize
+    from playwright.sync_api import Locator, Page, ViewportSize
 
 PARTS = ("Gate runs", "Projects", "Journal", "Expectations", "Summary", "Signals", "Lessons", "Plans")
 ALL_PAGES = 17
@@ -37,20 +37,26 @@ def make_site(folder: Path) -> Path:
 def walk(page: Page) -> Iterator[str]:
     """Click through every page: each part of the site, and the first thing that it lists."""
     for part in PARTS:
-        page.get_by_role("navigation").get_by_role("link", name=part, exact=True).click()
+        follow(page, page.get_by_role("navigation").get_by_role("link", name=part, exact=True))
         assert page.locator("nav [aria-current=page]").inner_text() == part
         yield part
         listed = page.locator("#list").locator("tbody th a, li a")
         if part == "Summary" or not listed.count():
             continue
-        listed.first.click()
+        follow(page, listed.first)
         yield f"one of {part}"
-    page.get_by_role("link", name="Gate runs", exact=True).first.click()
-    page.locator("#list tbody th a").first.click()
-    page.locator("#list tbody th a").first.click()
+    follow(page, page.get_by_role("link", name="Gate runs", exact=True).first)
+    follow(page, page.locator("#list tbody th a").first)
+    follow(page, page.locator("#list tbody th a").first)
     yield "a result"
-    page.locator("h1 a").click()
+    follow(page, page.locator("h1 a"))
     yield "its project"
+
+
+def follow(page: Page, link: Locator) -> None:
+    """Click what leads to another page and wait for that page: a click alone is over before it is there."""
+    with page.expect_navigation():
+        link.click()
 
 
 def is_too_wide(page: Page) -> bool:
