@@ -14,6 +14,7 @@ from pytest_golden.gate.order import find_independent
 from pytest_golden.session.gate_id import tell_worker
 
 if TYPE_CHECKING:
+    from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
 
@@ -26,6 +27,7 @@ class GoldenDistribution:
     def __init__(self, declared: Declared, earlier: EarlierRuns) -> None:
         self._declared = declared
         self._earlier = earlier
+        self._with_result: set[str] = set()
         self.notes = Path(tempfile.mkdtemp(prefix="golden-notes-"))
 
     @pytest.hookimpl(optionalhook=True)
@@ -40,7 +42,12 @@ class GoldenDistribution:
         """Give the scheduler that keeps golden projects in order."""
         from pytest_golden.session.scheduler import GoldenScheduling  # noqa: PLC0415 - xdist is optional
 
-        return GoldenScheduling(config, log, self._declared, find_independent(self._declared.projects.values()))
+        independent = find_independent(self._declared.projects.values())
+        return GoldenScheduling(config, log, self._declared, independent, self._with_result.__contains__)
+
+    def pytest_golden_result_recorded(self, result: GoldenProjectResult) -> None:
+        """Remember which projects have a result: their worker may crash before it says that it is done with them."""
+        self._with_result.add(result.name)
 
     def pytest_unconfigure(self) -> None:
         """Remove the notes."""

@@ -22,24 +22,36 @@ class GoldenScheduling(LoadScopeScheduling):  # type: ignore[misc]
     Other tests keep the grouping of the asked `--dist`.
     """
 
-    def __init__(self, config: pytest.Config, log: Any, declared: Declared, independent: frozenset[str]) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        log: Any,
+        declared: Declared,
+        independent: frozenset[str],
+        has_result: Callable[[str], bool],
+    ) -> None:
         super().__init__(config, log)
         self._declared = declared
         self._independent = independent
+        self._has_result = has_result
         self._scope_of_others = _SCOPES.get(config.getoption("dist"), _own_scope)
 
     def remove_node(self, node: Any) -> str | None:
-        """Take a worker out. What it was running when it crashed is not run again: it has its result, an ERROR."""
+        """Take a worker out. What it was running when it crashed is not run again: it has its result, an ERROR.
+
+        Whose result came before the crash had ended already, and keeps the one that it has.
+        """
         workload: dict[str, dict[str, bool]] = self.assigned_work[node]
         running = next((node_id for unit in workload.values() for node_id, done in unit.items() if not done), None)
-        if running is None or self._declared.find_project(running) is None:
+        project = self._declared.find_project(running) if running is not None else None
+        if running is None or project is None:
             crashed: str | None = super().remove_node(node)
             return crashed
         for unit in workload.values():
             if running in unit:
                 unit[running] = True
         super().remove_node(node)
-        return running
+        return None if self._has_result(project.name) else running
 
     def _split_scope(self, nodeid: str) -> str:
         project = self._declared.find_project(nodeid)

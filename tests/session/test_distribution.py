@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -119,6 +120,27 @@ def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Worksp
     result.stdout.fnmatch_lines(["*_ ERROR at call of crashes _*", "ERROR: worker 'gw0' crashed while running *"])
     result.stdout.fnmatch_lines(["golden: 2 passed, 2 failed"])
     assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
+
+
+def test_worker_that_crashes_after_it_told_a_result_leaves_that_result_alone(workspace: Workspace) -> None:
+    workspace.declare({"name": "before"}, {"name": "told"}, {"name": "needy", "needs": ["told"]})
+    workspace.pytester.makeconftest(
+        """
+        import os
+
+        def pytest_runtest_teardown(item):
+            if item.name == "told":
+                os._exit(77)
+        """
+    )
+    result = workspace.run("-n1", "--golden-json=out.json")
+    assert result.ret == 0
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["replacing crashed worker gw0", "golden: 3 passed"])
+    written = json.loads((workspace.path / "out.json").read_text())
+    assert [(one["name"], one["status"]) for one in written["results"]] == [
+        (name, "PASSED") for name in ("before", "told", "needy")
+    ]
 
 
 def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None:

@@ -34,7 +34,7 @@ def show_run_cells(results: Sequence[ListedResult], url: Callable[..., str]) -> 
     """Give the results of one run in the order in which they came in."""
     return _join(
         _show(_PASSED_OVER, one.status, url("results", one.entry_id), f"{one.status} {one.name[:_MOST_LETTERS]}")
-        for one in sorted(results, key=lambda one: (one.created_at, one.entry_id))
+        for one in sorted(results, key=lambda one: (one.created_at, one.number))
     )
 
 

@@ -66,8 +66,9 @@ class ListedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedResult:
-    """One project's result in a gate run. `message` is the first reason, None for a pass."""
+    """One project's result in a gate run. `message` is the first reason, None for a pass; `number` counts as they came in."""
 
+    number: int
     entry_id: str
     name: str
     status: ResultStatus
@@ -83,5 +84,7 @@ class ListedResult:
     created_at: datetime
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
-        return {**asdict(self), "status": self.status.value, "created_at": iso_utc(self.created_at)}
+        """Give all fields but `number`, which is the store's own, under their own names, JSON-safe."""
+        told = asdict(self) | {"status": self.status.value, "created_at": iso_utc(self.created_at)}
+        del told["number"]
+        return told

@@ -106,6 +106,6 @@ def _read_run(row: Row[Any], counts: StatusCounts) -> ListedRun:
 
 
 def _read_result(row: Row[Any]) -> ListedResult:
-    fields = {name: getattr(row, name) for name in _OF_RESULT if name not in {"number", "project", "created_at"}}
+    fields = {name: getattr(row, name) for name in _OF_RESULT if name not in {"project", "created_at"}}
     fields |= {"name": row.project, "status": ResultStatus(row.status), "created_at": from_ms(row.created_at)}
     return ListedResult(**fields, message=row.error_message, quarantined=row.quarantined)
