@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, insert, or_, select
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import trajectories
+from pytest_golden.trajectory.dict_form import settle_dict_form
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, parse_time
 
@@ -71,6 +72,16 @@ def find_trajectory(connection: Connection, trajectory_id: str) -> Trajectory | 
     """
     body = connection.scalar(_FIND, {"trajectory_id": trajectory_id})
     return None if body is None else Trajectory.from_dict(body)
+
+
+def find_dict_form(connection: Connection, trajectory_id: str) -> dict[str, Any] | None:
+    """Find the dict form of a trajectory by its id: of one with many steps that is there much sooner.
+
+    Raises:
+        ValueError: a newer program wrote it.
+    """
+    body = connection.scalar(_FIND, {"trajectory_id": trajectory_id})
+    return None if body is None else settle_dict_form(body)
 
 
 def find_kept(connection: Connection, run: str, limit: int) -> tuple[KeptTrajectory, ...]:

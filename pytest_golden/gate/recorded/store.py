@@ -17,7 +17,7 @@ from pytest_golden.storage.documents import read_document
 from pytest_golden.storage.moments import from_ms
 from pytest_golden.storage.own_runs import is_own_run
 from pytest_golden.storage.schema import expectations, gate_results, gate_runs
-from pytest_golden.trajectory.store import find_trajectory
+from pytest_golden.trajectory.store import find_dict_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,12 +76,11 @@ def read_result(connection: Connection, row: Row[Any], *, has_steps: bool = True
     if not has_steps or row.trajectory_id is None:
         return result
     try:
-        trajectory = find_trajectory(connection, row.trajectory_id)
+        about = find_dict_form(connection, row.trajectory_id)
     except DAMAGE as error:
         return replace(result, warnings=(*result.warnings, f"its steps cannot be read: {error}"))
-    if trajectory is None:
+    if about is None:
         return result
-    about = trajectory.to_dict()
     return replace(result, steps=tuple(about.pop("steps")), trajectory=about)
 
 
