@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import dask
 from dask.utils import parse_timedelta
 from distributed import Client, KilledWorker
+from distributed.security import Security
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GatewayError, SettingsError
@@ -107,6 +108,7 @@ class Cluster:
         # What it would log on losing a scheduler is told by us, for each project that it concerns.
         for name in ("distributed", "distributed.client"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        _require_certificates(url, address)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -251,6 +253,24 @@ def explain_unlike(unlike: Mapping[str, str]) -> str:
 def _read_versions(told: Mapping[str, Any]) -> Versions:
     packages = told["packages"]
     return Versions(name_python(str(packages["python"])), {name: packages.get(name) for name in PACKAGES})
+
+
+def _require_certificates(url: str, address: str) -> None:
+    """Refuse TLS that is not set up, which Dask itself would notice halfway."""
+    if not address.startswith("tls://"):
+        return
+    try:
+        is_set = Security().get_connection_args("client")["ssl_context"] is not None
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingsError(
+            f"--golden-gateway: the certificates for {url} cannot be used ({_first_line(error)}): correct distributed.comm.tls "
+            "in Dask's configuration"
+        ) from None
+    if not is_set:
+        raise SettingsError(
+            f"--golden-gateway: {url} wants certificates, and not all are set: give distributed.comm.tls in Dask's configuration "
+            "a ca-file, and a client's cert and key (https://distributed.dask.org/en/stable/tls.html)"
+        )
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 
 from tests.gate.fleet.clusters import Cluster, Gate, find_free_port, kill
 from tests.patience import wait_until, without_hanging
@@ -175,4 +177,38 @@ def test_a_scheduler_that_is_not_there_is_refused_with_its_address(gate: Gate) -
     url = f"dask://127.0.0.1:{find_free_port()}"
     assert gate.run(url) == 4
     assert f"--golden-gateway: no Dask scheduler answers at {url}" in gate.said
+    assert "Traceback" not in gate.said
+
+
+def test_a_program_that_only_this_machine_has_is_an_error_that_names_the_worker(
+    fleet: Cluster, gate: Gate, tmp_path: Path
+) -> None:
+    program = tmp_path / "programs" / "only-here"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    gate.declare({"name": "one", "script": "", "runner": "command", "command": ["only-here"]})
+    assert gate.run(fleet.url, PATH=f"{program.parent}{os.pathsep}{os.environ['PATH']}") == 1
+    assert gate.statuses() == [("one", "ERROR")]
+    assert "`only-here` is not on PATH" in gate.said
+    assert "(on worker tcp://127.0.0.1:" in gate.said
+
+
+@pytest.mark.parametrize(
+    ("set_ones", "told"),
+    [
+        ((), "wants certificates, and not all are set"),
+        (("CA_FILE",), "not all are set"),
+        (("CA_FILE", "CLIENT__CERT", "CLIENT__KEY"), "cannot be used"),
+    ],
+)
+def test_tls_without_certificates_that_can_be_used_is_one_sentence(
+    gate: Gate, set_ones: tuple[str, ...], told: str
+) -> None:
+    require(find_spec("distributed"), "distributed")
+    gate.declare(passing("one"))
+    environment = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": "nowhere.pem" for name in set_ones}
+    assert gate.run(f"dask+tls://127.0.0.1:{find_free_port()}", **environment) == 4
+    assert told in gate.said
+    assert "distributed.comm.tls" in gate.said
     assert "Traceback" not in gate.said
