@@ -5,7 +5,8 @@ import sqlite3
 import subprocess
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -13,9 +14,6 @@ import pytest
 from tests.gate.fleet.clusters import Cluster, Gate, find_free_port, kill
 from tests.patience import wait_until, without_hanging
 from tests.requirement import require
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Runs for the first time until it is killed.
 LOST_ONCE = "echo run >> ../marks/runs; [ $(wc -l < ../marks/runs) -gt 1 ] || exec sleep 300"
@@ -77,15 +75,20 @@ def test_a_workspace_that_workers_do_not_see_is_sent_to_them(fleet: Cluster, gat
         passing("same", outputs=[{"path": "out.txt"}]),
         {"name": "where", "script": f"{long}; pwd; exit 3"},
         {"name": "gone", "script": "true", "command": ["no-such-program", "{path}"]},
+        {"name": "absolute", "script": "pwd; exit 3", "path": str(gate.folder / "inner" / "absolute" / "run.sh")},
         root="inner",
     )
     (gate.folder / "golden_baselines" / "same").mkdir(parents=True)
     (gate.folder / "golden_baselines" / "same" / "out.txt").write_text("same\n")
     assert gate.run(fleet.url, "--golden-keep=failed", TMPDIR=str(tmp_path)) == 1
-    assert gate.statuses() == [("same", "PASSED"), ("where", "FAILED"), ("gone", "ERROR")]
-    _, where, gone = gate.results()
-    assert "golden-fleet-" in where["output_summary"]
-    assert str(gate.folder) not in where["output_summary"]
+    assert gate.statuses() == [("same", "PASSED"), ("where", "FAILED"), ("gone", "ERROR"), ("absolute", "FAILED")]
+    _, where, gone, absolute = gate.results()
+    for result in (where, absolute):
+        assert "golden-fleet-" in result["output_summary"]
+        assert str(gate.folder) not in result["output_summary"]
+    copy = Path(where["output_summary"].splitlines()[-1])
+    assert copy.name == "where"
+    assert not copy.exists()
     assert "line 15000\n" in next((gate.folder / "inner" / ".golden" / "logs").rglob("where.log")).read_text()
     assert "is not kept" in str(where["warnings"])
     assert "no-such-program" in gone["error_message"]
