@@ -1,7 +1,8 @@
 """What the journal costs where it is large: each write beside one fdatasync of the same disk, each look, and the sweep.
 
 All is measured in turns, in a store that `journal_store.py` has filled, and that has more in it afterwards. A write is held
-against the fdatasync that was measured right before it.
+against the fdatasync that was measured right before it. With a server, that is one of the current folder, which is to lie
+on the server's disk, and `cpu` is that of this process alone.
 
 Run: python benchmarks/journal_scale.py STORE [--rounds N] [--seed N] [--due N]
 """
@@ -20,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from journal_store import AGENTS, CROWDED_ENTRY, Size, fill_journal
 from side_by_side import in_turns, percentile, seconds
-from sqlalchemy import func, insert, select
+from sqlalchemy import create_engine, func, insert, select
 from store_writes import entry_row, open_bare
 
 from pytest_golden.clock import utc_now
@@ -30,6 +31,7 @@ from pytest_golden.journal.reading.filters import FILTERS
 from pytest_golden.journal.routing.rules import News
 from pytest_golden.journal.routing.store import find_route
 from pytest_golden.journal.service import Journal
+from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
 from pytest_golden.storage.store import Store
@@ -316,10 +318,10 @@ def show_sweep(store: Store, due_count: int) -> None:
     print(f"sweep of {count:,} due: {took:.2f} s, {took / max(count, 1) * 1000:.3f} ms each")
 
 
-def show_rate(store: Store, rounds: int) -> None:
-    """Print the rate of `log_intent` over that of bare SQLAlchemy Core in the same file."""
-    assert store.path is not None
-    engine, journal = open_bare(store.path), Journal(store)
+def show_rate(store: Store, location: str, rounds: int) -> None:
+    """Print the rate of `log_intent` over that of bare SQLAlchemy Core in the same store."""
+    engine = create_engine(parse_location(location).url) if store.path is None else open_bare(store.path)
+    journal = Journal(store)
 
     def bare() -> None:
         with engine.begin() as connection:
@@ -373,8 +375,7 @@ def main() -> None:
         holds &= show_looks(time_looks(list_looks(store), rounds), LOOK_LIMIT_MS, most_shown=16)
         holds &= show_looks(time_looks(list_routings(store), options.rounds), ROUTE_LIMIT_MS, most_shown=20)
         print()
-        if store.path is not None:
-            show_rate(store, options.rounds)
+        show_rate(store, options.store, options.rounds)
         if options.due:
             show_sweep(store, options.due)
     if not holds:

@@ -19,13 +19,14 @@ from sqlalchemy import insert
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.hints import anchor_of, rank, write_shape, write_text
 from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.postgresql import find_driver
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from sqlalchemy import Table
+    from sqlalchemy import Connection, Table
 
 DAY_MS = 86_400_000
 AGENTS = tuple(f"agent-{number:03d}" for number in range(200))
@@ -218,8 +219,29 @@ def fill_journal(
                 connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
             for table, rows in filling.rows.items():
                 if rows:
-                    connection.execute(insert(table), rows)
+                    _insert_rows(connection, table, rows)
                 rows.clear()
+    if store.path is None:
+        _analyze(store, filling.rows)
+
+
+def _insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    if connection.dialect.name == "sqlite":
+        connection.execute(insert(table), rows)
+        return
+    dialect = connection.dialect
+    binders = {name: table.c[name].type.dialect_impl(dialect).bind_processor(dialect) for name in rows[0]}
+    columns = ", ".join(f'"{name}"' for name in binders)
+    with find_driver(connection).cursor().copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row([row[name] if bind is None else bind(row[name]) for name, bind in binders.items()])
+
+
+def _analyze(store: Store, tables: Iterable[Table]) -> None:
+    """Do what a server does by itself a minute later: tell the planner what is there."""
+    with store.write() as connection:
+        for table in tables:
+            connection.exec_driver_sql(f"ANALYZE {table.name}")
 
 
 def _make_entry(number: int, agent: str, session: str | None, began: int, assessment: str) -> dict[str, Any]:
@@ -281,7 +303,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     size = Size(options.entries, options.signals, options.open, options.orphans, options.days)
-    with Store.open(options.store) as store:
+    with Store.open(options.store, upgrades=True) as store:
         took = seconds(lambda: fill_journal(store, size, seed=options.seed))
     print(f"{size.entry_count:,} entries, {size.signal_count:,} signals in {time.strftime('%M:%S', time.gmtime(took))}")
 

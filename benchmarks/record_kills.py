@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,17 +66,20 @@ def run_and_kill(root: Path, series: Series, chance: random.Random) -> set[str]:
     """Kill a gate some moments after a random number of its lines, and give the projects whose lines were printed."""
     wanted, delay = chance.randint(0, len(PROJECTS)), chance.uniform(0, LONGEST_DELAY)
     gate = subprocess.Popen(
-        [*PYTEST, *series.options], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [*PYTEST, *series.options], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert gate.stdout is not None
     printed: set[str] = set()
+    said: deque[str] = deque(maxlen=30)
     if not wanted:
         # Somewhere between the start and the first result.
         delay = chance.uniform(0, 2.0)
     while len(printed) < wanted:
         line = gate.stdout.readline()
         if not line:
-            raise RuntimeError(f"{series.name}: a gate ended after {len(printed)} results, before it was killed")
+            told = f"a gate ended after {len(printed)} results, before it was killed"
+            raise RuntimeError(f"{series.name}: {told}:\n{''.join(said)}")
+        said.append(line)
         printed.update(RESULT_LINE.findall(line))
     time.sleep(delay)
     victim = series.find_victim(gate.pid)

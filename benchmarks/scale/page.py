@@ -35,6 +35,7 @@ th:first-child, td:first-child { text-align: left; } th { font-weight: 600; } ca
 .key i { display: inline-block; width: 1.8rem; margin-right: .4rem; vertical-align: middle; border-top: 2px solid var(--ours); }
 .key i.floor { border-top: 2px dashed var(--floor); margin-left: 1rem; }
 .word { text-align: left; } td:first-child { white-space: normal; min-width: 5rem; }
+@media (max-width: 30rem) { body { padding: 1rem .7rem; } figure { padding: .7rem .6rem; } th, td { padding: .2rem .3rem; } }
 """
 
 

@@ -25,7 +25,6 @@ from pytest_golden.gate.store import list_projects
 from pytest_golden.manifest import load_manifest
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.trends import explain_unjudged, show_seconds
-from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.duration_plot import plot_durations
 from pytest_golden.report.history_text import explain_signs, show_moment, sparkline, strip
 
@@ -221,7 +220,7 @@ def _list_runs(results: Sequence[PastResult]) -> Table:
     table = _make_table("when (UTC)", "status", "time", "commit", "tries", "reason")
     for result in results:
         reason = "" if result.message is None else next(iter(result.message.splitlines()), "")
-        took = format_elapsed(result.execution_time_seconds) if result.counts else "-"
+        took = show_seconds(result.execution_time_seconds) if result.counts else "-"
         table.add_row(
             styled(show_moment(result.created_at)),
             styled(result.status, STATUS_STYLES[result.status]),
@@ -253,7 +252,7 @@ def _show_commit(result: PastResult) -> str:
 
 def _show_usual(results: Sequence[PastResult]) -> str:
     usual = usual_duration(results).median_seconds
-    return "-" if usual is None else format_elapsed(usual)
+    return "-" if usual is None else show_seconds(usual)
 
 
 def _explain_usual(results: Sequence[PastResult]) -> str:
@@ -261,9 +260,9 @@ def _explain_usual(results: Sequence[PastResult]) -> str:
     if usual.median_seconds is None or usual.mad_seconds is None:
         return "no pass among them"
     if sum(result.status is ResultStatus.PASSED for result in results) == 1:
-        return f"{format_elapsed(usual.median_seconds)} in the one pass"
-    within = format_elapsed(usual.mad_seconds)
-    return f"usually {format_elapsed(usual.median_seconds)}, half of the passes within {within} of it"
+        return f"{show_seconds(usual.median_seconds)} in the one pass"
+    within = show_seconds(usual.mad_seconds)
+    return f"usually {show_seconds(usual.median_seconds)}, half of the passes within {within} of it"
 
 
 def _show_flakiness(results: Sequence[PastResult]) -> str:

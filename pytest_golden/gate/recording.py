@@ -13,6 +13,7 @@ from pytest_golden.gate.store import (
     finish_run,
     insert_result,
     insert_run,
+    list_entries,
     list_interrupted,
     update_edits,
     update_known,
@@ -40,7 +41,7 @@ from pytest_golden.storage.moments import from_ms
 from pytest_golden.trajectory.store import insert_trajectory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -76,6 +77,26 @@ def record_event(connection: Connection, event: GateEvent) -> JournalEntry | Non
         return None
     _record_end(connection, event)
     return None
+
+
+def record_missing(connection: Connection, events: Iterable[GateEvent]) -> int:
+    """Record those of a run's results that its store has lost, and what explains them; give how many results those are.
+
+    Raises:
+        JournalError: it has lost the run itself.
+    """
+    judged = {event.entry_id: event.run_id for event in events if isinstance(event, ResultJudged)}
+    there = {entry_id for run_id in set(judged.values()) for entry_id in list_entries(connection, run_id)}
+    lost = judged.keys() - there
+    for event in events:
+        if isinstance(event, ResultJudged | FailureExplained) and event.entry_id in lost:
+            record_event(connection, event)
+    return len(lost)
+
+
+def has_run(connection: Connection, run_id: str) -> bool:
+    """Tell whether a run was begun in this store."""
+    return has_entry(connection, run_id)
 
 
 def close_interrupted(

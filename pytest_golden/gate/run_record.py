@@ -9,16 +9,16 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.errors import JournalError, StorageError, StorageTrouble
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun
-from pytest_golden.gate.recording import close_interrupted, record_event
+from pytest_golden.gate.recording import close_interrupted, has_run, record_event, record_missing
 from pytest_golden.gate.spool import read_spool
 from pytest_golden.storage.integrity import put_aside
 from pytest_golden.storage.stale_log import find_log, set_log_aside
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -66,8 +66,8 @@ class RunRecord:
         self._patience_seconds = patience_seconds
         # Kept to be told again to a new store, when the present one vanishes below us, and at the end.
         self._told: list[GateEvent] = []
-        # As many of them are durable, in the present store or in the spool.
-        self._safe_count = 0
+        # As many of them are durable, in the present store or in the spool, and as many are in the spool.
+        self._safe_count = self._spooled_count = 0
         self._takes = False
         self._has_spool = True
         self._has_missed = False
@@ -107,6 +107,7 @@ class RunRecord:
 
     def end(self, ended: RunEnded) -> None:
         """End the run. A store that would not take all of it is offered the whole once more."""
+        self._make_whole()
         self._tell(ended)
         if not self._takes:
             self._offer_again(ended.run_id)
@@ -134,17 +135,39 @@ class RunRecord:
     def _tell(self, event: GateEvent) -> JournalEntry | None:
         self._told.append(event)
         try:
-            entry = self._write(lambda connection: record_event(connection, event))
+            entry = self._record(event)
         except Exception as error:
+            self._set_aside()
             if self._takes:
                 # The event's own fault: what comes after it goes on into the store.
                 self._told.pop()
+                self._safe_count = self._spooled_count = len(self._told)
                 self._warn(f"{_describe(event)} is not recorded: {error}")
-                self._append(event)
-            self._set_aside()
             return None
         self._safe_count = len(self._told)
         return entry
+
+    def _record(self, event: GateEvent) -> JournalEntry | None:
+        try:
+            return self._write(lambda connection: record_event(connection, event))
+        except JournalError:
+            if isinstance(event, RunBegun) or self._write(lambda connection: has_run(connection, event.run_id)):
+                raise
+        self._say_restored()
+        return self._write(partial(_record_all, events=self._told))
+
+    def _make_whole(self) -> None:
+        """Tell a store again what it had taken of this run and has no longer: it may have been restored within the run."""
+        with suppress(Exception):
+            if self._write(partial(record_missing, events=self._told)):
+                self._say_restored()
+
+    def _say_restored(self) -> None:
+        self._has_missed = True
+        where = "" if self.store is None else f" {self.store.where}"
+        self._warn(
+            f"the store{where} has lost what it took of this run, as one that is restored from a backup; it is told all again"
+        )
 
     def _write(self, work: Callable[[Connection], _T]) -> _T:
         """Do some work in a transaction; a new store takes the place of one that has vanished or is damaged.
@@ -173,7 +196,7 @@ class RunRecord:
         """Open a store in the place of one that is lost, and tell it all of this run up to the present event."""
         path = None if self.store is None else self.store.path
         self.close()
-        self._safe_count = 0
+        self._safe_count = self._spooled_count = 0
         if error.trouble is StorageTrouble.CORRUPT and not self._put_aside(error):
             self._refuse(error)
             return
@@ -199,25 +222,29 @@ class RunRecord:
         self._has_missed = True
         trouble = _find_trouble(error)
         if trouble in _LOST:
-            self._safe_count = 0
+            self._safe_count = self._spooled_count = 0
         if trouble is StorageTrouble.LOCKED:
             self._patience_seconds = min(self._patience_seconds, _LATER_PATIENCE_SECONDS)
         self._warn(f"{error}; results are kept aside, and the gate goes on")
 
     def _set_aside(self) -> None:
         """Keep in the spool what no store has."""
-        for event in self._told[self._safe_count :]:
-            self._append(event)
-        self._safe_count = len(self._told)
+        unsafe = self._told[self._safe_count :]
+        if unsafe and self._has_spool:
+            # All of the run: before the next gate the store may be restored from a backup that has nothing of it.
+            try:
+                self._append(self._told[self._spooled_count :], unsafe)
+            except Exception as error:
+                self._has_spool = False
+                self._warn(f"{error}; unless the store takes this run at its end it is lost to history")
+        self._safe_count = self._spooled_count = len(self._told)
 
-    def _append(self, event: GateEvent) -> None:
-        if not self._has_spool:
-            return
+    def _append(self, whole: Sequence[GateEvent], unsafe: Sequence[GateEvent]) -> None:
         try:
-            self._spool.append(event)
-        except Exception as error:
-            self._has_spool = False
-            self._warn(f"{error}; unless the store takes this run at its end it is lost to history")
+            self._spool.append(*whole)
+        except StorageError:
+            # There may be room for that much.
+            self._spool.append(*unsafe)
 
     def _offer_again(self, run_id: str) -> None:
         self._open()
@@ -242,9 +269,10 @@ class RunRecord:
             except Exception as error:
                 if not self._takes:
                     break
-                self._warn(f"the results in {path} were not taken in: {error}")
+                self._warn(f"the results in {path} were not taken in: {_explain_refusal(error)}")
             else:
                 others += path.stem != run_id
+                self._spooled_count = 0 if path.stem == run_id else self._spooled_count
         if others:
             self._say(
                 "1 earlier run is in the history now"
@@ -275,9 +303,18 @@ class RunRecord:
             self._say(f"the gate of {began} was cut off after {counted}")
 
 
-def _record_all(connection: Connection, events: Iterable[GateEvent]) -> None:
+def _record_all(connection: Connection, events: Iterable[GateEvent]) -> JournalEntry | None:
+    """Record events, and give what the last of them gives."""
+    entry = None
     for event in events:
-        record_event(connection, event)
+        entry = record_event(connection, event)
+    return entry
+
+
+def _explain_refusal(error: Exception) -> str:
+    if isinstance(error, JournalError):
+        return "the store knows nothing of their run, as one that is restored from an older backup; move the file away"
+    return str(error)
 
 
 def _find_trouble(error: Exception) -> StorageTrouble | None:

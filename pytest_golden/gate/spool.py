@@ -24,19 +24,19 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def append(self, event: GateEvent) -> Path:
-        """Keep an event, durably, and give the file.
+    def append(self, *events: GateEvent) -> Path:
+        """Keep events of one run, durably, all or none, and give the file.
 
         Raises:
             StorageError: it cannot be written either.
         """
-        path = self._folder / f"{event.run_id}.jsonl"
-        line = json.dumps(write_event(event), separators=(",", ":")) + "\n"
+        path = self._folder / f"{events[0].run_id}.jsonl"
+        lines = "".join(json.dumps(write_event(event), separators=(",", ":")) + "\n" for event in events)
         try:
             make_folder(self._folder)
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                _write_whole(handle, line.encode("ascii"))
+                _write_whole(handle, lines.encode("ascii"))
                 os.fsync(handle)
             finally:
                 os.close(handle)

@@ -140,6 +140,11 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
     return streak
 
 
+def list_entries(connection: Connection, run_id: str) -> tuple[str, ...]:
+    """Give the entries of a run's results."""
+    return tuple(connection.scalars(select(gate_results.c.entry_id).where(gate_results.c.run_id == run_id)))
+
+
 def update_known(connection: Connection, entry_id: str, known: Iterable[Mapping[str, Any]]) -> None:
     """Keep with a result what was known of its failure, what is for people alone where all of it would be long."""
     told = [dict(one) for one in known]

@@ -83,6 +83,7 @@ def describe_misfit(hint: Mapping[str, Any], words: Words) -> str:
     return "; ".join([*told, *([f"the signal has no {', '.join(missing)}"] if missing else [])])
 
 
+@lru_cache(maxsize=64)
 def anchor_of(key: str, value: str) -> int:
     """Give the number under which an expectation with this key and value in its hint may lie in the index."""
     written = f"{key}\0{value}".encode("utf-8", "surrogatepass")

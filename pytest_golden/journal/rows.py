@@ -33,11 +33,18 @@ _COUNTED = ("open", "met", "unmet", "expired", "critical_lost", "positive", "neg
 #: The columns of an entry that hold its counts.
 COUNT_COLUMNS = tuple(f"{name}_count" for name in _COUNTED)
 
-#: What `entry_columns` and `signal_columns` give.
+#: What `entry_columns` gives.
 ENTRY_COLUMNS = (
     *("id", "job_id", "agent_id", "session_key", "parent_id", "intent", "intent_type", "actions", "immediate_result"),
     *("immediate_notes", "assessment", "assessment_notes", "closed_at", "created_at", "updated_at"),
 )
+#: What `expectation_columns` and `routing_columns` give.
+EXPECTATION_COLUMNS = (
+    *("id", "entry_id", "description", "polarity", "critical", "status", "match_hint", "expires_at", "check"),
+    *("check_due_at", "created_at"),
+)
+ROUTING_COLUMNS = ("agent_id", "session_key", "hint_anchor", "hint_shape", "hint_rank")
+#: What `signal_columns` gives.
 SIGNAL_COLUMNS = ("id", "entry_id", "source", "signal_type", "summary", "data", "external_id", "created_at")
 #: What `read_signal` needs. How a signal was routed is long, and read only by whoever asks for it.
 READ_SIGNAL_COLUMNS = (*SIGNAL_COLUMNS, "expectation_id", "routed_by")

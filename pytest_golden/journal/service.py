@@ -20,7 +20,7 @@ from pytest_golden.journal.given import (
     clean_optional,
     clean_text,
 )
-from pytest_golden.journal.hearing.hearing import hear
+from pytest_golden.journal.hearing.hearing import ask_about, hear, read_incoming
 from pytest_golden.journal.hearing.orphans import route_to_new
 from pytest_golden.journal.hearing.rerouting import reroute_orphans
 from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
@@ -30,7 +30,7 @@ from pytest_golden.journal.reading.summary import summarize
 from pytest_golden.journal.routing.explanation import read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.rules_file import find_rules
-from pytest_golden.journal.standing.store import Change, get_agent, override
+from pytest_golden.journal.standing.store import Change, ask_for_agent, get_standing, override, read_agent
 from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
 from pytest_golden.journal.swept_store import SweptStore
 from pytest_golden.journal.transfer.transfer import export_journal, import_journal, tell_nobody
@@ -39,7 +39,7 @@ from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.vocabulary import check_time, check_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -163,10 +163,11 @@ class Journal:
             read_expectations(expectations or (), entry_id=entry_id, moment=moment),
         )
         with self._store.write() as connection:
-            owner = _get_owner(connection, entry_id, agent_id)
+            standing = get_standing(connection, entry_id)
+            owner = _refuse_other(entry_id, standing.agent_id, agent_id)
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
-            record_outcome(connection, entry_id, outcome, moment, who=owner, rules=rules)
+            record_outcome(connection, entry_id, outcome, moment, who=owner, rules=rules, standing=standing)
             route_to_new(connection, outcome.expectations, owner, rules)
             return get_entry(connection, entry_id)
 
@@ -204,12 +205,14 @@ class Journal:
         )
         asked = clean_optional("agent_id", agent_id)
         session = clean_optional("session_key", session_key)
-
-        def take_in(connection: Connection) -> Signal:
-            owner = asked if signal.entry_id is None else _get_owner(connection, signal.entry_id, asked)
-            return hear(connection, signal, agent_id=owner, session_key=session, rules=self._rules)
-
-        return self.swept_store.after_sweep(signal.created_at, take_in)
+        if signal.entry_id is not None:
+            return self._hear_of_entry(signal, signal.entry_id, asked, session)
+        incoming = read_incoming(signal, asked, session)
+        return self.swept_store.answered_after_sweep(
+            signal.created_at,
+            ask_about(incoming),
+            lambda connection, answers: hear(connection, incoming, self._rules, answers),
+        )
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
         """Let a person say where an entry stands, above all rules; the last word wins. Gives the entry with all it has.
@@ -365,12 +368,19 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _hear_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
+        def take_in(connection: Connection, answers: list[Iterator[Any]]) -> Signal:
+            owner = _refuse_other(entry_id, read_agent(answers[0], entry_id), asked)
+            return hear(connection, read_incoming(signal, owner, session), self._rules)
+
+        # Whose it is must be known before more can be asked.
+        return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_agent(entry_id),), take_in)
+
     def _now(self) -> datetime:
         return self.swept_store.now()
 
 
-def _get_owner(connection: Connection, entry_id: str, agent_id: str | None) -> str:
-    owner = get_agent(connection, entry_id)
+def _refuse_other(entry_id: str, owner: str, agent_id: str | None) -> str:
     if agent_id is not None and agent_id != owner:
         raise JournalError(f"entry {entry_id!r} is another agent's, not of {agent_id!r}")
     return owner

@@ -11,13 +11,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, func, insert, literal_column, select, update
+from sqlalchemy import BigInteger, Integer, bindparam, func, insert, literal_column, select, update
 
 from pytest_golden.journal.hints import list_anchors
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
 from pytest_golden.journal.rows import (
     ENTRY_COLUMNS,
+    EXPECTATION_COLUMNS,
     READ_SIGNAL_COLUMNS,
+    ROUTING_COLUMNS,
     SIGNAL_COLUMNS,
     entry_columns,
     expectation_columns,
@@ -37,11 +39,11 @@ from pytest_golden.journal.standing.store import (
     write_standing,
 )
 from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.prepared import Prepared, Question, ask
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -52,7 +54,9 @@ if TYPE_CHECKING:
 _ROUTED = ("expectation_id", "agent_id", "routed_by", "is_late")
 _HEARD = ("session_key", "content_digest", "routing", "expectation_mark")
 _INSERT_ENTRY = Prepared(insert(entries), *ENTRY_COLUMNS)
-_INSERT_EXPECTATION = insert(expectations)
+_INSERT_EXPECTATION = Prepared(insert(expectations), *EXPECTATION_COLUMNS, *ROUTING_COLUMNS)
+_SAY_RESULT = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes")
+_SAY_ALL = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes", "actions")
 _INSERT_SIGNAL = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED)
 _INSERT_HEARD = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED, *_HEARD)
 _ROUTE_SIGNAL = Prepared(
@@ -63,14 +67,14 @@ _SETTLE_EXPECTATION = Prepared(
     update(expectations).where(expectations.c.number == bindparam("the_expectation")),
     *("status", "resolved_by", "resolved_at"),
 )
-_COUNT_OPEN = (
+_COUNT_OPEN = Prepared(
     update(entries)
     .where(entries.c.id == bindparam("the_entry"))
-    .values(open_count=entries.c.open_count + bindparam("n"))
+    .values(open_count=entries.c.open_count + bindparam("n", type_=Integer()))
 )
-_ENTRY = select(entries).where(entries.c.id == bindparam("the_entry"))
+_ENTRY = Prepared(select(entries).where(entries.c.id == bindparam("the_entry")))
 _PARTS = {
-    name: chosen.where(table.c.entry_id == bindparam("the_entry")).order_by(table.c.number)
+    name: Prepared(chosen.where(table.c.entry_id == bindparam("the_entry")).order_by(table.c.number))
     for name, table, chosen in (
         ("expectations", expectations, select(expectations)),
         ("signals", signals, select(*(signals.c[column] for column in READ_SIGNAL_COLUMNS))),
@@ -114,7 +118,7 @@ class Outcome(NamedTuple):
 
 def insert_entry(connection: Connection, entry: JournalEntry) -> None:
     """Keep a new entry as it stands, one that is already closed too. What is in its tuples is not kept."""
-    _INSERT_ENTRY.run(connection, entry_columns(entry))
+    _INSERT_ENTRY.leave(connection, entry_columns(entry))
 
 
 def has_entry(connection: Connection, entry_id: str) -> bool:
@@ -131,7 +135,7 @@ def insert_expectations(connection: Connection, new: Sequence[Expectation], *, b
         standing = get_standing(connection, entry_id)
         _insert_expectation_rows(connection, tuple(of_entry), standing, by_hint_only=by_hint_only)
     for entry_id, number in Counter(expectation.entry_id for expectation in new).items():
-        connection.execute(_COUNT_OPEN, {"the_entry": entry_id, "n": number})
+        _COUNT_OPEN.leave(connection, {"the_entry": entry_id, "n": number})
 
 
 def record_signal(
@@ -154,7 +158,7 @@ def record_signal(
     """
     standing = get_standing(connection, signal.entry_id, expectation_id)
     row = _read_answer(standing, expectation_id, to_ms(moment))
-    _INSERT_SIGNAL.run(connection, {**signal_columns(signal), **row, "routed_by": routed_by.value})
+    _INSERT_SIGNAL.leave(connection, {**signal_columns(signal), **row, "routed_by": routed_by.value})
     return _assess_by(connection, standing, signal, to_ms(moment), who=who, rules=rules)
 
 
@@ -183,10 +187,10 @@ def take_signal(
     row |= {"routed_by": heard.routed_by.value}
     if is_kept:
         place = {"entry_id": signal.entry_id, "routing": heard.routing, "the_signal": signal.id}
-        _ROUTE_SIGNAL.run(connection, {**row, **place})
+        _ROUTE_SIGNAL.leave(connection, {**row, **place})
     else:
         known = {name: getattr(heard, name) for name in _HEARD}
-        _INSERT_HEARD.run(connection, {**signal_columns(signal), **row, **known})
+        _INSERT_HEARD.leave(connection, {**signal_columns(signal), **row, **known})
     if signal.entry_id is not None:
         _assess_by(connection, standing, signal, moment, who=signal.source, rules=rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=heard.routed_by)
@@ -200,15 +204,17 @@ def record_outcome(
     *,
     who: str,
     rules: Rules = DEFAULT_RULES,
+    standing: Any = None,
 ) -> Assessment:
     """Keep how an entry's action ended, with what is expected now, and give the entry's assessment.
 
-    Said twice, the later result stands and its expectations are added; the history has both.
+    Said twice, the later result stands and its expectations are added; the history has both. `standing` is that of the
+    entry, where it was read in this transaction.
 
     Raises:
         JournalError: there is no such entry.
     """
-    standing = get_standing(connection, entry_id)
+    standing = standing or get_standing(connection, entry_id)
     _insert_expectation_rows(connection, outcome.expectations, standing)
     said = {"result": outcome.result.value, "expectations": len(outcome.expectations)}
     now = max(to_ms(moment), standing.updated_at)
@@ -218,8 +224,9 @@ def record_outcome(
         "immediate_notes": storable_or_none(outcome.notes),
     }
     if outcome.actions:
-        changed["actions"] = outcome.actions
-    connection.execute(UPDATE_ENTRY, {"the_entry": standing.number, **changed})
+        _SAY_ALL.leave(connection, {"the_entry": standing.number, **changed, "actions": outcome.actions})
+    else:
+        _SAY_RESULT.leave(connection, {"the_entry": standing.number, **changed})
     counts = replace(read_counts(standing), immediate_result=outcome.result)
     counts = counts.moved(None, ExpectationStatus.OPEN, len(outcome.expectations), critical=False)
     return write_standing(connection, standing, counts, Change(who, now, outcome.notes), rules)
@@ -232,11 +239,12 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
         JournalError: there is no such entry.
     """
     asked = {"the_entry": entry_id}
-    row = connection.execute(_ENTRY, asked).one_or_none()
-    if row is None:
+    found, *parts = ask(connection, *(Question(chosen, asked) for chosen in (_ENTRY, *_PARTS.values())))
+    rows = _ENTRY.decode(found)
+    if not rows:
         raise describe_unknown(entry_id)
-    parts = {name: connection.execute(chosen, asked).all() for name, chosen in _PARTS.items()}
-    return read_entry(row, **parts)
+    read = {name: chosen.decode(part) for (name, chosen), part in zip(_PARTS.items(), parts, strict=True)}
+    return read_entry(rows[0], **read)
 
 
 def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[str, Any]:
@@ -266,7 +274,7 @@ def _settle_expectation(connection: Connection, standing: Any, signal: Signal, n
     is_late = standing.expires_at is not None and now >= standing.expires_at
     settlement = settle(signal.signal_type, before, Polarity(standing.polarity), is_late=is_late)
     if settlement.status is not before:
-        _SETTLE_EXPECTATION.run(
+        _SETTLE_EXPECTATION.leave(
             connection,
             {
                 "the_expectation": standing.expectation_number,
@@ -282,10 +290,11 @@ def _settle_expectation(connection: Connection, standing: Any, signal: Signal, n
 def _insert_expectation_rows(
     connection: Connection, new: Sequence[Expectation], standing: Any, *, by_hint_only: bool = False
 ) -> None:
-    rows = []
+    anchors_of_each = [list_anchors(expectation.match_hint or {}) for expectation in new]
     crowds: dict[int, int] = {}
-    for expectation in new:
-        anchors = list_anchors(expectation.match_hint or {})
+    if not by_hint_only:
+        _count_crowds(connection, {anchors[0] for anchors in anchors_of_each if len(anchors) > 1}, crowds)
+    for expectation, anchors in zip(new, anchors_of_each, strict=True):
         if by_hint_only or len(anchors) < 2:
             anchor = next(iter(anchors), None)
         else:
@@ -293,18 +302,21 @@ def _insert_expectation_rows(
         routing = routing_columns(expectation, anchor, standing.agent_id, standing.session_key)
         if by_hint_only:
             routing |= {"hint_shape": None, "session_key": None}
-        rows.append({**expectation_columns(expectation), **routing})
-    if rows:
-        connection.execute(_INSERT_EXPECTATION, rows)
+        _INSERT_EXPECTATION.leave(connection, {**expectation_columns(expectation), **routing})
 
 
 def choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
     """Choose the anchor with the fewest open expectations; `crowds` knows those that are kept together."""
     for anchor in anchors:
         if anchor not in crowds:
-            crowds[anchor] = int(_COUNT_AT_ANCHOR.first(connection, {"the_anchor": anchor}).number)
+            _count_crowds(connection, (anchor,), crowds)
         if not crowds[anchor]:
             break
     chosen = min((anchor for anchor in anchors if anchor in crowds), key=crowds.__getitem__)
     crowds[chosen] += 1
     return chosen
+
+
+def _count_crowds(connection: Connection, anchors: Collection[int], crowds: dict[int, int]) -> None:
+    counted = ask(connection, *(Question(_COUNT_AT_ANCHOR, {"the_anchor": anchor}) for anchor in anchors))
+    crowds.update((anchor, int(next(rows)[0])) for anchor, rows in zip(anchors, counted, strict=True))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_golden.journal.expiry.store import resolve_due
+from pytest_golden.journal.expiry.store import ask_for_due, resolve, resolve_due
 from pytest_golden.storage.moments import from_ms, to_ms
+from pytest_golden.storage.prepared import ask
 from pytest_golden.trajectory.vocabulary import check_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
     from pytest_golden.journal.rules import Rules
+    from pytest_golden.storage.prepared import Question
     from pytest_golden.storage.store import Store
 
 _T = TypeVar("_T")
@@ -57,8 +59,20 @@ class SweptStore:
         Raises:
             StorageError: it cannot be written.
         """
+        return self.answered_after_sweep(moment, (), lambda connection, _: work(connection))
+
+    def answered_after_sweep(
+        self, moment: datetime, questions: Sequence[Question], work: Callable[[Connection, list[Iterator[Any]]], _T]
+    ) -> _T:
+        """Do the same with the answers to questions, which are asked together with what is due.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
         while True:
             with self.store.write() as connection:
-                _, is_more = resolve_due(connection, moment, self.rules)
-                if not is_more:
-                    return work(connection)
+                due, *answers = ask(connection, ask_for_due(moment), *questions)
+                resolved, is_more = resolve(connection, due, moment, self.rules)
+                if is_more:
+                    continue
+                return work(connection, ask(connection, *questions) if resolved else answers)

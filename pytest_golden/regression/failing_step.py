@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 def find_failing_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Give the last step that says it failed, or None. Observations of the harness repeat the reason."""
-    failed = [step for step in steps if step.get("type") != "observation" and _says_it_failed(step)]
-    return failed[-1] if failed else None
+    failed = (step for step in reversed(steps) if step.get("type") != "observation" and _says_it_failed(step))
+    return next(failed, None)
 
 
 def _says_it_failed(step: Mapping[str, Any]) -> bool:

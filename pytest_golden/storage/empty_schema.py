@@ -33,7 +33,7 @@ def open_empty(place: Location) -> Iterator[Connection]:
     """
     database = reach_server(place, BUSY_SECONDS)
     try:
-        with explained(place.shown), database.engine.connect() as connection, database.writing(connection):
+        with explained(place.shown), database.engine.connect() as connection, database.preparing(connection):
             _prepare(connection, place.shown)
             # One row of sums that is written once for each entry would be read through all its versions each time.
             connection.exec_driver_sql("ALTER TABLE entries DISABLE TRIGGER USER")

@@ -113,7 +113,7 @@ def transaction(engine: Engine, mode: str) -> Iterator[Connection]:
 
 @contextmanager
 def begun(connection: Connection, mode: str) -> Iterator[None]:
-    """Put a connection into such a transaction."""
+    """Put a connection into such a transaction, without a look at the version of its tables."""
     with connection.begin():
         # By the driver itself. A listener for the engine's "begin" would make every statement look for listeners.
         find_driver(connection).execute(f"BEGIN {mode}")

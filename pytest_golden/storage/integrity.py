@@ -94,7 +94,14 @@ def check_store(location: str | Path) -> StoreCheck:
 
 
 def repair_store(store: Store) -> tuple[str, ...]:
-    """Build the search index, and count the tally, again when something is wrong with it; what was is given."""
+    """Build the search index, and count the tally, again when something is wrong with it; what was is given.
+
+    As long as nothing is, nobody on a server waits for this.
+    """
+    with store.read() as connection:
+        is_tally_damaged = find_tally_fault(connection) is not None
+    if not is_tally_damaged and _find_index_fault(store) is None:
+        return ()
     with store.write() as connection:
         faults = {rebuild_index: find_index_fault(connection), recount_tally: find_tally_fault(connection)}
         for repair, fault in faults.items():
@@ -154,11 +161,19 @@ def _check_counts(connection: Connection) -> tuple[str, ...]:
     return tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
 
 
+def _find_index_fault(store: Store) -> str | None:
+    """Look at the search index: on a server beside all writers, which wait meanwhile on SQLite, where the look is a write."""
+    with store.read() as connection:
+        if connection.dialect.name != "sqlite":
+            return find_index_fault(connection)
+    with store.write() as connection:
+        return find_index_fault(connection)
+
+
 def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give problems and notes."""
     try:
-        with store.write() as connection:
-            fault = find_index_fault(connection)
+        fault = _find_index_fault(store)
     except StorageError as error:
         if error.trouble is not StorageTrouble.READ_ONLY:
             raise

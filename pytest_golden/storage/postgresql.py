@@ -12,16 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
-from psycopg.types.string import TextLoader
 from sqlalchemy import JSON, Insert, create_engine, event
 from sqlalchemy.pool import QueuePool
 
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.engine import dump_json, explained
-from pytest_golden.storage.version import HEAD, describe_older, find_version
+from pytest_golden.storage.round_trips import Sent, commit, forget, leave, send
+from pytest_golden.storage.version import ASK_VERSION, HEAD, Found, describe_older, find_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
@@ -42,7 +42,7 @@ SELECT pg_advisory_xact_lock(
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
 # Of no importance to other writers, and so without their lock; neither other locks nor the disk are waited for.
-_BEGIN_ASIDE = b"""
+_BEGIN_ASIDE = """
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = 50;
 SET LOCAL statement_timeout = 2000;
@@ -56,6 +56,9 @@ _LONGEST_SILENCE_MS = 30_000
 # What is asked for with a statement that may give very many rows: first so many, then each time more.
 _FIRST_PAGE = 32
 _PAGE_GROWTH = 8
+# The same of a statement that is asked with others, of which most are not taken to the end.
+_FIRST_OF_SOME = 4
+_SECOND_OF_SOME = 96
 
 
 class Compiled(NamedTuple):
@@ -73,19 +76,27 @@ class PostgresqlDatabase:
     def __init__(self, engine: Engine, busy_seconds: float) -> None:
         self.engine = engine
         busy_ms = max(int(busy_seconds * 1000), 1)
-        self._begin_write = _BEGIN_WRITE.format(busy_ms=busy_ms, space=_LOCK_SPACE).encode()
-        self._begin_read = _BEGIN_READ.format(busy_ms=busy_ms).encode()
+        self._begin_write = _BEGIN_WRITE.format(busy_ms=busy_ms, space=_LOCK_SPACE)
+        self._begin_read = _BEGIN_READ.format(busy_ms=busy_ms)
 
-    def writing(self, connection: Connection) -> AbstractContextManager[None]:
+    def writing(self, connection: Connection) -> AbstractContextManager[Found | None]:
         """Put it into a transaction that has locked the store for other writers."""
+        return _begun(connection, self._begin_write, asks=True)
+
+    def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
+        """Put it into a transaction that neither takes the store's lock nor waits for the disk."""
+        return _begun(connection, _BEGIN_ASIDE, asks=True)
+
+    def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
+        """Put it into a transaction that sees the store as it is at the first look."""
+        return _begun(connection, self._begin_read, asks=True)
+
+    def preparing(self, connection: Connection) -> AbstractContextManager[Found | None]:
+        """Put it into a transaction like that of `writing`; there need be no tables yet."""
         return _begun(connection, self._begin_write)
 
-    def writing_aside(self, connection: Connection) -> AbstractContextManager[None]:
-        """Put it into a transaction that neither takes the store's lock nor waits for the disk."""
-        return _begun(connection, _BEGIN_ASIDE)
-
-    def reading(self, connection: Connection) -> AbstractContextManager[None]:
-        """Put it into a transaction that sees the store as it is at the first look."""
+    def inspecting(self, connection: Connection) -> AbstractContextManager[Found | None]:
+        """Put it into a transaction like that of `reading`; there need be no tables yet."""
         return _begun(connection, self._begin_read)
 
 
@@ -127,26 +138,62 @@ def compile_statement(statement: Any, columns: list[str] | None, connection: Con
     return Compiled(str(compiled), fixed, binders, has_json)
 
 
-def run_compiled(
-    connection: Connection, compiled: Compiled, parameters: Mapping[str, Any], more: str = ""
-) -> psycopg.Cursor[Any]:
-    """Run it by the driver; JSON comes as text, as it does on SQLite. `more` is appended to it."""
-    cursor = find_driver(connection).cursor()
-    if compiled.has_json:
-        cursor.adapters.register_loader("json", TextLoader)
-    return cursor.execute((compiled.sql + more).encode(), parameters)
+def run_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> psycopg.Cursor[Any]:
+    """Run it by the driver; JSON comes as text, as it does on SQLite."""
+    (cursor,) = send(connection, Sent(compiled.sql, parameters, compiled.has_json))
+    return cursor
+
+
+def leave_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> None:
+    """Have what gives no rows run before the next statement, or before the transaction ends."""
+    leave(connection, Sent(compiled.sql, parameters))
 
 
 def page_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> Iterator[Any]:
     """Give the rows of a SELECT without a limit, asked for by and by: the driver would take all of them at once."""
-    start, size = 0, _FIRST_PAGE
+    return _page(connection, compiled, parameters, 0, _FIRST_PAGE)
+
+
+def ask_compiled(
+    connection: Connection, questions: Sequence[tuple[Compiled, Mapping[str, Any], bool]]
+) -> list[Iterator[Any]]:
+    """Run some SELECTs in one trip, and give the rows of each; of one that is paged, the first ones come with it."""
+    asked = [
+        _make_page(compiled, parameters, 0, _FIRST_OF_SOME)
+        if is_paged
+        else Sent(compiled.sql, parameters, compiled.has_json)
+        for compiled, parameters, is_paged in questions
+    ]
+    found = [cursor.fetchall() for cursor in send(connection, *asked)]
+    return [
+        _go_on(connection, question, rows) if question[2] and len(rows) == _FIRST_OF_SOME else iter(rows)
+        for question, rows in zip(questions, found, strict=True)
+    ]
+
+
+def _go_on(
+    connection: Connection, question: tuple[Compiled, Mapping[str, Any], bool], rows: list[Any]
+) -> Iterator[Any]:
+    yield from rows
+    compiled, parameters, _ = question
+    yield from _page(connection, compiled, parameters, _FIRST_OF_SOME, _SECOND_OF_SOME)
+
+
+def _page(
+    connection: Connection, compiled: Compiled, parameters: Mapping[str, Any], start: int, size: int
+) -> Iterator[Any]:
     while True:
-        page = {**parameters, "page_size": size, "page_start": start}
-        rows = run_compiled(connection, compiled, page, " LIMIT %(page_size)s OFFSET %(page_start)s").fetchall()
+        (cursor,) = send(connection, _make_page(compiled, parameters, start, size))
+        rows = cursor.fetchall()
         yield from rows
         if len(rows) < size:
             return
         start, size = start + size, size * _PAGE_GROWTH
+
+
+def _make_page(compiled: Compiled, parameters: Mapping[str, Any], start: int, size: int) -> Sent:
+    page = {**parameters, "page_size": size, "page_start": start}
+    return Sent(f"{compiled.sql} LIMIT %(page_size)s OFFSET %(page_start)s", page, compiled.has_json)
 
 
 def find_driver(connection: Connection) -> psycopg.Connection[Any]:
@@ -176,7 +223,12 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
         # Transactions are begun by us, with what each of them is to be.
         connection.autocommit = True
 
+    def send_before(connection: Connection, *_: object) -> None:
+        # What waits comes first, whoever asks.
+        send(connection)
+
     event.listen(engine, "connect", prepare)
+    event.listen(engine, "before_cursor_execute", send_before)
     return engine
 
 
@@ -195,41 +247,50 @@ def _read_options(place: Location) -> dict[str, Any]:
 
 
 def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: bool) -> None:
-    with database.engine.connect() as connection, database.reading(connection):
+    with database.engine.connect() as connection, database.inspecting(connection):
         refuse_encoding(connection, where)
         version = find_version(connection, where)
     if version == HEAD:
         return
     if not upgrades:
         raise describe_older(where, version, "run `golden store upgrade --store URL`")
-    with database.engine.connect() as connection, database.writing(connection):
+    with database.engine.connect() as connection, database.preparing(connection):
         # Another process may have done it while this one waited.
         if find_version(connection, where) != HEAD:
             import_module("pytest_golden.storage.upgrade").upgrade(connection)
 
 
 @contextmanager
-def _begun(connection: Connection, statements: bytes) -> Iterator[None]:
-    _begin(connection, statements)
+def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Found | None]:
+    """Put it into a transaction; with `asks` the version of the tables is found, and given, in the same trip."""
+    begun = _begin(connection, f"{statements}; {ASK_VERSION}".encode() if asks else statements.encode())
     with connection.begin():
         try:
-            yield
+            yield _read_last(begun) if asks else None
+            commit(connection)
         except BaseException:
+            forget(connection)
             _drop_if_lost(connection)
             raise
 
 
-def _begin(connection: Connection, statements: bytes) -> None:
+def _begin(connection: Connection, statements: bytes) -> psycopg.Cursor[Any]:
     """Begin; a connection that was lost since its last use is made anew, and so are all others that wait for one."""
     driver = find_driver(connection)
     try:
-        driver.execute(statements, prepare=False)
+        return driver.execute(statements, prepare=False)
     except psycopg.OperationalError:
         if not driver.closed:
             raise
         connection.invalidate()
         connection.engine.dispose()
-        find_driver(connection).execute(statements, prepare=False)
+        return find_driver(connection).execute(statements, prepare=False)
+
+
+def _read_last(begun: psycopg.Cursor[Any]) -> Found:
+    while begun.nextset():
+        pass
+    return Found(begun.fetchone())
 
 
 def _drop_if_lost(connection: Connection) -> None:

@@ -6,18 +6,21 @@ a pipeline has run, when nothing of that way is left in the processor's cache.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import namedtuple
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from sqlalchemy import JSON, Boolean
 from sqlalchemy.dialects.sqlite import dialect
 
 from pytest_golden.storage.engine import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection
+    from sqlalchemy.types import TypeEngine
 
     from pytest_golden.storage.postgresql import Compiled
 
@@ -34,6 +37,14 @@ class Rows(Protocol):
         ...
 
 
+class Question(NamedTuple):
+    """A SELECT that is asked together with others. One without a limit `is_paged`: its rows are fetched as they are taken."""
+
+    statement: Prepared
+    values: Mapping[str, Any]
+    is_paged: bool = False
+
+
 class Prepared:
     """A Core statement that the driver runs. `columns` are those that it inserts or sets, by name.
 
@@ -41,7 +52,17 @@ class Prepared:
     Boolean is one, or 0 or 1.
     """
 
-    __slots__ = ("_binders", "_columns", "_fixed", "_make_row", "_name_count", "_on_server", "_sql", "_statement")
+    __slots__ = (
+        "_binders",
+        "_columns",
+        "_fixed",
+        "_loaders",
+        "_make_row",
+        "_name_count",
+        "_on_server",
+        "_sql",
+        "_statement",
+    )
 
     def __init__(self, statement: Any, *columns: str) -> None:
         self._statement = statement
@@ -52,6 +73,7 @@ class Prepared:
         self._name_count = 0
         self._make_row: Callable[[Any], Any] = tuple
         self._on_server: Compiled | None = None
+        self._loaders: tuple[Callable[[Any], Any] | None, ...] | None = None
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
         """Run it in the connection's transaction, with exactly the values that it names.
@@ -71,11 +93,39 @@ class Prepared:
             self._refuse_unknown(given, {name for name, _ in self._binders})
         return driver.execute(self._sql, parameters)
 
+    def leave(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """Run one that gives no rows and whose count of rows nobody asks for.
+
+        A server gets it with what is asked next, or with the end of the transaction: what is wrong with it is raised then.
+        """
+        if isinstance(connection.connection.driver_connection, sqlite3.Connection):
+            self.run(connection, values)
+            return
+        from pytest_golden.storage.postgresql import leave_compiled  # noqa: PLC0415 - loads what is in an extra
+
+        leave_compiled(connection, *self._bind_on_server(connection, values))
+
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """Run it and give its first row, a named tuple of its columns; None without one."""
         # To the end: a statement with rows left keeps what it reads or writes open.
-        rows = self.run(connection, values).fetchall()
+        return self.name_first(self.run(connection, values).fetchall())
+
+    def name_first(self, rows: Sequence[Any]) -> Any:
+        """Give the first of the rows that it gave as a named tuple of its columns; None without one."""
         return self._make_row(rows[0]) if rows else None
+
+    def decode(self, rows: Iterable[Any]) -> list[Any]:
+        """Give the rows that it gave as SQLAlchemy does: named tuples, with the values of JSON and Booleans."""
+        if self._loaders is None:
+            self._loaders = tuple(_find_loader(column.type) for column in self._statement.exported_columns)
+        loaders = self._loaders
+        return [
+            self._make_row(
+                value if load is None or value is None else load(value)
+                for value, load in zip(row, loaders, strict=True)
+            )
+            for row in rows
+        ]
 
     def stream(self, connection: Connection, values: Mapping[str, Any]) -> Iterator[Any]:
         """Run a SELECT without a limit, whose rows are fetched as they are asked for."""
@@ -85,6 +135,10 @@ class Prepared:
 
         compiled, parameters = self._bind_on_server(connection, values)
         return page_compiled(connection, compiled, parameters)
+
+    def ask_on_server(self, connection: Connection, question: Question) -> tuple[Compiled, dict[str, Any], bool]:
+        """Give what a server is asked for this question, which is one of this statement."""
+        return (*self._bind_on_server(connection, question.values), question.is_paged)
 
     def _run_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
         from pytest_golden.storage.postgresql import run_compiled  # noqa: PLC0415 - loads what is in an extra
@@ -126,3 +180,30 @@ class Prepared:
         ]
         self._name_count = len(binds)
         return str(compiled)
+
+
+def ask(connection: Connection, *questions: Question) -> list[Iterator[Any]]:
+    """Give the rows of each. A server is asked all in one trip, a file only when the rows are taken.
+
+    Nothing must be written before they are taken.
+    """
+    if is_near(connection):
+        return [_run_later(connection, question) for question in questions]
+    from pytest_golden.storage.postgresql import ask_compiled  # noqa: PLC0415 - loads what is in an extra
+
+    return ask_compiled(connection, [one.statement.ask_on_server(connection, one) for one in questions])
+
+
+def _find_loader(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
+    if isinstance(kind, JSON):
+        return json.loads
+    return bool if isinstance(kind, Boolean) else None
+
+
+def is_near(connection: Connection) -> bool:
+    """Tell whether a question costs no trip to a server: then few small ones are better than one that is large."""
+    return isinstance(connection.connection.driver_connection, sqlite3.Connection)
+
+
+def _run_later(connection: Connection, question: Question) -> Iterator[Any]:
+    yield from question.statement.run(connection, question.values)

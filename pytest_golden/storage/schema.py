@@ -178,7 +178,7 @@ signals = Table(
     Column("expectation_mark", BigInteger),
     Index(None, "entry_id", "number"),
     Index(None, "content_digest"),
-    Index("ix_signals_orphans", "created_at", sqlite_where=text("routed_by = 'orphan'")),
+    Index("ix_signals_orphans", "routed_by", "created_at", "number", sqlite_where=text("routed_by = 'orphan'")),
     Index(None, "routed_by", "number"),
     Index("ix_signals_agent", "agent_id", "routed_by", "number", sqlite_where=text("agent_id IS NOT NULL")),
     UniqueConstraint("source", "external_id"),

@@ -130,7 +130,7 @@ def find_memories(
 
 
 def find_index_fault(connection: Connection) -> str | None:
-    """Tell what is wrong with the index, if anything; the connection must be one that may write."""
+    """Tell what is wrong with the index, if anything; on SQLite the connection must be one that may write."""
     return _index_of(connection).find_fault(connection)
 
 

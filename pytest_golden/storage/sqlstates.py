@@ -9,13 +9,15 @@ from typing import Any
 
 from pytest_golden.errors import StorageTrouble
 from pytest_golden.storage.schema import metadata
+from pytest_golden.storage.version import VERSION_TABLE
 
+_READ_ONLY_TRANSACTION = "25006"
 _TROUBLES = {
     "53100": StorageTrouble.FULL,
     "55P03": StorageTrouble.LOCKED,
     "40001": StorageTrouble.LOCKED,
     "40P01": StorageTrouble.LOCKED,
-    "25006": StorageTrouble.READ_ONLY,
+    _READ_ONLY_TRANSACTION: StorageTrouble.READ_ONLY,
     "42501": StorageTrouble.READ_ONLY,
     "XX001": StorageTrouble.CORRUPT,
     "XX002": StorageTrouble.CORRUPT,
@@ -40,8 +42,12 @@ def find_trouble_of_server(error: Any) -> StorageTrouble:
 def find_words(error: Any) -> str | None:
     """Say what is wrong where a server's words are others than a file's; an error without a code is the connection's."""
     trouble = find_trouble_of_server(error)
+    if error.sqlstate == _UNDEFINED_TABLE and f'"{VERSION_TABLE}"' in str(error):
+        return "it has no tables any more; restore them, or run `golden store upgrade --store URL`"
+    if error.sqlstate == _READ_ONLY_TRANSACTION:
+        return "it cannot be written: it is a standby, or set to be read alone; end that, or give another store"
     if trouble is StorageTrouble.UNREACHABLE and (error.sqlstate or _OF_SERVER[0]).startswith(_OF_SERVER):
-        return "its server cannot be used"
+        return "its server cannot be used; see that it runs and lets this role in"
     return _WORDS.get(trouble)
 
 

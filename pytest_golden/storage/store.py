@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
+    from pytest_golden.storage.version import Found
 
 
 class Database(Protocol):
@@ -39,15 +40,17 @@ class Database(Protocol):
         """Give what connections come from."""
         ...
 
-    def writing(self, connection: Connection) -> AbstractContextManager[None]:
+    # Each gives the version of the tables, where that is found on the way.
+
+    def writing(self, connection: Connection) -> AbstractContextManager[Found | None]:
         """Put it into a transaction that nobody else writes beside."""
         ...
 
-    def writing_aside(self, connection: Connection) -> AbstractContextManager[None]:
+    def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
         """Put it into a transaction that waits for no other and that a crash of the machine may undo."""
         ...
 
-    def reading(self, connection: Connection) -> AbstractContextManager[None]:
+    def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
         """Put it into a transaction that sees one moment and writes nothing."""
         ...
 
@@ -144,8 +147,12 @@ class Store:
             raise StorageError(message, StorageTrouble.LOCKED)
         try:
             self._make_usable(writes=True)
-            with explained(self.where), self._take_writer() as connection, self._database.writing(connection):
-                refuse_upgraded(connection, self.where)
+            with (
+                explained(self.where),
+                self._take_writer() as connection,
+                self._database.writing(connection) as found,
+            ):
+                refuse_upgraded(connection, self.where, found)
                 yield connection
         finally:
             self._turn.release()
@@ -168,9 +175,9 @@ class Store:
             with (
                 explained(self.where),
                 self._database.engine.connect() as connection,
-                self._database.writing_aside(connection),
+                self._database.writing_aside(connection) as found,
             ):
-                refuse_upgraded(connection, self.where)
+                refuse_upgraded(connection, self.where, found)
                 yield connection
         finally:
             if takes_turn:
@@ -185,8 +192,8 @@ class Store:
         """
         self._make_usable(writes=False)
         database = self._database
-        with explained(self.where), database.engine.connect() as connection, database.reading(connection):
-            refuse_upgraded(connection, self.where)
+        with explained(self.where), database.engine.connect() as connection, database.reading(connection) as found:
+            refuse_upgraded(connection, self.where, found)
             yield connection
 
     def close(self) -> None:

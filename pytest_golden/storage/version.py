@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.schema import metadata
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy import Connection
 
 #: All revisions in `migrations/versions`, oldest first.
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 HEAD = VERSIONS[-1]
 #: Not Alembic's own name for it: a database of somebody else who uses Alembic is then never taken for ours.
 VERSION_TABLE = "golden_version"
-_VERSION = f"SELECT version_num FROM {VERSION_TABLE}"
+#: Asks for the version of tables that are ours.
+ASK_VERSION = f"SELECT version_num FROM {VERSION_TABLE}"
 _NAMES_ON_SQLITE = "SELECT name FROM sqlite_master"
 _NAMES_ON_SERVER = (
     "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
     "WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
+
+
+class Found(NamedTuple):
+    """The row of the version, None where it is lost."""
+
+    row: Sequence[Any] | None
 
 
 def find_version(connection: Connection, where: str) -> str | None:
@@ -39,7 +48,7 @@ def find_version(connection: Connection, where: str) -> str | None:
         return None
     if VERSION_TABLE not in names:
         raise describe_foreign(where) if is_file else _describe_foreign_tables(where, names)
-    version = connection.exec_driver_sql(_VERSION).scalar()
+    version = connection.exec_driver_sql(ASK_VERSION).scalar()
     if version is None:
         raise _describe_lost(where)
     if version not in VERSIONS:
@@ -51,19 +60,24 @@ def find_version(connection: Connection, where: str) -> str | None:
     return str(version)
 
 
-def refuse_upgraded(connection: Connection, where: str) -> None:
-    """Refuse a store whose tables another program has brought up to date since it was opened.
+def refuse_upgraded(connection: Connection, where: str, found: Found | None = None) -> None:
+    """Refuse a store whose tables are no longer what they were when it was opened: a newer program's, or an older backup's.
 
-    Asked in every transaction, and so of the driver itself.
+    `found` is what the transaction's begin has found; None where it has not looked. Asked in every transaction, and so of
+    the driver itself.
 
     Raises:
         StorageError: they are of another version.
         sqlite3.Error, psycopg.Error: the version cannot be read.
     """
-    driver: Any = connection.connection.driver_connection
-    row = driver.execute(_VERSION).fetchone()
+    if found is None:
+        driver: Any = connection.connection.driver_connection
+        found = Found(driver.execute(ASK_VERSION).fetchone())
+    row = found.row
     if row is None:
         raise _describe_lost(where)
+    if row[0] in VERSIONS[:-1]:
+        raise describe_older(where, row[0], "a backup of that time was restored: run `golden store upgrade` for it")
     if row[0] != HEAD:
         raise StorageError(
             f"the store {where}: it was brought up to version {row[0]} of the tables by a newer pytest-golden-projects "

@@ -114,7 +114,7 @@ def test_history_of_one_project_for_people(golden: Golden, store: Path) -> None:
     assert ran.out.splitlines() == [
         "sales: passes again after 1 failure",
         "runs       ✓~✗-✓   (✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted)",
-        "durations  ▁█▅ ▂   (usually 1.2s, half of the passes within 0.2s of it)",
+        "durations  ▁█▅ ▂   (usually 1.20s, half of the passes within 200ms of it)",
         "flakiness  50% of neighbouring results on one commit differ; passed only after a retry in 1 of 4 runs",
         "       2.00s │    ███",
         "             │    ███ ▄▄▄",
@@ -122,12 +122,12 @@ def test_history_of_one_project_for_people(golden: Golden, store: Path) -> None:
         "             │███ ███ ███     ███",
         "             │███ ███ ███     ███",
         "             │███ ███ ███     ███",
-        "when (UTC)        status   time  commit   tries  reason",
-        "2026-11-20 16:00  PASSED   1.2s  bbbbbbb      1",
-        "2026-11-20 15:00  SKIPPED     -  bbbbbbb      1  exit code 1, expected 0",
-        "2026-11-20 14:00  FAILED   1.5s  aaaaaaa      1  exit code 1, expected 0",
-        "2026-11-20 13:00  PASSED   2.0s  aaaaaaa      2",
-        "2026-11-20 12:00  PASSED   1.0s  aaaaaaa      1",
+        "when (UTC)        status    time  commit   tries  reason",
+        "2026-11-20 16:00  PASSED   1.20s  bbbbbbb      1",
+        "2026-11-20 15:00  SKIPPED      -  bbbbbbb      1  exit code 1, expected 0",
+        "2026-11-20 14:00  FAILED   1.50s  aaaaaaa      1  exit code 1, expected 0",
+        "2026-11-20 13:00  PASSED   2.00s  aaaaaaa      2",
+        "2026-11-20 12:00  PASSED   1.00s  aaaaaaa      1",
     ]
 
 
@@ -136,9 +136,9 @@ def test_all_projects_are_listed_in_the_manifests_order_first(golden: Golden, st
     assert ran.code == 0
     assert ran.out.splitlines() == [
         "project  runs, newest right  last    usual",
-        "sales    ~✗-✓                PASSED   1.6s  passes again after 1 failure",
+        "sales    ~✗-✓                PASSED  1.60s  passes again after 1 failure",
         "new                          -           -  no run yet",
-        "old      ✓✓✓✓                PASSED   1.0s  12th pass in a row (no longer declared)",
+        "old      ✓✓✓✓                PASSED  1.00s  12th pass in a row (no longer declared)",
         "✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted",
     ]
     told = golden("history", "--json").json["projects"]
@@ -149,7 +149,7 @@ def test_all_projects_are_listed_in_the_manifests_order_first(golden: Golden, st
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        ("100", f"sales    {'✓' * 28}✗✗✓✓  PASSED   1.0s  2nd pass in a row, failed 2 of the last 10"),
+        ("100", f"sales    {'✓' * 28}✗✗✓✓  PASSED  1.00s  2nd pass in a row, failed 2 of the last 10"),
         ("60", "sales    ✓✓✓✓✓✓✗✗✓✓  PASSED  2nd pass in a row, failed 2..."),
         ("30", "sales    ✓✓✓✓✓✓✗✗✓✓  PASSED"),
     ],
@@ -171,6 +171,15 @@ def test_past_is_told_without_a_manifest(golden: Golden, store: Path, folder: Pa
     assert golden("history", "--store", str(store)).code == 0
 
 
+def test_milliseconds_are_not_shown_as_nothing(golden: Golden, folder: Path) -> None:
+    with Store.open(folder / "golden.db") as opened:
+        keep(opened, "a", results_of("PPP", execution_time_seconds=[0.012, 0.016, 0.02]))
+    out = golden("history", "a", "--store", "golden.db").out.splitlines()
+    assert out[2] == "durations  ▁▅█   (usually 16ms, half of the passes within 4ms of it)"
+    assert [line.split()[3] for line in out[-3:]] == ["20ms", "16ms", "12ms"]
+    assert "  16ms  " in golden("history", "--store", "golden.db").out
+
+
 def test_edits_and_unknown_commits_are_marked(golden: Golden, folder: Path) -> None:
     with Store.open(folder / "golden.db") as opened:
         keep(opened, "a", results_of("FE", commit=[None, A], dirty=[None, True], message=["a\x1b[31mb", None]))
@@ -178,15 +187,15 @@ def test_edits_and_unknown_commits_are_marked(golden: Golden, folder: Path) -> N
     assert out[0] == "a: failed 2 times in a row"
     assert out[2] == "durations  ▁▁   (no pass among them)"
     assert out[3] == "flakiness  not known: no commit has two runs without edits"
-    assert out[-2].split() == ["2026-11-20", "13:00", "ERROR", "1.0s", "aaaaaaa+edits", "1"]
-    assert out[-1].split() == ["2026-11-20", "12:00", "FAILED", "1.0s", "-", "1", "ab"]
+    assert out[-2].split() == ["2026-11-20", "13:00", "ERROR", "1.00s", "aaaaaaa+edits", "1"]
+    assert out[-1].split() == ["2026-11-20", "12:00", "FAILED", "1.00s", "-", "1", "ab"]
 
 
 def test_flakiness_that_may_be_edits_is_none(golden: Golden, folder: Path) -> None:
     with Store.open(folder / "golden.db") as opened:
         keep(opened, "a", results_of("PF", dirty=[False, True]))
     assert (
-        golden("history", "a", "--store", "golden.db").out.splitlines()[2] == "durations  ▁▁   (1.0s in the one pass)"
+        golden("history", "a", "--store", "golden.db").out.splitlines()[2] == "durations  ▁▁   (1.00s in the one pass)"
     )
     told = "flakiness  not known: no commit has two runs without edits"
     assert golden("history", "a", "--store", "golden.db").out.splitlines()[3] == told

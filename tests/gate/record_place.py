@@ -18,7 +18,7 @@ from pytest_golden.gate.store import list_results
 from pytest_golden.journal.model import Assessment, JournalEntry
 from pytest_golden.journal.store import get_entry
 from pytest_golden.storage.integrity import check_store
-from pytest_golden.storage.schema import metadata
+from pytest_golden.storage.schema import gate_results, metadata
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import end, judge
 
@@ -74,6 +74,12 @@ class Place:
     def streak(self, project: str) -> list[int]:
         with Store.open(self.path) as store, store.read() as connection:
             return [one.pass_streak for one in list_results(connection, project, 20)]
+
+    def known(self, entry_id: str) -> Any:
+        """Give what is kept with a result of what was known of its failure."""
+        with Store.open(self.path) as store, store.read() as connection:
+            of_entry = gate_results.c.entry_id == entry_id
+            return connection.execute(select(gate_results.c.result).where(of_entry)).scalar_one().get("known")
 
     def aside(self) -> list[Path]:
         return sorted(self.folder.glob("golden.db.damaged-*"))

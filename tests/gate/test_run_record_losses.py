@@ -4,15 +4,45 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
+from alembic import command
+from sqlalchemy import create_engine
 
+from pytest_golden.gate.events import FailureExplained
+from pytest_golden.gate.spool import read_spool
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import VERSIONS
 from tests.gate.gate_events import begin, end, judge
-from tests.gate.record_place import Place, damage, fold_log, whole
+from tests.gate.record_place import Place, damage, fold_log, locked, whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FAILED = ResultStatus.FAILED
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    return tmp_path / "backup.db"
+
+
+def copy(source: Path, target: Path) -> None:
+    """Put a store's content into another file by SQLite's own way, in which programs may have it open."""
+    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as written:
+        read.backup(written)
+
+
+def make_older(path: Path) -> None:
+    """Make a store with the tables of the version before."""
+    with create_engine(f"sqlite:///{path}").begin() as connection:
+        command.upgrade(make_config(connection), VERSIONS[-2])
 
 
 def test_store_that_is_no_store_is_kept_aside_when_the_gate_begins(place: Place) -> None:
@@ -141,6 +171,135 @@ def test_store_that_is_replaced_while_the_gate_runs_takes_the_whole_run_and_lose
     place.assert_whole(begun)
     place.assert_whole(before)
     assert len(place.warned) == 1
+
+
+def test_store_that_is_restored_from_before_the_run_is_told_all_of_it(place: Place, backup: Path) -> None:
+    place.run(begin("zero"))
+    copy(place.path, backup)
+    place.run(begin("lost", minute=1))
+    begun = begin("one", "two", minute=2)
+    _, first, second, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    copy(backup, place.path)
+    entry = record.record(second)  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    assert entry is not None
+    place.assert_whole(begun)
+    assert (place.count("gate_runs"), place.streak("lost")) == (2, [])
+    assert len(place.warned) == 1
+    assert f"{place.path} has lost what it took of this run" in place.warned[0]
+    assert record.has_recovered is False
+    assert place.spool.files() == ()
+
+
+def test_store_that_is_restored_from_within_the_run_is_told_what_it_lacks(place: Place, backup: Path) -> None:
+    begun = begin("one", "two", "three")
+    _, first, second, third, ended = whole(begun)
+    explained = FailureExplained(begun.run_id, second.entry_id, ({"kind": "seen", "lines": ["before"]},))  # type: ignore[union-attr]
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    copy(place.path, backup)
+    record.record(second)  # type: ignore[arg-type]
+    record.explain(explained)
+    copy(backup, place.path)
+    record.record(third)  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    assert record.has_recovered
+    record.close()
+
+    place.assert_whole(begun)
+    assert [place.streak(name) for name in ("one", "two", "three")] == [[1], [1], [1]]
+    assert place.known(second.entry_id) == [{"kind": "seen", "lines": ["before"]}]  # type: ignore[union-attr]
+    assert len(place.warned) == 1
+
+
+def test_store_that_is_restored_at_the_very_end_has_the_whole_run(place: Place, backup: Path) -> None:
+    place.run(begin("zero"))
+    copy(place.path, backup)
+    begun = begin("one", "two", minute=1)
+    *before, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    for judged in before[1:]:
+        record.record(judged)  # type: ignore[arg-type]
+    copy(backup, place.path)
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    place.assert_whole(begun)
+    assert len(place.warned) == 1
+
+
+def test_store_of_an_older_version_that_is_restored_is_said_and_has_the_whole_run(place: Place, backup: Path) -> None:
+    make_older(backup)
+    begun = begin("one", "two")
+    _, first, second, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    copy(backup, place.path)
+    record.record(second)  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    assert f"of an older version ({VERSIONS[-2]}); a backup of that time was restored" in place.warned[0]
+    place.assert_whole(begun)
+    assert place.spool.files() == ()
+
+
+def test_spool_of_a_run_that_the_restored_store_never_knew_is_taken_in(place: Place, backup: Path) -> None:
+    place.run(begin("zero"))
+    copy(place.path, backup)
+    begun = begin("one", "two", minute=1)
+    _, first, second, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    with locked(place.path):
+        record.record(second)  # type: ignore[arg-type]
+        record.end(ended)  # type: ignore[arg-type]
+    record.close()
+    copy(backup, place.path)
+    place.run(begin("one", minute=2))
+
+    place.assert_whole(begun)
+    assert place.said == ["1 earlier run is in the history now"]
+    assert place.spool.files() == ()
+
+
+def test_results_whose_run_no_store_knows_are_said_and_left(place: Place) -> None:
+    begun = begin("one")
+    path = place.spool.append(*whole(begun)[1:])
+    place.run(begin("two", minute=1))
+
+    assert place.warned == [
+        f"the results in {path} were not taken in: the store knows nothing of their run, as one that is restored from an older "
+        "backup; move the file away"
+    ]
+    assert place.spool.files() == (path,)
+
+
+def test_event_that_no_store_takes_is_set_aside_once(place: Place) -> None:
+    """Its run goes with it, and what comes after it goes on into the store."""
+    begun = begin("one", "two", "three")
+    _, first, second, third, ended = whole(begun)
+    record = place.open()
+    record.begin(begun)
+    record.record(first)  # type: ignore[arg-type]
+    second = replace(second, expectation_id="expectation_of_nobody")  # type: ignore[arg-type]
+    assert record.record(second) is None  # type: ignore[arg-type]
+    assert record.record(third) is not None  # type: ignore[arg-type]
+    record.end(ended)  # type: ignore[arg-type]
+    record.close()
+
+    (path,) = place.spool.files()
+    assert list(read_spool(path)) == [begun, first, second]
+    assert place.streak("three") == [1]
 
 
 def test_spool_is_taken_in_next_time_and_said(place: Place) -> None:

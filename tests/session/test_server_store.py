@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.storage.store import Store
 from tests.gate.test_base_manifest import git
 from tests.patience import wait_until
+from tests.postgres import name_database
 from tests.session.recorded import Recorded
-from tests.session.workspace import FAILS, OPTIONS
+from tests.session.workspace import FAILS, OPTIONS, PASSES
 
 if TYPE_CHECKING:
     from tests.postgres import PostgresServer
@@ -60,6 +62,62 @@ def test_results_wait_while_the_server_is_away(
     assert "hunter2" not in told + run.stdout.str()
     kept = [file for file in (workspace.path / ".golden").rglob("*") if file.is_file()]
     assert not [file for file in kept if b"hunter2" in file.read_bytes()]
+
+
+RESTORES = """
+import psycopg
+def pytest_golden_result_recorded(result, entry):
+    if result.name == "one":
+        with psycopg.connect({url!r}, autocommit=True) as connection:
+            connection.execute("DROP DATABASE {name} WITH (FORCE)")
+            connection.execute("CREATE DATABASE {name} TEMPLATE {backup}")
+"""
+
+
+def back_up(postgres: PostgresServer, url: str) -> str:
+    backup = f"{name_database(url)}_backup"
+    postgres.execute(f"CREATE DATABASE {backup} TEMPLATE {name_database(url)}")
+    return backup
+
+
+@pytest.mark.parametrize(("script", "code"), [(PASSES, 0), (FAILS, 1)], ids=["passes", "fails"])
+def test_gate_whose_database_is_restored_meanwhile_judges_and_is_in_it_whole(
+    workspace: Workspace, recorded: Recorded, postgres: PostgresServer, postgres_url: str, script: str, code: int
+) -> None:
+    workspace.declare({"name": "one"}, {"name": "two", "script": script}, {"name": "three"})
+    assert workspace.run("--golden-store", postgres_url).ret == code
+    backup = back_up(postgres, postgres_url)
+    assert workspace.run("--golden-store", postgres_url).ret == code
+    text = RESTORES.format(url=postgres.url(), name=name_database(postgres_url), backup=backup)
+    workspace.pytester.makeconftest(text)
+    run = workspace.run("--golden-store", postgres_url)
+    postgres.execute(f"DROP DATABASE {backup}")
+    assert run.ret == code
+    run.stdout.fnmatch_lines(
+        ["golden: WARNING: the store * has lost what it took of this run, as one that is restored*"]
+    )
+    assert run.stdout.str().count("has lost what") == 1
+    assert "Traceback" not in run.stdout.str() + run.stderr.str()
+    assert recorded.results() == {"one": "PASSED", "two": "FAILED" if code else "PASSED", "three": "PASSED"}
+    assert [len(recorded.past(name)) for name in ("one", "two", "three")] == [2, 2, 2]
+    assert not list((workspace.path / ".golden").rglob("*.jsonl"))
+
+
+def test_database_that_is_restored_without_tables_meanwhile_has_the_whole_run_once_they_are_made(
+    workspace: Workspace, recorded: Recorded, postgres: PostgresServer, postgres_url: str
+) -> None:
+    workspace.declare({"name": "one"}, {"name": "two", "script": FAILS})
+    text = RESTORES.format(url=postgres.url(), name=name_database(postgres_url), backup="template0")
+    workspace.pytester.makeconftest(text)
+    run = workspace.run("--golden-store", postgres_url)
+    assert run.ret == 1
+    run.stdout.fnmatch_lines(["*it has no tables any more; restore them, or run `golden store upgrade --store URL`*"])
+    workspace.pytester.makeconftest("")
+    Store.open(postgres_url, upgrades=True).close()
+    run = workspace.run("--golden-store", postgres_url)
+    run.stdout.fnmatch_lines(["golden: 1 earlier run is in the history now"])
+    assert [past.status for past in recorded.past("two")] == ["FAILED", "FAILED"]
+    assert [past.status for past in recorded.past("one")] == ["PASSED", "PASSED"]
 
 
 def test_server_without_tables_is_said_and_the_verdict_stands(workspace: Workspace, postgres: PostgresServer) -> None:

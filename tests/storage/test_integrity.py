@@ -110,6 +110,14 @@ def test_search_index_that_differs_is_found_and_built_again(store: Store, locati
     assert check_store(location).problems == ()
 
 
+def test_writer_and_look_at_what_is_whole_do_not_wait_for_each_other_on_a_server(postgres_url: str) -> None:
+    with Store.open(postgres_url) as store:
+        fill(store)
+        with Store.open(postgres_url, busy_seconds=0.2) as impatient, store.write():
+            assert repair_store(impatient) == ()
+            assert check_store(postgres_url).problems == ()
+
+
 def test_lost_table_of_a_server_is_damage(postgres_url: str) -> None:
     with Store.open(postgres_url) as store, store.write() as connection:
         connection.execute(text("DROP TABLE signals"))

@@ -90,6 +90,23 @@ def test_older_and_newer_tables_are_refused(postgres: PostgresServer, postgres_u
         assert trouble_of_opening(postgres_url, told) is trouble
 
 
+def test_older_tables_that_a_backup_brought_meanwhile_are_told_from_newer_ones(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    for version, told, trouble in (
+        (
+            "0001",
+            r"older version \(0001\); a backup of that time was restored: run `golden store",
+            StorageTrouble.OLDER,
+        ),
+        ("9999", "brought up to version 9999", StorageTrouble.NEWER),
+    ):
+        postgres.execute(f"UPDATE golden_version SET version_num = '{version}'", name_database(postgres_url))
+        with pytest.raises(StorageError, match=told) as caught:
+            keep(store, 1)
+        assert caught.value.trouble is trouble
+
+
 def test_other_tables_may_stand_beside_ours_but_not_under_our_names(postgres: PostgresServer, empty_url: str) -> None:
     postgres.execute("CREATE TABLE customers (id int)", name_database(empty_url))
     Store.open(empty_url, upgrades=True).close()

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import bindparam, insert, select, text, update
+from sqlalchemy import bindparam, func, insert, literal_column, select, text, update
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.inserting import insert_if_absent
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.listed import list_numbers
+from pytest_golden.storage.prepared import Prepared, Question, ask
 from pytest_golden.storage.schema import documents, entries, signals
 
 if TYPE_CHECKING:
@@ -117,3 +119,100 @@ def test_what_the_database_refuses_is_explained(store: Store) -> None:
         INSERT_ENTRY.run(connection, ENTRY)
     assert store.where in str(told.value)
     assert told.value.trouble is StorageTrouble.UNREACHABLE
+
+
+def test_what_is_left_is_there_for_whoever_asks_next_and_at_the_end(store: Store) -> None:
+    count = select(func.count()).select_from(entries)
+    with store.write() as connection:
+        INSERT_ENTRY.leave(connection, ENTRY)
+        assert Prepared(count).first(connection, {}) == (1,)
+        INSERT_ENTRY.leave(connection, {**ENTRY, "id": "entry_2"})
+        assert connection.execute(count).scalar_one() == 2
+        INSERT_ENTRY.leave(connection, {**ENTRY, "id": "entry_3"})
+        assert [list(rows) for rows in ask(connection, Question(Prepared(count), {}))] == [[(3,)]]
+        INSERT_ENTRY.leave(connection, {**ENTRY, "id": "entry_4"})
+    with store.read() as connection:
+        assert connection.execute(count).scalar_one() == 4
+
+
+def test_what_is_left_is_gone_with_its_transaction(store: Store) -> None:
+    def write(*, fails: bool) -> None:
+        with store.write() as connection:
+            INSERT_ENTRY.leave(connection, ENTRY)
+            if fails:
+                raise ZeroDivisionError
+
+    with suppress(ZeroDivisionError):
+        write(fails=True)
+    with store.read() as connection:
+        assert connection.execute(entries.select()).all() == []
+    write(fails=False)
+    with store.read() as connection:
+        assert len(connection.execute(entries.select()).all()) == 1
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_what_is_left_and_refused_is_explained_and_nothing_is_kept(
+    store: Store, more: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    def write() -> None:
+        with store.write() as connection:
+            for number in (1, 1, *range(2, more + 2)):
+                INSERT_ENTRY.leave(connection, {**ENTRY, "id": f"entry_{number}"})
+
+    with pytest.raises(StorageError, match=r"(?i)unique"):
+        write()
+    with store.read() as connection:
+        assert connection.execute(entries.select()).all() == []
+    with store.write() as connection:
+        INSERT_ENTRY.leave(connection, ENTRY)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("count", [0, 3, 4, 5, 99, 100, 101, 900])
+def test_each_question_is_answered_whole_and_in_its_order(store: Store, count: int) -> None:
+    listed = Prepared(select(entries.c.id).order_by(entries.c.number))
+    one = Prepared(select(entries.c.intent).where(entries.c.id == bindparam("wanted")))
+    with store.write() as connection:
+        for number in range(count):
+            INSERT_ENTRY.leave(connection, {**ENTRY, "id": f"entry_{number}", "intent": str(number)})
+        questions = (Question(listed, {}, is_paged=True), Question(one, {"wanted": "entry_2"}), Question(listed, {}))
+        paged, found, whole = ask(connection, *questions)
+        assert list(found) == [("2",)] * (count > 2)
+        assert [row[0] for row in paged] == [row[0] for row in whole] == [f"entry_{number}" for number in range(count)]
+
+
+def test_nothing_asked_gives_no_answers(store: Store) -> None:
+    with store.read() as connection:
+        assert ask(connection) == []
+
+
+def test_decoded_rows_are_those_that_sqlalchemy_gives(store: Store) -> None:
+    values = {**SIGNAL, "data": {"a": [1, None, "\0ä"]}, "is_late": True}
+    every = select(signals).order_by(signals.c.number)
+    prepared = Prepared(every)
+    with store.write() as connection:
+        Prepared(insert(signals), *values).leave(connection, values)
+        Prepared(insert(signals), *values).leave(connection, {**values, "id": "signal_2", "data": None})
+        decoded = prepared.decode(prepared.run(connection, {}))
+        found = connection.execute(every).all()
+    assert decoded == [tuple(row) for row in found]
+    assert [(row.id, row.data, row.is_late) for row in decoded] == [
+        ("signal_1", values["data"], True),
+        ("signal_2", None, True),
+    ]
+
+
+@pytest.mark.parametrize("numbers", [[], [0], [-(2**63), 2**63 - 1, 7, 7], list(range(2_000))])
+def test_numbers_are_given_as_rows(store: Store, numbers: list[int]) -> None:
+    listed = Prepared(select(list_numbers("given").label("number")))
+    with store.read() as connection:
+        rows = listed.run(connection, {"given": json.dumps(numbers)}).fetchall()
+    assert [row[0] for row in rows] == numbers
+
+
+def test_statement_without_values_keeps_its_percent_signs(store: Store) -> None:
+    half = Prepared(select(literal_column("'50%'").label("share")))
+    with store.read() as connection:
+        assert half.first(connection, {}).share == "50%"
+        assert [list(rows) for rows in ask(connection, Question(half, {}), Question(half, {}))] == [[("50%",)]] * 2

@@ -10,31 +10,42 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.pruning.store import (
     count_trajectories,
+    delete_documents,
     delete_gate_rows,
-    delete_unused_documents,
     find_needed_runs,
+    find_unused_documents,
 )
 from pytest_golden.journal.pruning.rules import Limit, may_go
-from pytest_golden.journal.pruning.store import delete_entries, find_last_beyond, list_agents, list_roots, read_tree
+from pytest_golden.journal.pruning.store import (
+    delete_entries,
+    find_last_beyond,
+    list_agents,
+    list_roots,
+    read_members,
+    read_trees,
+)
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.vacuum import give_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.pruning.rules import Member
+    from pytest_golden.journal.pruning.rules import Member, Tree
     from pytest_golden.journal.rules import Rules
     from pytest_golden.storage.store import Store
 
 _ROOTS_AT_ONCE = 50
+# What one write removes: others wait as long, a tenth of a second or so.
+_ENTRIES_AT_ONCE = 200
+_DOCUMENTS_AT_ONCE = 500
 _LEARNING_SECONDS = 10.0
 # In which others come to write: who waits for SQLite's lock asks for it only now and then.
 _PAUSE_SECONDS = 0.02
@@ -141,37 +152,67 @@ class _Pruner:
         limit = Limit(closed_by, last)
         after: Member | None = None
         while limit != Limit():
-            with self._look() as connection:
+            # Nobody waits for a look; what is found is looked at again by the write that removes it.
+            with self._store.read() as connection:
                 roots = list_roots(connection, agent_id, after, _ROOTS_AT_ONCE)
-                self._prune_some(connection, roots, limit)
+                going = self._choose(connection, roots, limit)
+            for batch in _divide(going):
+                self._remove(batch, limit)
             if len(roots) < _ROOTS_AT_ONCE:
                 return
             after = roots[-1]
             self._progress(self._looked_at)
-            if not self._is_trial:
-                time.sleep(_PAUSE_SECONDS)
 
     def finish(self, *, gives_back: bool) -> PruneReport:
         """Remove what nothing refers to any more, and tell what was done."""
         documents, freed_bytes = 0, None
         if not self._is_trial:
-            with self._store.write() as connection:
-                documents = delete_unused_documents(connection)
+            documents = self._remove_documents()
             freed_bytes = give_back(self._store) if gives_back else None
         return PruneReport(
             entries=self._entries, trajectories=self._trajectories, documents=documents, freed_bytes=freed_bytes
         )
 
-    def _look(self) -> AbstractContextManager[Connection]:
-        return self._store.read() if self._is_trial else self._store.write()
-
-    def _prune_some(self, connection: Connection, roots: tuple[Member, ...], limit: Limit) -> None:
-        trees = [read_tree(connection, root) for root in roots]
-        going = [member.id for tree in trees if may_go(tree, limit, self._needed) for member in tree]
+    def _choose(self, connection: Connection, roots: tuple[Member, ...], limit: Limit) -> list[Tree]:
+        trees = read_trees(connection, roots)
         self._looked_at += sum(map(len, trees))
-        self._entries += len(going)
+        going = [tree for tree in trees if may_go(tree, limit, self._needed)]
         if self._is_trial:
-            self._trajectories += count_trajectories(connection, going)
-        else:
-            self._trajectories += delete_gate_rows(connection, going)
+            ids = [member.id for tree in going for member in tree]
+            self._entries += len(ids)
+            self._trajectories += count_trajectories(connection, ids)
+            return []
+        return going
+
+    def _remove(self, trees: list[Tree], limit: Limit) -> None:
+        with self._store.write() as connection:
+            began = monotonic_seconds()
+            present = read_trees(connection, read_members(connection, [tree[0].id for tree in trees]))
+            going = [member.id for tree in present if may_go(tree, limit, self._needed) for member in tree]
+            trajectories = delete_gate_rows(connection, going)
             delete_entries(connection, going)
+        self._entries += len(going)
+        self._trajectories += trajectories
+        # As long as others had to wait they have it for themselves.
+        time.sleep(max(_PAUSE_SECONDS, monotonic_seconds() - began))
+
+    def _remove_documents(self) -> int:
+        with self._store.read() as connection:
+            unused = find_unused_documents(connection)
+        for start in range(0, len(unused.digests), _DOCUMENTS_AT_ONCE):
+            with self._store.write() as connection:
+                delete_documents(connection, unused, unused.digests[start : start + _DOCUMENTS_AT_ONCE])
+            time.sleep(_PAUSE_SECONDS)
+        return len(unused.digests)
+
+
+def _divide(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
+    """Divide trees into what one write removes: so many entries, or one tree that has more."""
+    batch: list[Tree] = []
+    for tree in trees:
+        if batch and sum(map(len, batch)) + len(tree) > _ENTRIES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(tree)
+    if batch:
+        yield batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import delete, func, select
 
@@ -26,6 +26,14 @@ _PASSED = gate_results.c.status == ResultStatus.PASSED.value
 _REASONS = json_member(gate_results.c.result, "reasons")
 _INPUTS = json_member_text(gate_results.c.result, INPUTS_DIGEST)
 _IGNORED = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=True)
+
+
+class UnusedDocuments(NamedTuple):
+    """Digests of documents that nothing referred to, and the last run and the last result that were there then."""
+
+    digests: tuple[str, ...]
+    last_run: int
+    last_result: int
 
 
 def find_needed_runs(connection: Connection) -> frozenset[str]:
@@ -62,18 +70,27 @@ def count_trajectories(connection: Connection, ids: Sequence[str]) -> int:
     return count
 
 
-def delete_unused_documents(connection: Connection) -> int:
-    """Remove the documents that no run and no result refers to, and give how many those were."""
+def find_unused_documents(connection: Connection) -> UnusedDocuments:
+    """Find the documents that no run and no result refers to."""
     unused = documents.c.digest.not_in(select(gate_runs.c.environment_digest)) & documents.c.digest.not_in(
         select(gate_results.c.declaration_digest)
     )
     found = set(connection.scalars(select(documents.c.digest).where(unused)))
     for named in (_INPUTS, _IGNORED) if found else ():
         found.difference_update(connection.scalars(select(named), execution_options={"yield_per": _CHUNK}))
-    digests = sorted(found)
-    for start in range(0, len(digests), _CHUNK):
-        connection.execute(delete(documents).where(documents.c.digest.in_(digests[start : start + _CHUNK])))
-    return len(digests)
+    last = [connection.scalar(select(func.max(table.c.number))) or 0 for table in (gate_runs, gate_results)]
+    return UnusedDocuments(tuple(sorted(found)), *last)
+
+
+def delete_documents(connection: Connection, unused: UnusedDocuments, digests: Iterable[str]) -> None:
+    """Remove some of the unused documents, but those that a run or a result refers to which came since."""
+    new_runs, new_results = gate_runs.c.number > unused.last_run, gate_results.c.number > unused.last_result
+    named = [
+        *((column, new_runs) for column in (gate_runs.c.environment_digest, _IGNORED)),
+        *((column, new_results) for column in (gate_results.c.declaration_digest, _INPUTS)),
+    ]
+    used = {digest for column, is_new in named for digest in connection.scalars(select(column).where(is_new))}
+    connection.execute(delete(documents).where(documents.c.digest.in_(set(digests) - used)))
 
 
 def _find_needed_of_project(connection: Connection, project: str) -> set[str]:

@@ -12,11 +12,11 @@ from pytest_golden.journal.rows import read_counts
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules, lapse
 from pytest_golden.journal.standing.store import Change, get_standing, write_standing
 from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.prepared import Prepared, Question, ask
 from pytest_golden.storage.schema import expectations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -69,11 +69,23 @@ def resolve_due(connection: Connection, moment: datetime, rules: Mapping[str, Ru
 
     Gives how many, and whether there may be more: only some are resolved at once, those that are due longest.
     """
-    now = to_ms(moment)
-    due = sorted(_DUE.run(connection, {"moment": now}), key=lambda row: row[1])
-    for entry_id, rows in groupby(due, key=lambda row: row[1]):
-        _resolve(connection, entry_id, tuple(rows), now, rules)
-    return len(due), len(due) == _MOST_AT_ONCE
+    (due,) = ask(connection, ask_for_due(moment))
+    return resolve(connection, due, moment, rules)
+
+
+def ask_for_due(moment: datetime) -> Question:
+    """Ask for some of the expectations whose time is over, those that are due longest."""
+    return Question(_DUE, {"moment": to_ms(moment)})
+
+
+def resolve(
+    connection: Connection, due: Iterable[Any], moment: datetime, rules: Mapping[str, Rules]
+) -> tuple[int, bool]:
+    """Do what `resolve_due` does with what is answered by `ask_for_due`."""
+    rows = sorted(due, key=lambda row: row[1])
+    for entry_id, of_entry in groupby(rows, key=lambda row: row[1]):
+        _resolve(connection, entry_id, tuple(of_entry), to_ms(moment), rules)
+    return len(rows), len(rows) == _MOST_AT_ONCE
 
 
 def close_expectations(
@@ -113,6 +125,6 @@ def _resolve(
         after = lapse(Polarity(polarity))
         counts = counts.moved(ExpectationStatus.OPEN, after, critical=bool(critical))
         names = {"status": after.value, "resolved_by": SWEEP, "resolved_at": max(now, created_at)}
-        _RESOLVE.run(connection, {"the_expectation": number, **names})
+        _RESOLVE.leave(connection, {"the_expectation": number, **names})
     change = Change(SWEEP, now, "the time is over", {"closed_expectations": len(rows)})
     write_standing(connection, standing, counts, change, rules.get(standing.agent_id, DEFAULT_RULES))

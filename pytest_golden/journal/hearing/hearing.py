@@ -8,57 +8,79 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.hearing.store import (
+    Surroundings,
+    ask_for_surroundings,
     find_by_content,
-    find_by_external_id,
-    find_last_expectation,
     find_latest_entry,
     find_mark,
+    get_by_external_id,
     read_word,
 )
 from pytest_golden.journal.hints import read_words
 from pytest_golden.journal.model import Assessment, RoutedBy, SignalType
 from pytest_golden.journal.routing.rules import MOST_KEPT, News
-from pytest_golden.journal.routing.store import count_open, find_route
+from pytest_golden.journal.routing.store import ask_for_anchors, find_route
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules
 from pytest_golden.journal.sources import HUMAN
 from pytest_golden.journal.standing.store import Change, override
 from pytest_golden.journal.store import Heard, take_signal
 from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.prepared import ask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection
 
+    from pytest_golden.journal.hints import Words
     from pytest_golden.journal.model import Signal
     from pytest_golden.journal.routing.rules import Route
+    from pytest_golden.storage.prepared import Question
 
 _WORDS = {SignalType.POSITIVE: Assessment.SUCCESS, SignalType.CORRECTION: Assessment.FAILURE}
 _DIGITS = 32
 
 
+class Incoming(NamedTuple):
+    """A signal on its way in, its words, and what it is known again by, where it has no external id."""
+
+    signal: Signal
+    agent_id: str | None
+    session_key: str | None
+    words: Words
+    digest: str | None
+
+
+def read_incoming(signal: Signal, agent_id: str | None, session_key: str | None) -> Incoming:
+    """Make of a signal what is heard; `signal.entry_id` is the entry that it names, which must be there and this agent's."""
+    digest = None if signal.external_id is not None else _digest(signal, agent_id, session_key)
+    return Incoming(signal, agent_id, session_key, read_words(signal.source, signal.data), digest)
+
+
+def ask_about(one: Incoming) -> tuple[Question, ...]:
+    """Ask what must be known of any signal before it is heard."""
+    return ask_for_surroundings(one.signal, one.digest, one.agent_id), ask_for_anchors(one.words)
+
+
 def hear(
-    connection: Connection,
-    signal: Signal,
-    *,
-    agent_id: str | None,
-    session_key: str | None,
-    rules: Mapping[str, Rules],
+    connection: Connection, one: Incoming, rules: Mapping[str, Rules], answers: Sequence[Iterator[Any]] = ()
 ) -> Signal:
     """Route a signal and keep it with all that follows from it; the same news again gives the signal that is there.
 
-    `signal.entry_id` is the entry that it names, which must be there and this agent's.
+    `answers` are those to `ask_about` it, where that was asked with other things.
     """
-    if signal.external_id is not None:
-        known = find_by_external_id(connection, signal.source, signal.external_id)
-        if known is not None:
-            return known
+    signal, agent_id, session_key, words, digest = one
+    surroundings, used = answers or ask(connection, *ask_about(one))
+    (around,) = map(Surroundings._make, surroundings)
+    is_known = around.known is not None
+    if is_known and signal.external_id is not None:
+        return get_by_external_id(connection, signal.source, signal.external_id)
     target = _find_target_of_word(connection, signal, agent_id, session_key)
     news = News(
-        read_words(signal.source, signal.data),
+        words,
         signal.signal_type,
         to_ms(signal.created_at),
         agent_id,
@@ -66,16 +88,15 @@ def hear(
         signal.entry_id,
         by_hint_only=target is not None,
     )
-    digest = None if signal.external_id is not None else _digest(signal, agent_id, session_key)
-    earlier = None if digest is None else find_by_content(connection, digest)
+    earlier = find_by_content(connection, digest) if is_known and digest is not None else None
     if earlier is None or _is_new_word(connection, signal, target):
-        found = find_route(connection, news)
+        found = find_route(connection, news, used=used)
     else:
-        found = find_route(connection, news, after=find_mark(connection, earlier))
+        found = find_route(connection, news, after=find_mark(connection, earlier), used=used)
         if found.taken is None:
             return earlier.signal
-    routing = write_routing(found, count_open(connection, agent_id))
-    heard = Heard(found.rule, routing, agent_id, session_key, digest, find_last_expectation(connection))
+    routing = write_routing(found, around.open_count)
+    heard = Heard(found.rule, routing, agent_id, session_key, digest, around.last_expectation or 0)
     return _keep(connection, signal, found, heard, target, rules)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.journal.hearing.hearing import write_routing
-from pytest_golden.journal.hearing.store import list_orphans_of, list_orphans_since, read_beginning
+from pytest_golden.journal.hearing.store import list_orphans_of, list_orphans_since_entry, read_beginning
 from pytest_golden.journal.hints import anchors_of, read_words
 from pytest_golden.journal.model import ExpectationStatus
 from pytest_golden.journal.routing.rules import Candidate, News, route
@@ -37,7 +37,7 @@ def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: s
     known = {one.id: one for one in asked}
     candidates = {one.id: _make_candidate(one, number, agent_id) for number, one in enumerate(asked)}
     taken = 0
-    for orphan in list_orphans_since(connection, read_beginning(connection, asked[0].entry_id)):
+    for orphan in list_orphans_since_entry(connection, asked[0].entry_id):
         if orphan.agent_id not in {None, agent_id}:
             continue
         found = route(_make_news(orphan), candidates.values())

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import BigInteger, Integer, Text, bindparam, func, literal_column, select
 
 from pytest_golden.journal.model import Assessment
+from pytest_golden.journal.routing.store import COUNT_OF_AGENT, COUNT_OF_ANY, name_agent
 from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_signal
 from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.prepared import Prepared, Question
 from pytest_golden.storage.schema import entries, expectations, signals
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _BY_CONTENT = (
     .order_by(signals.c.number.desc())
     .limit(1)
 )
-_HAS_CONTENT = Prepared(_BY_CONTENT.with_only_columns(signals.c.number))
+_HAS_CONTENT = _BY_CONTENT.with_only_columns(signals.c.number)
 _LAST_EXPECTATION = Prepared(select(func.max(expectations.c.number).label("number")))
 _LAST_SIGNAL = Prepared(select(func.max(signals.c.number).label("number")))
 # From the end, where what is asked for is found at once.
@@ -57,6 +58,8 @@ _ORPHANS = (
     .order_by(signals.c.created_at, signals.c.number)
 )
 _ORPHANS_SINCE = _ORPHANS.where(signals.c.created_at >= bindparam("the_moment", type_=BigInteger()))
+_BEGINNING = select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")).scalar_subquery()
+_ORPHANS_SINCE_ENTRY = Prepared(_ORPHANS.where(signals.c.created_at >= _BEGINNING))
 _ORPHANS_AFTER = (
     _ORPHANS.where(signals.c.number > bindparam("the_number", type_=BigInteger()))
     .order_by(None)
@@ -71,6 +74,28 @@ _NEW_ANCHORS = Prepared(
     .where(expectations.c.number > bindparam("the_number", type_=BigInteger()), expectations.c.hint_anchor.is_not(None))
     .group_by(expectations.c.hint_anchor)
 )
+
+
+# By whether a signal has an external id, and whether one agent is asked.
+_SURROUNDINGS = {
+    (has_id, is_of_agent): Prepared(
+        select(
+            known.scalar_subquery().label("known"),
+            counted.scalar_subquery().label("open_count"),
+            select(func.max(expectations.c.number)).scalar_subquery().label("last_expectation"),
+        )
+    )
+    for has_id, known in ((True, _BY_EXTERNAL_ID.with_only_columns(signals.c.number)), (False, _HAS_CONTENT))
+    for is_of_agent, counted in ((True, COUNT_OF_AGENT), (False, COUNT_OF_ANY))
+}
+
+
+class Surroundings(NamedTuple):
+    """A signal that says the same news, how many expectations are open, and the last one of all: their numbers, if any."""
+
+    known: int | None
+    open_count: int
+    last_expectation: int | None
 
 
 class LastNumbers(NamedTuple):
@@ -95,19 +120,34 @@ class Orphan(NamedTuple):
     number: int
 
 
+def ask_for_surroundings(signal: Signal, digest: str | None, agent_id: str | None) -> Question:
+    """Ask for one `Surroundings`: heard before is what has the same external id, where it has one, else the same content."""
+    statement = _SURROUNDINGS[signal.external_id is not None, agent_id is not None]
+    known = {"the_source": signal.source, "the_external_id": signal.external_id}
+    return Question(
+        statement, {**({"the_digest": digest} if signal.external_id is None else known), **name_agent(agent_id)}
+    )
+
+
 def find_by_external_id(connection: Connection, source: str, external_id: str) -> Signal | None:
     """Find what this source has said under this id."""
     names = {"the_source": source, "the_external_id": external_id}
     if _HAS_EXTERNAL_ID.first(connection, names) is None:
         return None
+    return get_by_external_id(connection, source, external_id)
+
+
+def get_by_external_id(connection: Connection, source: str, external_id: str) -> Signal:
+    """Give what this source has said under this id; it must be there."""
+    names = {"the_source": source, "the_external_id": external_id}
     return read_signal(connection.execute(_BY_EXTERNAL_ID, names).one())
 
 
 def find_by_content(connection: Connection, digest: str) -> Earlier | None:
     """Find the newest signal with this content."""
-    if _HAS_CONTENT.first(connection, {"the_digest": digest}) is None:
+    row = connection.execute(_BY_CONTENT, {"the_digest": digest}).one_or_none()
+    if row is None:
         return None
-    row = connection.execute(_BY_CONTENT, {"the_digest": digest}).one()
     return Earlier(read_signal(row), row.expectation_mark)
 
 
@@ -155,6 +195,12 @@ def read_beginning(connection: Connection, entry_id: str) -> int:
 def list_orphans_since(connection: Connection, moment: int) -> tuple[Orphan, ...]:
     """Give the orphans that were heard at this moment or later, the oldest first."""
     return tuple(map(_read_orphan, connection.execute(_ORPHANS_SINCE, {"the_moment": moment}).all()))
+
+
+def list_orphans_since_entry(connection: Connection, entry_id: str) -> tuple[Orphan, ...]:
+    """Give the orphans that were heard when this entry began or later, the oldest first."""
+    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": entry_id}).fetchall()
+    return tuple(map(_read_orphan, _ORPHANS_SINCE_ENTRY.decode(rows)))
 
 
 def list_orphans_after(connection: Connection, number: int, limit: int) -> tuple[Orphan, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
 
 class Member(NamedTuple):
@@ -17,6 +17,10 @@ class Member(NamedTuple):
     closed_at: int | None
 
 
+#: An entry and all that are below it, the entry first.
+Tree: TypeAlias = tuple[Member, ...]
+
+
 class Limit(NamedTuple):
     """What may go of one agent: what was closed at a moment or before, and entries up to a number; None: no such limit."""
 
@@ -24,7 +28,7 @@ class Limit(NamedTuple):
     last_number: int | None = None
 
 
-def may_go(tree: Sequence[Member], limit: Limit, kept: Collection[str]) -> bool:
+def may_go(tree: Tree, limit: Limit, kept: Collection[str]) -> bool:
     """Tell whether a tree may leave: it is beyond a limit as a whole, of one agent, closed, and not needed."""
     if len({member.agent_id for member in tree}) > 1 or any(member.id in kept for member in tree):
         return False

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Select
 
+    from pytest_golden.journal.pruning.rules import Tree
+
 _CHUNK = 500
 _PARENT = entries.alias("parent")
 _MEMBER = (entries.c.id, entries.c.number, entries.c.agent_id, entries.c.closed_at)
@@ -30,15 +32,27 @@ def list_roots(connection: Connection, agent_id: str, after: Member | None, limi
     return tuple(Member(*row) for row in connection.execute(query))
 
 
-def read_tree(connection: Connection, root: Member) -> tuple[Member, ...]:
-    """Give an entry and all that are below it."""
-    tree: dict[str, Member] = {root.id: root}
-    level = [root.id]
+def read_trees(connection: Connection, roots: Sequence[Member]) -> tuple[Tree, ...]:
+    """Give each of some entries with all that are below it."""
+    trees: dict[str, dict[str, Member]] = {root.id: {root.id: root} for root in roots}
+    above = {root.id: root.id for root in roots}
+    level = list(above)
     while level:
-        below = [Member(*row) for part in _divide(level) for row in connection.execute(_below(part))]
-        level = [member.id for member in below if member.id not in tree]
-        tree |= {member.id: member for member in below}
-    return tuple(tree.values())
+        below = [row for part in _divide(level) for row in connection.execute(_below(part))]
+        level = []
+        for *values, parent_id in below:
+            member, root_id = Member(*values), above[parent_id]
+            if member.id not in trees[root_id]:
+                trees[root_id][member.id] = member
+                above[member.id] = root_id
+                level.append(member.id)
+    return tuple(tuple(tree.values()) for tree in trees.values())
+
+
+def read_members(connection: Connection, ids: Sequence[str]) -> tuple[Member, ...]:
+    """Give those of some entries that are there, as they are now."""
+    queries = (select(*_MEMBER).where(entries.c.id.in_(part)) for part in _divide(ids))
+    return tuple(Member(*row) for query in queries for row in connection.execute(query))
 
 
 def find_last_beyond(connection: Connection, agent_id: str, kept: int) -> int | None:
@@ -70,7 +84,7 @@ def delete_entries(connection: Connection, ids: Sequence[str]) -> None:
 
 
 def _below(ids: Sequence[str]) -> Select[Any]:
-    return select(*_MEMBER).where(entries.c.parent_id.in_(ids))
+    return select(*_MEMBER, entries.c.parent_id).where(entries.c.parent_id.in_(ids))
 
 
 def _divide(ids: Sequence[str]) -> Iterator[Sequence[str]]:

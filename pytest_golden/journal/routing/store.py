@@ -9,29 +9,36 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select
 
 from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
 from pytest_golden.journal.routing.rules import MOST_KEPT, Candidate, News, Routing
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.listed import list_numbers
+from pytest_golden.storage.prepared import Prepared, Question, ask, is_near
 from pytest_golden.storage.schema import expectations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Select
+    from sqlalchemy import ColumnElement, Connection, Select
 
+    from pytest_golden.journal.hints import Words
     from pytest_golden.journal.routing.rules import Route
+
+    # A status, and whether those are meant whose time is over.
+    _Kind = tuple[ExpectationStatus, bool]
 
 # How many resolved expectations under one anchor are looked at, the newest first.
 _LOOK_BACK = 25
 _MOST_OF_ENTRY = 1000
+# To count them is work at each signal.
+_MOST_COUNTED = 200
 # How many of one shape a guess looks at: where some keys are in the signal and others are not, no index leads further.
 _MOST_GUESSES = 100
-# With more keys than this, a signal's anchors are first asked which of them lead anywhere.
+# With more keys than this, it is asked first which of a signal's anchors lead anywhere; where each question costs a trip
+# to a server, it is always asked.
 _FEW_ANCHORS = 48
-_CHUNK = 500
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 _RESOLVED = (ExpectationStatus.MET, ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
 _COLUMNS = (
@@ -58,7 +65,7 @@ _OPEN_AT_ANCHOR = select(*_COLUMNS).where(_IS_THE_ANCHOR, _IS_OPEN).order_by(*_N
 _ANY_AT_ANCHOR = (
     select(*_COLUMNS).where(_IS_THE_ANCHOR, _HAS_SHAPE).order_by(expectations.c.number.desc()).limit(_LOOK_BACK)
 )
-# By whether one agent is asked or all are.
+# By whether one agent is asked or all are: the open ones, and the newest of any status.
 _AT_ANCHOR = {
     True: (
         Prepared(_OPEN_AT_ANCHOR.where(_IS_THE_AGENT)),
@@ -66,39 +73,56 @@ _AT_ANCHOR = {
     ),
     False: (Prepared(_OPEN_AT_ANCHOR), Prepared(_ANY_AT_ANCHOR)),
 }
-_AMONG_ANCHORS = select(expectations.c.hint_anchor).where(
-    expectations.c.hint_anchor.in_(bindparam("anchors", expanding=True))
+_GIVEN = list_numbers("the_anchors")
+_AT_GIVEN: Select[Any] = select(literal_column("1")).where(expectations.c.hint_anchor == _GIVEN)
+_USED_ANCHORS = Prepared(
+    select(_GIVEN.label("anchor")).where(or_(_AT_GIVEN.where(_HAS_SHAPE).exists(), _AT_GIVEN.where(_IS_OPEN).exists()))
 )
-_USED_ANCHORS = _AMONG_ANCHORS.where(_HAS_SHAPE).union(_AMONG_ANCHORS.where(_IS_OPEN))
 _IS_THE_STATUS = expectations.c.status == bindparam("the_status", type_=Text())
 _IS_THE_SESSION = expectations.c.session_key == bindparam("the_session", type_=Text())
-_NEXT_SHAPE = (
-    select(expectations.c.hint_shape)
-    .where(_IS_THE_AGENT, _IS_THE_STATUS, expectations.c.hint_shape > bindparam("the_shape", type_=Text()))
-    .order_by(expectations.c.hint_shape)
-    .limit(1)
+_OF_SHAPE = select(*_COLUMNS).where(
+    _IS_THE_AGENT,
+    _IS_THE_STATUS,
+    expectations.c.hint_shape == bindparam("the_shape", type_=Text()),
+    expectations.c.hint_rank >= bindparam("low", type_=BigInteger()),
+    expectations.c.hint_rank < bindparam("high", type_=BigInteger()),
+    expectations.c.created_at <= bindparam("latest", type_=BigInteger()),
 )
-_OF_SHAPE = (
-    select(*_COLUMNS)
-    .where(
-        _IS_THE_AGENT,
-        _IS_THE_STATUS,
-        expectations.c.hint_shape == bindparam("the_shape", type_=Text()),
-        expectations.c.hint_rank >= bindparam("low", type_=BigInteger()),
-        expectations.c.hint_rank < bindparam("high", type_=BigInteger()),
-        expectations.c.created_at <= bindparam("latest", type_=BigInteger()),
+
+
+def _find_next_shape(wanted: tuple[ColumnElement[bool], ...], shape: ColumnElement[str]) -> Select[Any]:
+    """Skip to the next shape, however many have this one."""
+    found = select(expectations.c.hint_shape).where(*wanted, expectations.c.hint_shape > shape)
+    return found.order_by(expectations.c.hint_shape).limit(1)
+
+
+def _list_shapes(wanted: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    """Make the list of the shapes that there are, from that of those without a hint on."""
+    first: Any = _find_next_shape(wanted, literal_column("''")).scalar_subquery()
+    shapes = select(first.label("shape")).cte("shapes", recursive=True)
+    following = _find_next_shape(wanted, shapes.c.shape).correlate(shapes).scalar_subquery()
+    shapes = shapes.union_all(select(following).where(shapes.c.shape.is_not(None)))
+    return select(shapes.c.shape).where(shapes.c.shape.is_not(None))
+
+
+# By whether a session is asked for: the next shape, and all of them.
+_SHAPES = {
+    in_session: (
+        Prepared(_find_next_shape(wanted, bindparam("the_shape", type_=Text()))),
+        Prepared(_list_shapes(wanted)),
     )
-    .limit(_MOST_GUESSES)
-)
-# By whether a session is asked for: the shapes, those of a shape with the nearest expiry first, and with the latest first.
+    for in_session, wanted in (
+        (True, (_IS_THE_AGENT, _IS_THE_STATUS, _IS_THE_SESSION)),
+        (False, (_IS_THE_AGENT, _IS_THE_STATUS)),
+    )
+}
+# Likewise: those of a shape with the nearest expiry first, and with the latest first.
 _BY_SHAPE = {
     True: (
-        Prepared(_NEXT_SHAPE.where(_IS_THE_SESSION)),
         Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*_NEAREST_FIRST)),
         Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*_LATEST_FIRST)),
     ),
     False: (
-        Prepared(_NEXT_SHAPE),
         Prepared(_OF_SHAPE.order_by(*_NEAREST_FIRST)),
         Prepared(_OF_SHAPE.order_by(*_LATEST_FIRST)),
     ),
@@ -114,30 +138,38 @@ _OPEN_OF_AGENT = (
 )
 _OPEN_OF_ANY = select(*_COLUMNS).where(_IS_OPEN, _HAS_SHAPE).order_by(expectations.c.expires_at)
 # Counted in an index alone; that of all agents does not tell which are a gate's.
-_A_THOUSAND: Select[Any] = select(literal_column("1")).where(_IS_OPEN).limit(1000)
-_COUNT_OF_AGENT = Prepared(
-    select(func.count().label("number")).select_from(_A_THOUSAND.where(_IS_THE_AGENT, _HAS_SHAPE).subquery())
-)
-_COUNT_OF_ANY = Prepared(select(func.count().label("number")).select_from(_A_THOUSAND.subquery()))
+_SOME_OPEN: Select[Any] = select(literal_column("1")).where(_IS_OPEN).limit(_MOST_COUNTED)
+#: How many open expectations there are of the agent, or of all; counted up to 200.
+COUNT_OF_AGENT = select(func.count()).select_from(_SOME_OPEN.where(_IS_THE_AGENT, _HAS_SHAPE).subquery())
+COUNT_OF_ANY = select(func.count()).select_from(_SOME_OPEN.subquery())
 _SHOWN_OF_AGENT = Prepared(_OPEN_OF_AGENT.limit(MOST_KEPT))
 _SHOWN_OF_ANY = Prepared(_OPEN_OF_ANY.limit(MOST_KEPT))
 
 
-def find_route(connection: Connection, news: News, *, after: int | None = None) -> Route:
+def ask_for_anchors(words: Words) -> Question:
+    """Ask which of the numbers that expectations with these words may be kept under are those of any."""
+    return Question(_USED_ANCHORS, {"the_anchors": json.dumps(list(dict.fromkeys(anchors_of(words))))})
+
+
+def find_route(
+    connection: Connection, news: News, *, after: int | None = None, used: Iterator[Any] | None = None
+) -> Route:
     """Find where a signal goes, with a verdict on every candidate that was looked at.
 
-    With `after`, only open expectations recorded after the one of that number may take it.
+    With `after`, only open expectations recorded after the one of that number may take it. `used` is what is answered by
+    `ask_for_anchors` of its words, where that was asked with other things.
     """
-    search = _Search(connection, news, after)
+    search = _Search(connection, news, after, used)
     routing = Routing(news)
-    routing.consider(search.of_named_entry())
-    routing.consider(search.by_hint())
+    named, by_hint, shown = search.named_hinted_and_shown()
+    routing.consider(named)
+    routing.consider(by_hint)
     if not routing.has_taken and news.agent_id is not None and news.entry_id is None and not news.by_hint_only:
         routing.consider(search.by_session())
         if not routing.has_taken:
             routing.consider(search.by_window())
     if after is None:
-        routing.consider(search.to_be_shown(), up_to=MOST_KEPT)
+        routing.consider(shown, up_to=MOST_KEPT)
     return routing.conclude()
 
 
@@ -146,95 +178,124 @@ def find_by_hint(connection: Connection, news: News) -> tuple[Candidate, ...]:
     return tuple(_Search(connection, news).by_hint())
 
 
-def count_open(connection: Connection, agent_id: str | None) -> int:
-    """Count the open expectations that are asked, up to 1,000 of them."""
-    counted = _COUNT_OF_ANY if agent_id is None else _COUNT_OF_AGENT
-    return int(counted.first(connection, _name_agent(agent_id)).number)
-
-
-def _name_agent(agent_id: str | None) -> dict[str, Any]:
+def name_agent(agent_id: str | None) -> dict[str, Any]:
+    """Give the name that statements about an agent want."""
     return {} if agent_id is None else {"the_agent": agent_id}
 
 
 class _Search:
     """One signal's look into the indexes."""
 
-    def __init__(self, connection: Connection, news: News, after: int | None = None) -> None:
+    def __init__(
+        self, connection: Connection, news: News, after: int | None = None, used: Iterator[Any] | None = None
+    ) -> None:
         self._connection = connection
         self._news = news
         self._after = after
-        self._names = _name_agent(news.agent_id)
+        self._used = used
+        self._names = name_agent(news.agent_id)
 
-    def of_named_entry(self) -> Iterator[Candidate]:
-        """Give the expectations of the entry that the signal names, open or not."""
-        if self._news.entry_id is not None:
-            names = {"the_entry": self._news.entry_id}
-            yield from filter(self._may_take, _candidates(_OF_ENTRY.run(self._connection, names)))
+    def named_hinted_and_shown(self) -> tuple[Iterator[Candidate], Iterator[Candidate], Iterator[Candidate]]:
+        """Give the expectations of the entry that the signal names, what `by_hint` gives, and some that are shown.
+
+        Those were not in question: they are for whoever asks why not.
+        """
+        entry = [Question(_OF_ENTRY, {"the_entry": self._news.entry_id})] if self._news.entry_id is not None else []
+        by_hint = self._questions_by_hint()
+        listed = _SHOWN_OF_ANY if self._news.agent_id is None else _SHOWN_OF_AGENT
+        found = ask(self._connection, Question(listed, self._names), *entry, *by_hint)
+        named = (candidate for rows in found[1 : 1 + len(entry)] for candidate in _candidates(rows))
+        return filter(self._may_take, named), self._fitting(found[1 + len(entry) :]), _candidates(found[0])
 
     def by_hint(self) -> Iterator[Candidate]:
         """Give the best expectation under each anchor whose hint fits, and the newest resolved ones that fit."""
+        return self._fitting(ask(self._connection, *self._questions_by_hint()))
+
+    def _questions_by_hint(self) -> list[Question]:
+        """Ask for those under each anchor: the open ones, and the newest of any status where such may be concerned."""
         open_ones, any_ones = _AT_ANCHOR[self._news.agent_id is not None]
+        asked = []
         for anchor in self._anchors():
             names = {**self._names, "the_anchor": anchor}
-            yield from self._first_fit(open_ones.stream(self._connection, names))
+            asked.append(Question(open_ones, names, is_paged=True))
             if self._after is None:
-                yield from filter(self._fits, _candidates(any_ones.run(self._connection, names)))
+                asked.append(Question(any_ones, names))
+        return asked
+
+    def _fitting(self, found: Sequence[Iterator[Any]]) -> Iterator[Candidate]:
+        kinds = 2 if self._after is None else 1
+        for place, rows in enumerate(found):
+            is_of_open = place % kinds == 0
+            yield from self._first_fit(rows) if is_of_open else filter(self._fits, _candidates(rows))
 
     def by_session(self) -> Iterator[Candidate]:
         """Give the best expectations of the signal's session that no hint keeps from it."""
         if self._news.session_key is None:
-            return
-        yield from self._by_shape(ExpectationStatus.OPEN, in_session=True)
-        if self._after is not None:
-            return
-        if self._news.signal_type in _AGAINST:
-            yield from self._by_shape(ExpectationStatus.MET, in_session=True)
-        for status in _RESOLVED:
-            yield from self._by_shape(status, in_session=True, is_over=True)
+            return iter(())
+        kinds = self._list_kinds()
+        if self._after is None:
+            kinds += ((status, True) for status in _RESOLVED)
+        return self._by_shape(kinds, in_session=True)
 
     def by_window(self) -> Iterator[Candidate]:
         """Give the agent's best expectations in whose time window the signal comes and that no hint keeps from it."""
-        yield from self._by_shape(ExpectationStatus.OPEN, in_session=False)
-        if self._news.signal_type in _AGAINST and self._after is None:
-            yield from self._by_shape(ExpectationStatus.MET, in_session=False)
-
-    def to_be_shown(self) -> Iterator[Candidate]:
-        """Give open expectations that were not in question, for whoever asks why they were not."""
-        shown = _SHOWN_OF_ANY if self._news.agent_id is None else _SHOWN_OF_AGENT
-        yield from _candidates(shown.run(self._connection, self._names))
+        return self._by_shape(self._list_kinds(), in_session=False)
 
     def _anchors(self) -> Iterable[int]:
-        anchors = list(dict.fromkeys(anchors_of(self._news.words)))
-        if len(anchors) <= _FEW_ANCHORS:
+        anchors = dict.fromkeys(anchors_of(self._news.words))
+        if len(anchors) <= _FEW_ANCHORS and is_near(self._connection):
             return anchors
-        used: list[int] = []
-        for start in range(0, len(anchors), _CHUNK):
-            asked = {"anchors": anchors[start : start + _CHUNK]}
-            used += self._connection.execute(_USED_ANCHORS, asked).scalars()
-        return used
+        if self._used is None:
+            (self._used,) = ask(self._connection, ask_for_anchors(self._news.words))
+        return [row[0] for row in self._used]
 
-    def _by_shape(self, status: ExpectationStatus, *, in_session: bool, is_over: bool = False) -> Iterator[Candidate]:
+    def _list_kinds(self) -> list[_Kind]:
+        """Give what may take a signal whose time is not over."""
+        is_against = self._news.signal_type in _AGAINST and self._after is None
+        return [(status, False) for status in (ExpectationStatus.OPEN, ExpectationStatus.MET)[: 1 + is_against]]
+
+    def _by_shape(self, kinds: Sequence[_Kind], *, in_session: bool) -> Iterator[Candidate]:
         """Give the best of each shape: those whose time is over from the latest on, others from the nearest expiry on."""
-        shapes, nearest, latest = _BY_SHAPE[in_session]
-        names: dict[str, Any] = {**self._names, "the_status": status.value}
-        if in_session:
-            names["the_session"] = self._news.session_key
-        for shape in self._shapes(shapes, names):
-            if not self._is_possible(shape):
-                continue
-            count = count_keys(shape)
-            over, never = rank(count, self._news.moment) + 1, rank(count, None)
-            low, high = (0, over) if is_over else (over, never + in_session)
-            bounds = {"the_shape": shape, "low": low, "high": high, "latest": self._news.moment}
-            yield from self._first_allowed((latest if is_over else nearest).run(self._connection, {**names, **bounds}))
+        names = {**self._names, **({"the_session": self._news.session_key} if in_session else {})}
+        of_kind = {status: {**names, "the_status": status.value} for status, _ in kinds}
+        plain = [
+            self._ask_of_shape(NO_HINT, of_kind[kind[0]], is_over=kind[1], in_session=in_session) for kind in kinds
+        ]
+        shapes, found = self._find_shapes(of_kind, plain, in_session=in_session)
+        questions = [
+            self._ask_of_shape(shape, of_kind[status], is_over=is_over, in_session=in_session)
+            for status, is_over in kinds
+            for shape in shapes[status]
+            if self._is_possible(shape)
+        ]
+        for rows in (*found, *ask(self._connection, *questions)):
+            yield from self._first_allowed(islice(rows, _MOST_GUESSES))
 
-    def _shapes(self, shapes: Prepared, names: dict[str, Any]) -> Iterator[str]:
-        # From below the empty shape of those without a hint, which is no text that is greater than another.
-        yield NO_HINT
-        row = shapes.first(self._connection, {**names, "the_shape": NO_HINT})
+    def _find_shapes(
+        self, of_kind: Mapping[ExpectationStatus, Mapping[str, Any]], more: Sequence[Question], *, in_session: bool
+    ) -> tuple[dict[ExpectationStatus, list[str]], list[Iterator[Any]]]:
+        """Find the shapes of hints that there are of each status, and the answers to more questions."""
+        next_one, all_ones = _SHAPES[in_session]
+        if is_near(self._connection):
+            shapes = {status: list(self._skip(next_one, names)) for status, names in of_kind.items()}
+            return shapes, ask(self._connection, *more)
+        found = ask(self._connection, *(Question(all_ones, names) for names in of_kind.values()), *more)
+        shapes = {status: [row[0] for row in rows] for status, rows in zip(of_kind, found, strict=False)}
+        return shapes, found[len(of_kind) :]
+
+    def _skip(self, next_one: Prepared, names: Mapping[str, Any]) -> Iterator[str]:
+        row = next_one.first(self._connection, {**names, "the_shape": NO_HINT})
         while row is not None:
             yield row.hint_shape
-            row = shapes.first(self._connection, {**names, "the_shape": row.hint_shape})
+            row = next_one.first(self._connection, {**names, "the_shape": row.hint_shape})
+
+    def _ask_of_shape(self, shape: str, names: Mapping[str, Any], *, is_over: bool, in_session: bool) -> Question:
+        nearest, latest = _BY_SHAPE[in_session]
+        count = count_keys(shape)
+        over, never = rank(count, self._news.moment) + 1, rank(count, None)
+        low, high = (0, over) if is_over else (over, never + in_session)
+        bounds = {"the_shape": shape, "low": low, "high": high, "latest": self._news.moment}
+        return Question(latest if is_over else nearest, {**names, **bounds}, is_paged=True)
 
     def _is_possible(self, shape: str) -> bool:
         """Tell whether a hint of this shape may neither fit nor be contradicted; what fits is found by its anchor."""

@@ -11,11 +11,11 @@ from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, storable_or_none
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules, assess
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.prepared import Prepared, Question
 from pytest_golden.storage.schema import entries, entry_history, expectations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Connection
 
@@ -54,7 +54,6 @@ _STANDING = Prepared(
         and_(expectations.c.entry_id == entries.c.id, expectations.c.id == bindparam("the_expectation")),
     )
     .where(entries.c.id == bindparam("the_entry"))
-    .with_for_update(of=entries)
 )
 
 
@@ -67,16 +66,20 @@ class Change(NamedTuple):
     details: Mapping[str, Any] | None = None
 
 
-def get_agent(connection: Connection, entry_id: str) -> str:
-    """Give the agent whose entry it is.
+def ask_for_agent(entry_id: str) -> Question:
+    """Ask whose entry it is."""
+    return Question(_AGENT, {"the_entry": entry_id})
+
+
+def read_agent(rows: Iterator[Any], entry_id: str) -> str:
+    """Give the agent from what is answered by `ask_for_agent`.
 
     Raises:
         JournalError: there is no such entry.
     """
-    row = _AGENT.first(connection, {"the_entry": entry_id})
-    if row is None:
-        raise describe_unknown(entry_id)
-    return str(row.agent_id)
+    for row in rows:
+        return str(row[0])
+    raise describe_unknown(entry_id)
 
 
 def get_standing(connection: Connection, entry_id: str | None, expectation_id: str | None = None) -> Any:
@@ -103,11 +106,11 @@ def write_standing(connection: Connection, standing: Any, counts: Counts, change
     written = {"the_entry": standing.number, **count_columns(counts), "updated_at": moment}
     # What is in an index or counted by a trigger is left alone while nothing changes in it.
     if has_left_open:
-        _CLOSE_ENTRY.run(connection, {**written, "assessment": after.value, "closed_at": moment})
+        _CLOSE_ENTRY.leave(connection, {**written, "assessment": after.value, "closed_at": moment})
     elif after is not before:
-        _ASSESS_ENTRY.run(connection, {**written, "assessment": after.value})
+        _ASSESS_ENTRY.leave(connection, {**written, "assessment": after.value})
     else:
-        _COUNT_ENTRY.run(connection, written)
+        _COUNT_ENTRY.leave(connection, written)
     if after is not before:
         details = {"from": before.value, "to": after.value, **(change.details or {})}
         add_history(connection, standing.id, "assessment", change._replace(moment=moment, details=details))
@@ -125,7 +128,7 @@ def override(connection: Connection, entry_id: str, word: Assessment, change: Ch
     details = {"word": word.value, **(change.details or {})}
     notes = storable_or_none(change.why)
     names = {"the_entry": standing.number, "human_word": word.value, "assessment_notes": notes}
-    _OVERRIDE_ENTRY.run(connection, names)
+    _OVERRIDE_ENTRY.leave(connection, names)
     counts = replace(read_counts(standing), human_word=word)
     change = change._replace(details=details)
     if write_standing(connection, standing, counts, change, DEFAULT_RULES).value == standing.assessment:
@@ -136,7 +139,7 @@ def override(connection: Connection, entry_id: str, word: Assessment, change: Ch
 
 def add_history(connection: Connection, entry_id: str, what: str, change: Change) -> None:
     """Add a record to an entry's history."""
-    _INSERT_HISTORY.run(
+    _INSERT_HISTORY.leave(
         connection,
         {
             "entry_id": entry_id,

@@ -9,6 +9,7 @@ from fastapi import Path, Query
 from fastapi.routing import APIRoute
 
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
+from pytest_golden.web.api.encodable import make_encodable
 from pytest_golden.web.api.model import Problem
 from pytest_golden.web.boundary.body import refuse_other_kinds
 
@@ -80,15 +81,6 @@ class JsonRoute(APIRoute):
 def _answering_encodable(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(endpoint)
     def answer(**told: Any) -> Any:
-        return _encodable(endpoint(**told))
+        return make_encodable(endpoint(**told))
 
     return answer
-
-
-def _encodable(value: Any) -> Any:
-    """Give JSON content with halves of characters as escapes: what others have recorded may hold them, and UTF-8 may not."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(item) for key, item in value.items()}
-    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.changed.remembered import IgnoredThen
 from pytest_golden.gate.changed.store import read_last_results
 from pytest_golden.gate.pruning.pruning import Kept, PruneOrder, PruneReport, prune_store
+from pytest_golden.gate.pruning.store import delete_documents, find_unused_documents
 from pytest_golden.gate.recording import record_event
 from pytest_golden.gate.store import IGNORED, find_last_pass, list_results
 from pytest_golden.journal import Journal
@@ -18,8 +19,9 @@ from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.trends import MOST_PASSES
+from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.integrity import check_store
-from pytest_golden.storage.schema import documents, entries, memories, signals, trajectories
+from pytest_golden.storage.schema import documents, entries, gate_results, gate_runs, memories, signals, trajectories
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import START, begin, end, judge
 
@@ -250,6 +252,22 @@ def test_a_trial_changes_nothing(store: Store) -> None:
     assert (report.entries, report.trajectories, report.documents) == (4, 2, 0)
     assert ids(store) == before
     assert prune(store, older_than(1)).entries == 4
+
+
+def test_document_that_is_used_again_after_the_look_stays(store: Store) -> None:
+    gate(store, 0, inputs={"read": "old"}, ignored=["old"], p=PASSED)
+    with store.write() as connection:
+        connection.execute(delete(gate_results))
+        connection.execute(delete(gate_runs))
+        unused = find_unused_documents(connection)
+    assert len(unused.digests) == count(store, documents) == 4
+    gate(store, 0, inputs={"read": "old"}, ignored=["old"], p=PASSED)
+    with store.write() as connection:
+        keep_document(connection, "of nobody")
+        delete_documents(connection, unused, unused.digests)
+    assert count(store, documents) == 5
+    assert prune(store, older_than(1)).documents == 1
+    assert_whole(store)
 
 
 def test_many_trees_go_in_many_transactions(store: Store) -> None:

@@ -98,6 +98,14 @@ def test_a_hint_is_looked_up_for_its_agent(store: Store, journal: Journal) -> No
     assert journal.get(entry.id).created_at == BEGIN
 
 
+def test_what_is_expected_is_held_against_no_orphan_from_before_its_entry(store: Store, journal: Journal) -> None:
+    entry = journal.log_intent("load", agent_id="builder")
+    asked = [{"description": "d", "match_hint": {"pr": 1}}]
+    plans = find_plans(store, lambda: journal.log_outcome(entry.id, "success", expectations=asked))
+    assert "SEARCH signals USING INDEX ix_signals_orphans (routed_by=? AND created_at>?)" in plans
+    assert not [plan for plan in plans if SORTS in plan]
+
+
 @pytest.mark.parametrize("rule", [None, "orphan", "time_window"])
 @pytest.mark.parametrize("agent", [None, "builder"])
 def test_a_page_of_signals_goes_by_an_index_to_its_place(store: Store, rule: str | None, agent: str | None) -> None:
