@@ -206,4 +206,6 @@ def is_near(connection: Connection) -> bool:
 
 
 def _run_later(connection: Connection, question: Question) -> Iterator[Any]:
-    yield from question.statement.run(connection, question.values)
+    # Not `yield from`: that would close the cursor of rows that nobody takes to the end, maybe after their database.
+    for row in question.statement.run(connection, question.values):  # noqa: UP028 - see above
+        yield row

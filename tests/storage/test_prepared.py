@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -180,6 +181,19 @@ def test_each_question_is_answered_whole_and_in_its_order(store: Store, count: i
         paged, found, whole = ask(connection, *questions)
         assert list(found) == [("2",)] * (count > 2)
         assert [row[0] for row in paged] == [row[0] for row in whole] == [f"entry_{number}" for number in range(count)]
+
+
+def test_rows_that_nobody_takes_outlive_their_store_in_peace(store: Store) -> None:
+    with store.write() as connection:
+        for number in range(3):
+            INSERT_ENTRY.run(connection, {**ENTRY, "id": f"entry_{number}"})
+    with store.read() as connection:
+        (rows,) = ask(connection, Question(Prepared(select(entries.c.id)), {}, is_paged=True))
+        next(rows)
+    store.close()
+    # What would go wrong here goes wrong later and elsewhere, when the garbage collector finds the rows.
+    if isinstance(rows, Generator):
+        rows.close()
 
 
 def test_nothing_asked_gives_no_answers(store: Store) -> None:
