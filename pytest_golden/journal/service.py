@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from pytest_golden.journal.hearing.hearing import Incoming
     from pytest_golden.journal.model import Expectation
     from pytest_golden.journal.reading.summary import JournalSummary
     from pytest_golden.journal.routing.explanation import RoutingExplanation
@@ -203,16 +204,10 @@ class Journal:
             external_id=clean_external_id("external_id", external_id),
             created_at=self._now(),
         )
-        asked = clean_optional("agent_id", agent_id)
-        session = clean_optional("session_key", session_key)
+        asked, session = clean_optional("agent_id", agent_id), clean_optional("session_key", session_key)
         if signal.entry_id is not None:
             return self._hear_of_entry(signal, signal.entry_id, asked, session)
-        incoming = read_incoming(signal, asked, session)
-        return self.swept_store.answered_after_sweep(
-            signal.created_at,
-            ask_about(incoming),
-            lambda connection, answers: hear(connection, incoming, self._rules, answers),
-        )
+        return self._hear_unnamed(read_incoming(signal, asked, session))
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
         """Let a person say where an entry stands, above all rules; the last word wins. Gives the entry with all it has.
@@ -375,6 +370,13 @@ class Journal:
 
         # Whose it is must be known before more can be asked.
         return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_agent(entry_id),), take_in)
+
+    def _hear_unnamed(self, incoming: Incoming) -> Signal:
+        return self.swept_store.answered_after_sweep(
+            incoming.signal.created_at,
+            ask_about(incoming),
+            lambda connection, answers: hear(connection, incoming, self._rules, answers),
+        )
 
     def _now(self) -> datetime:
         return self.swept_store.now()
