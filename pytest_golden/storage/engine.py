@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import QueuePool
 
 from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.storage.pooling import ClosingPool
 from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.sqlstates import find_trouble_of_server, find_words, read_message
 
@@ -80,7 +80,7 @@ def make_engine(url: URL, *, busy_seconds: float = BUSY_SECONDS, is_in_memory: b
         url,
         connect_args={"timeout": busy_seconds, "check_same_thread": False},
         json_serializer=dump_json,
-        poolclass=QueuePool,
+        poolclass=ClosingPool,
         pool_timeout=busy_seconds,
         **({"pool_size": 1, "max_overflow": 0} if is_in_memory else {"pool_size": _KEPT_CONNECTIONS}),
     )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from sqlalchemy import JSON, Insert, create_engine, event
-from sqlalchemy.pool import QueuePool
 
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.engine import dump_json, explained
+from pytest_golden.storage.pooling import ClosingPool
 from pytest_golden.storage.round_trips import Sent, commit, forget, leave, send
 from pytest_golden.storage.version import ASK_VERSION, HEAD, Found, describe_older, find_version
 
@@ -214,7 +214,7 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
         place.url.difference_update_query([_PREPARE]),
         connect_args={**said, **_read_options(place), "client_encoding": "utf8"},
         json_serializer=dump_json,
-        poolclass=QueuePool,
+        poolclass=ClosingPool,
         pool_timeout=busy_seconds,
         use_native_hstore=False,
     )

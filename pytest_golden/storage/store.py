@@ -251,9 +251,6 @@ class Store:
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            if self._is_closed or writer.engine is not self._database.engine:
-                # The engine may have let go of its connections by now, and would never close this one.
-                writer.detach()
             writer.close()
 
     def _make_usable(self, *, writes: bool) -> None:

@@ -18,6 +18,7 @@ from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import documents, signals
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
+from tests.patience import wait_until
 from tests.postgres import name_database
 
 if TYPE_CHECKING:
@@ -184,6 +185,37 @@ def test_connection_lost_between_two_writes_is_made_anew(postgres: PostgresServe
     assert count(store) == 2
     keep(store, 3)
     assert count(store) == 3
+
+
+def count_others(postgres: PostgresServer, url: str) -> int:
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND application_name = 'pytest-golden'"
+    with psycopg.connect(postgres.url()) as connection:
+        row = connection.execute(asked, [name_database(url)]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_reader_that_outlives_a_lost_connection_leaves_none_open(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    keep(store, 1)
+    with store.read() as reading:
+        with store.write() as connection:
+            process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        postgres.execute(f"SELECT pg_terminate_backend({process}, 5000)")
+        keep(store, 2)
+        assert reading.execute(select(func.count()).select_from(documents)).scalar_one() == 1
+    store.close()
+    wait_until(lambda: count_others(postgres, postgres_url) == 0)
+
+
+def test_reader_that_outlives_its_store_leaves_no_connection_open(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    with store.read():
+        store.close()
+        assert count_others(postgres, postgres_url) == 1
+    wait_until(lambda: count_others(postgres, postgres_url) == 0)
 
 
 @pytest.mark.parametrize("way", ["by the driver", "by SQLAlchemy"])
