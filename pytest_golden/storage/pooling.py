@@ -19,7 +19,8 @@ class ClosingPool(QueuePool):
     _is_disposed = False
 
     def dispose(self) -> None:
-        # First of all: what comes back from now on is closed by whoever brings it.
+        """Close what waits to be used, and all that comes back later."""
+        # First of all, or what comes back meanwhile would stay.
         self._is_disposed = True
         super().dispose()
 
