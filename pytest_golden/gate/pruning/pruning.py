@@ -101,14 +101,17 @@ def prune_store(
     """
     with store.read() as connection:
         agents = list_agents(connection) if order.agent_id is None else (order.agent_id,)
-        # What a gate adds meanwhile is younger than whatever goes.
+        # Of one moment: what a gate adds meanwhile is younger than whatever goes.
+        limits = {
+            agent_id: _find_limit(connection, agent_id, kept)
+            for agent_id, kept in _choose_kept(agents, order, rules, now).items()
+        }
         needed = find_needed_runs(connection)
-    kept = _choose_kept(agents, order, rules, now)
     if not order.is_trial:
         # What a result teaches stays, and must be learned before it goes.
         learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
     pruner = _Pruner(store, needed, progress, is_trial=order.is_trial)
-    for agent_id, limit in kept.items():
+    for agent_id, limit in limits.items():
         pruner.prune(agent_id, limit)
     return pruner.finish(gives_back=order.gives_back)
 
@@ -131,6 +134,12 @@ def _choose_kept(
     return found
 
 
+def _find_limit(connection: Connection, agent_id: str, kept: Kept) -> Limit:
+    # A millisecond less: what was closed at the moment itself stays.
+    closed_by = None if kept.closed_after is None else to_ms(kept.closed_after) - 1
+    return Limit(closed_by, None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries))
+
+
 class _Pruner:
     """One pruning, and what it has removed so far."""
 
@@ -143,13 +152,8 @@ class _Pruner:
         self._is_trial = is_trial
         self._entries = self._trajectories = self._looked_at = 0
 
-    def prune(self, agent_id: str, kept: Kept) -> None:
-        """Remove the trees of an agent that are beyond what is kept of it."""
-        with self._store.read() as connection:
-            last = None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries)
-        # A millisecond less: what was closed at the moment itself stays.
-        closed_by = None if kept.closed_after is None else to_ms(kept.closed_after) - 1
-        limit = Limit(closed_by, last)
+    def prune(self, agent_id: str, limit: Limit) -> None:
+        """Remove the trees of an agent that are beyond the limit."""
         after: Member | None = None
         while limit != Limit():
             # Nobody waits for a look; what is found is looked at again by the write that removes it.

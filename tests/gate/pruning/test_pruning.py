@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from pytest_golden.gate.recording import record_event
 from pytest_golden.gate.store import IGNORED, find_last_pass, list_results
 from pytest_golden.journal import Journal
 from pytest_golden.journal.agent_rules import parse_rules
+from pytest_golden.journal.pruning.store import delete_entries
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.trends import MOST_PASSES
@@ -26,10 +29,10 @@ from pytest_golden.storage.store import Store
 from tests.gate.gate_events import START, begin, end, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sqlalchemy import Table
+    from sqlalchemy import Connection, Table
 
 FAILED, PASSED, SKIPPED = ResultStatus.FAILED, ResultStatus.PASSED, ResultStatus.SKIPPED
 NOW = START + timedelta(days=100)
@@ -69,6 +72,26 @@ def prune(store: Store, kept: Kept | None = None, *, rules: Any = None, **more: 
 
 def older_than(days: float) -> Kept:
     return Kept(NOW - timedelta(days=days))
+
+
+def interrupted(store: Store, meanwhile: Callable[[Store], object], at: str = "write") -> Store:
+    """Give the same store, where something else happens before each write, or after each read."""
+    other = copy(store)
+
+    @contextmanager
+    def write() -> Iterator[Connection]:
+        meanwhile(store)
+        with store.write() as connection:
+            yield connection
+
+    @contextmanager
+    def read() -> Iterator[Connection]:
+        with store.read() as connection:
+            yield connection
+        meanwhile(store)
+
+    setattr(other, at, {"write": write, "read": read}[at])
+    return other
 
 
 def count(store: Store, table: Table) -> int:
@@ -280,6 +303,57 @@ def test_many_trees_go_in_many_transactions(store: Store) -> None:
     assert (report.entries, told) == (120, [50, 100])
     assert (count(store, entries), count(store, signals)) == (0, 0)
     assert Journal(store).summary().n == 0
+
+
+def test_one_write_removes_no_more_than_some_and_others_write_between(store: Store) -> None:
+    journal = moved(store, 0)
+    for _ in range(5):
+        root = log(store, 0)
+        for _ in range(69):
+            log(store, 0, parent_id=root)
+    left: list[int] = []
+
+    def look(store: Store) -> None:
+        left.append(count(store, entries))
+        journal.log_intent("between", agent_id="other")
+
+    report = prune(interrupted(store, look), older_than(1))
+    assert report.entries == 350
+    # What is learned first of all; then two trees of 70 each time, since three would be too many.
+    assert left == [350, 351, 212, 73]
+    assert count(store, entries) == len(left)
+
+
+def test_tree_that_changes_between_the_look_and_the_write_is_judged_anew(store: Store) -> None:
+    grown, gone, lonely = log(store, 0), log(store, 0), log(store, 0)
+    writes: list[str] = []
+
+    def change(store: Store) -> None:
+        # The first write is that of what is learned, before the look.
+        writes.append("")
+        if len(writes) == 2:
+            writes.append(moved(store, 1).log_intent("below", agent_id="a", parent_id=grown).id)
+            with store.write() as connection:
+                delete_entries(connection, [gone])
+
+    report = prune(interrupted(store, change), older_than(10))
+    assert report.entries == 1
+    assert ids(store) == {grown, writes[-1]}
+    assert lonely not in ids(store)
+    assert_whole(store)
+
+
+def test_gate_that_runs_while_the_limits_are_looked_for_is_not_among_those_beyond_them(store: Store) -> None:
+    gate(store, 0, p=PASSED)
+    late: list[str] = []
+
+    def run_gate(store: Store) -> None:
+        if not late:
+            late.append(gate(store, 1, p=FAILED))
+
+    prune(interrupted(store, run_gate, at="read"), Kept(entries=0))
+    prune(interrupted(store, run_gate), Kept(entries=0))
+    assert set(late) <= runs(store)
 
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
