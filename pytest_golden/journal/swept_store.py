@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_golden.journal.expiry.store import ask_for_due, resolve, resolve_due
+from pytest_golden.journal.expiry.store import ask_for_soonest, is_any_due, resolve_due
 from pytest_golden.storage.moments import from_ms, to_ms
 from pytest_golden.storage.prepared import ask
 from pytest_golden.trajectory.vocabulary import check_time
@@ -71,8 +71,9 @@ class SweptStore:
         """
         while True:
             with self.store.write() as connection:
-                due, *answers = ask(connection, ask_for_due(moment), *questions)
-                resolved, is_more = resolve(connection, due, moment, self.rules)
-                if is_more:
-                    continue
-                return work(connection, ask(connection, *questions) if resolved else answers)
+                soonest, *answers = ask(connection, ask_for_soonest(), *questions)
+                if not is_any_due(soonest, moment):
+                    return work(connection, answers)
+                _, is_more = resolve_due(connection, moment, self.rules)
+                if not is_more:
+                    return work(connection, ask(connection, *questions))

@@ -21,7 +21,7 @@ from pytest_golden.storage.round_trips import Sent, commit, forget, leave, send
 from pytest_golden.storage.version import ASK_VERSION, HEAD, Found, describe_older, find_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
@@ -135,7 +135,12 @@ def compile_statement(statement: Any, columns: list[str] | None, connection: Con
     binders = {name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()}
     fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
     has_json = any(isinstance(column.type, JSON) for column in statement.exported_columns)
-    return Compiled(str(compiled), fixed, binders, has_json)
+    sql = str(compiled)
+    # Numbers of its own, as limits are, are written out: with a limit that it is told, a server plans each time anew.
+    for name in [name for name, value in fixed.items() if type(value) is int]:
+        sql = sql.replace(f"%({name})s", str(fixed.pop(name)))
+        del binders[name]
+    return Compiled(sql, fixed, binders, has_json)
 
 
 def run_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> psycopg.Cursor[Any]:
@@ -164,15 +169,14 @@ def ask_compiled(
         else Sent(compiled.sql, parameters, compiled.has_json)
         for compiled, parameters, is_paged in questions
     ]
-    found = [cursor.fetchall() for cursor in send(connection, *asked)]
     return [
-        _go_on(connection, question, rows) if question[2] and len(rows) == _FIRST_OF_SOME else iter(rows)
-        for question, rows in zip(questions, found, strict=True)
+        _go_on(connection, question, cursor) if question[2] and cursor.rowcount == _FIRST_OF_SOME else iter(cursor)
+        for question, cursor in zip(questions, send(connection, *asked), strict=True)
     ]
 
 
 def _go_on(
-    connection: Connection, question: tuple[Compiled, Mapping[str, Any], bool], rows: list[Any]
+    connection: Connection, question: tuple[Compiled, Mapping[str, Any], bool], rows: Iterable[Any]
 ) -> Iterator[Any]:
     yield from rows
     compiled, parameters, _ = question
@@ -192,8 +196,8 @@ def _page(
 
 
 def _make_page(compiled: Compiled, parameters: Mapping[str, Any], start: int, size: int) -> Sent:
-    page = {**parameters, "page_size": size, "page_start": start}
-    return Sent(f"{compiled.sql} LIMIT %(page_size)s OFFSET %(page_start)s", page, compiled.has_json)
+    # Written out: with limits that it is told each time, a server plans each time anew. There are few different ones.
+    return Sent(f"{compiled.sql} LIMIT {size} OFFSET {start}", parameters, compiled.has_json)
 
 
 def find_driver(connection: Connection) -> psycopg.Connection[Any]:

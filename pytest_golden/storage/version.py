@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 #: All revisions in `migrations/versions`, oldest first.
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 HEAD = VERSIONS[-1]
 #: Not Alembic's own name for it: a database of somebody else who uses Alembic is then never taken for ours.
 VERSION_TABLE = "golden_version"

@@ -12,7 +12,7 @@ from pytest_golden.journal.rows import read_counts
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules, lapse
 from pytest_golden.journal.standing.store import Change, get_standing, write_standing
 from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import Prepared, Question, ask
+from pytest_golden.storage.prepared import Prepared, Question
 from pytest_golden.storage.schema import expectations
 
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ _LAPSE = (
         resolved_at=case((expectations.c.created_at > _MOMENT, expectations.c.created_at), else_=_MOMENT),
     )
 )
+_IS_OPEN = expectations.c.status == literal_column("'open'")
+# Whether any is due is asked at each signal: without a moment, since a server plans anew for each that it is told.
+_SOONEST = Prepared(
+    select(expectations.c.expires_at)
+    .where(_IS_OPEN, expectations.c.expires_at.is_not(None))
+    .order_by(expectations.c.expires_at)
+    .limit(1)
+)
 _DUE = Prepared(
     select(
         expectations.c.number,
@@ -51,10 +59,7 @@ _DUE = Prepared(
         expectations.c.critical,
         expectations.c.created_at,
     )
-    .where(
-        expectations.c.status == literal_column("'open'"),
-        expectations.c.expires_at <= bindparam("moment", type_=BigInteger()),
-    )
+    .where(_IS_OPEN, expectations.c.expires_at <= bindparam("moment", type_=BigInteger()))
     .order_by(expectations.c.expires_at)
     .limit(_MOST_AT_ONCE)
 )
@@ -69,23 +74,20 @@ def resolve_due(connection: Connection, moment: datetime, rules: Mapping[str, Ru
 
     Gives how many, and whether there may be more: only some are resolved at once, those that are due longest.
     """
-    (due,) = ask(connection, ask_for_due(moment))
-    return resolve(connection, due, moment, rules)
-
-
-def ask_for_due(moment: datetime) -> Question:
-    """Ask for some of the expectations whose time is over, those that are due longest."""
-    return Question(_DUE, {"moment": to_ms(moment)})
-
-
-def resolve(
-    connection: Connection, due: Iterable[Any], moment: datetime, rules: Mapping[str, Rules]
-) -> tuple[int, bool]:
-    """Do what `resolve_due` does with what is answered by `ask_for_due`."""
-    rows = sorted(due, key=lambda row: row[1])
+    rows = sorted(_DUE.run(connection, {"moment": to_ms(moment)}).fetchall(), key=lambda row: row[1])
     for entry_id, of_entry in groupby(rows, key=lambda row: row[1]):
         _resolve(connection, entry_id, tuple(of_entry), to_ms(moment), rules)
     return len(rows), len(rows) == _MOST_AT_ONCE
+
+
+def ask_for_soonest() -> Question:
+    """Ask when the next open expectation is due."""
+    return Question(_SOONEST, {})
+
+
+def is_any_due(soonest: Iterable[Any], moment: datetime) -> bool:
+    """Tell from what is answered by `ask_for_soonest` whether an expectation's time is over."""
+    return any(expires_at <= to_ms(moment) for (expires_at,) in soonest)
 
 
 def close_expectations(

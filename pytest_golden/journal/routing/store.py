@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, s
 
 from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
-from pytest_golden.journal.routing.rules import MOST_KEPT, Candidate, News, Routing
+from pytest_golden.journal.routing.rules import Candidate, News, Routing
 from pytest_golden.storage.listed import list_numbers
 from pytest_golden.storage.prepared import Prepared, Question, ask, is_near
 from pytest_golden.storage.schema import expectations
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
 _LOOK_BACK = 25
 _MOST_OF_ENTRY = 1000
 # To count them is work at each signal.
-_MOST_COUNTED = 200
+_MOST_COUNTED = 100
 # How many of one shape a guess looks at: where some keys are in the signal and others are not, no index leads further.
 _MOST_GUESSES = 100
 # With more keys than this, it is asked first which of a signal's anchors lead anywhere; where each question costs a trip
 # to a server, it is always asked.
 _FEW_ANCHORS = 48
+# Those that are shown besides what was in question: to judge and to keep one costs a hundredth of a signal.
+_MOST_SHOWN = 10
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 _RESOLVED = (ExpectationStatus.MET, ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
 _COLUMNS = (
@@ -139,11 +141,11 @@ _OPEN_OF_AGENT = (
 _OPEN_OF_ANY = select(*_COLUMNS).where(_IS_OPEN, _HAS_SHAPE).order_by(expectations.c.expires_at)
 # Counted in an index alone; that of all agents does not tell which are a gate's.
 _SOME_OPEN: Select[Any] = select(literal_column("1")).where(_IS_OPEN).limit(_MOST_COUNTED)
-#: How many open expectations there are of the agent, or of all; counted up to 200.
+#: How many open expectations there are of the agent, or of all; counted up to 100.
 COUNT_OF_AGENT = select(func.count()).select_from(_SOME_OPEN.where(_IS_THE_AGENT, _HAS_SHAPE).subquery())
 COUNT_OF_ANY = select(func.count()).select_from(_SOME_OPEN.subquery())
-_SHOWN_OF_AGENT = Prepared(_OPEN_OF_AGENT.limit(MOST_KEPT))
-_SHOWN_OF_ANY = Prepared(_OPEN_OF_ANY.limit(MOST_KEPT))
+_SHOWN_OF_AGENT = Prepared(_OPEN_OF_AGENT.limit(_MOST_SHOWN))
+_SHOWN_OF_ANY = Prepared(_OPEN_OF_ANY.limit(_MOST_SHOWN))
 
 
 def ask_for_anchors(words: Words) -> Question:
@@ -169,7 +171,7 @@ def find_route(
         if not routing.has_taken:
             routing.consider(search.by_window())
     if after is None:
-        routing.consider(shown, up_to=MOST_KEPT)
+        routing.consider(shown, up_to=_MOST_SHOWN)
     return routing.conclude()
 
 

@@ -345,10 +345,10 @@ def test_the_same_content_from_an_import_is_known_again_by_its_time(
 def test_what_is_kept_of_a_routing_is_bounded(journal: Journal) -> None:
     begin(journal, *({"description": "d", "match_hint": {"pr": number}} for number in range(60)))
     told = journal.explain_routing(journal.add_signal("ci", "neutral", "x", data={"pr": 7}, agent_id="builder").id)
-    assert (len(told.candidates), told.others) == (25, 35)
+    assert (len(told.candidates), told.others) == (10, 50)
     assert [one.taken for one in told.candidates].count(True) == 1
     orphan = journal.explain_routing(journal.add_signal("ci", "neutral", "x", data={"pr": -1}).id)
-    assert (orphan.rule, len(orphan.candidates), orphan.others) == ("orphan", 25, 35)
+    assert (orphan.rule, len(orphan.candidates), orphan.others) == ("orphan", 10, 50)
 
 
 def test_a_signal_with_many_keys_finds_its_expectation(journal: Journal) -> None:
