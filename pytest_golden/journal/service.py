@@ -30,7 +30,14 @@ from pytest_golden.journal.reading.summary import summarize
 from pytest_golden.journal.routing.explanation import read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.rules_file import find_rules
-from pytest_golden.journal.standing.store import Change, ask_for_agent, get_standing, override, read_agent
+from pytest_golden.journal.standing.store import (
+    Change,
+    ask_for_agent,
+    ask_for_standing,
+    override,
+    read_agent,
+    read_standing,
+)
 from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
 from pytest_golden.journal.swept_store import SweptStore
 from pytest_golden.journal.transfer.transfer import export_journal, import_journal, tell_nobody
@@ -163,8 +170,8 @@ class Journal:
             clean_actions(actions or ()),
             read_expectations(expectations or (), entry_id=entry_id, moment=moment),
         )
-        with self._store.write() as connection:
-            standing = get_standing(connection, entry_id)
+        with self._store.write_asking(ask_for_standing(entry_id)) as (connection, (found,)):
+            standing = read_standing(found, entry_id)
             owner = _refuse_other(entry_id, standing.agent_id, agent_id)
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
@@ -374,7 +381,7 @@ class Journal:
     def _hear_unnamed(self, incoming: Incoming) -> Signal:
         return self.swept_store.answered_after_sweep(
             incoming.signal.created_at,
-            ask_about(incoming),
+            ask_about(incoming, near=not self._store.is_on_server),
             lambda connection, answers: hear(connection, incoming, self._rules, answers),
         )
 

@@ -70,8 +70,7 @@ class SweptStore:
             StorageError: it cannot be written.
         """
         while True:
-            with self.store.write() as connection:
-                soonest, *answers = ask(connection, ask_for_soonest(), *questions)
+            with self.store.write_asking(ask_for_soonest(), *questions) as (connection, (soonest, *answers)):
                 if not is_any_due(soonest, moment):
                     return work(connection, answers)
                 _, is_more = resolve_due(connection, moment, self.rules)

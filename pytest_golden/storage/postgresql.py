@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import psycopg
 from sqlalchemy import JSON, Insert, create_engine, event
@@ -18,7 +18,7 @@ from pytest_golden.errors import StorageError
 from pytest_golden.storage.engine import dump_json, explained
 from pytest_golden.storage.pooling import ClosingPool
 from pytest_golden.storage.round_trips import Sent, commit, forget, leave, send
-from pytest_golden.storage.version import ASK_VERSION, HEAD, Found, describe_older, find_version
+from pytest_golden.storage.version import ASK_VERSION, HEAD, Begun, Found, describe_older, find_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
+    from pytest_golden.storage.prepared import Question
 
 # The rest of a key is the schema's number, so that stores in two schemas of a database do not wait for each other.
 _LOCK_SPACE = 0x676F6C64
@@ -70,6 +71,10 @@ class Compiled(NamedTuple):
     has_json: bool
 
 
+#: A question as the server gets it, and whether it is paged.
+Asked: TypeAlias = "tuple[Compiled, Mapping[str, Any], bool]"
+
+
 class PostgresqlDatabase:
     """An open database of a server."""
 
@@ -79,9 +84,18 @@ class PostgresqlDatabase:
         self._begin_write = _BEGIN_WRITE.format(busy_ms=busy_ms, space=_LOCK_SPACE)
         self._begin_read = _BEGIN_READ.format(busy_ms=busy_ms)
 
-    def writing(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that has locked the store for other writers."""
-        return _begun(connection, self._begin_write, asks=True)
+    @contextmanager
+    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
+        """Put it into a transaction that has locked the store for other writers, and ask in the same trip."""
+        asked = [one.statement.ask_on_server(connection, one) for one in questions]
+        cursors = _begin_and_ask(connection, self._begin_write, asked) if asked else None
+        if cursors is None:
+            with _begun(connection, self._begin_write, asks=True) as found:
+                yield Begun(found, [_ask_later(connection, one) for one in asked])
+        else:
+            version, *answers = cursors
+            with _in_transaction(connection):
+                yield Begun(Found(version.fetchone()), _read_answers(connection, asked, answers))
 
     def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
         """Put it into a transaction that neither takes the store's lock nor waits for the disk."""
@@ -159,25 +173,34 @@ def page_compiled(connection: Connection, compiled: Compiled, parameters: Mappin
     return _page(connection, compiled, parameters, 0, _FIRST_PAGE)
 
 
-def ask_compiled(
-    connection: Connection, questions: Sequence[tuple[Compiled, Mapping[str, Any], bool]]
-) -> list[Iterator[Any]]:
+def ask_compiled(connection: Connection, questions: Sequence[Asked]) -> list[Iterator[Any]]:
     """Run some SELECTs in one trip, and give the rows of each; of one that is paged, the first ones come with it."""
-    asked = [
-        _make_page(compiled, parameters, 0, _FIRST_OF_SOME)
-        if is_paged
-        else Sent(compiled.sql, parameters, compiled.has_json)
-        for compiled, parameters, is_paged in questions
-    ]
+    return _read_answers(connection, questions, send(connection, *_make_asked(questions)))
+
+
+def _make_asked(questions: Sequence[Asked]) -> Iterator[Sent]:
+    for compiled, parameters, is_paged in questions:
+        if is_paged:
+            yield _make_page(compiled, parameters, 0, _FIRST_OF_SOME)
+        else:
+            yield Sent(compiled.sql, parameters, compiled.has_json)
+
+
+def _read_answers(
+    connection: Connection, questions: Sequence[Asked], cursors: Sequence[psycopg.Cursor[Any]]
+) -> list[Iterator[Any]]:
     return [
         _go_on(connection, question, cursor) if question[2] and cursor.rowcount == _FIRST_OF_SOME else iter(cursor)
-        for question, cursor in zip(questions, send(connection, *asked), strict=True)
+        for question, cursor in zip(questions, cursors, strict=True)
     ]
 
 
-def _go_on(
-    connection: Connection, question: tuple[Compiled, Mapping[str, Any], bool], rows: Iterable[Any]
-) -> Iterator[Any]:
+def _ask_later(connection: Connection, question: Asked) -> Iterator[Any]:
+    (rows,) = ask_compiled(connection, [question])
+    yield from rows
+
+
+def _go_on(connection: Connection, question: Asked, rows: Iterable[Any]) -> Iterator[Any]:
     yield from rows
     compiled, parameters, _ = question
     yield from _page(connection, compiled, parameters, _FIRST_OF_SOME, _SECOND_OF_SOME)
@@ -268,9 +291,16 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
 def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Found | None]:
     """Put it into a transaction; with `asks` the version of the tables is found, and given, in the same trip."""
     begun = _begin(connection, f"{statements}; {ASK_VERSION}".encode() if asks else statements.encode())
+    with _in_transaction(connection):
+        yield _read_last(begun) if asks else None
+
+
+@contextmanager
+def _in_transaction(connection: Connection) -> Iterator[None]:
+    """End what has been begun: with all that waits, or with nothing of it."""
     with connection.begin():
         try:
-            yield _read_last(begun) if asks else None
+            yield
             commit(connection)
         except BaseException:
             forget(connection)
@@ -289,6 +319,25 @@ def _begin(connection: Connection, statements: bytes) -> psycopg.Cursor[Any]:
         connection.invalidate()
         connection.engine.dispose()
         return find_driver(connection).execute(statements, prepare=False)
+
+
+def _begin_and_ask(
+    connection: Connection, statements: str, questions: Sequence[Asked]
+) -> list[psycopg.Cursor[Any]] | None:
+    """Begin and ask in one trip, and give what tells the version, and the answers.
+
+    Gives None where that is to be done one after another: the connection was lost, or the tables are not what they were.
+    """
+    driver = find_driver(connection)
+    begin = [Sent(statement, {}) for statement in (*statements.split(";"), ASK_VERSION)]
+    try:
+        return send(connection, *begin, *_make_asked(questions))[len(begin) - 1 :]
+    except psycopg.ProgrammingError:
+        driver.rollback()
+    except psycopg.OperationalError:
+        if not driver.closed:
+            raise
+    return None
 
 
 def _read_last(begun: psycopg.Cursor[Any]) -> Found:

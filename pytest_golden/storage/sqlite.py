@@ -24,16 +24,18 @@ from pytest_golden.storage.files import is_alone
 from pytest_golden.storage.folder import make_folder
 from pytest_golden.storage.journal_mode import set_journal_mode
 from pytest_golden.storage.location import make_url_of_frozen
-from pytest_golden.storage.version import HEAD, describe_older, find_version
+from pytest_golden.storage.prepared import ask
+from pytest_golden.storage.version import HEAD, Begun, describe_older, find_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
+    from pytest_golden.storage.prepared import Question
 
 # What SQLite says of a folder in which it cannot put the log beside the file.
 _IN_READ_ONLY_FOLDER = frozenset({StorageTrouble.UNREACHABLE, StorageTrouble.READ_ONLY})
@@ -45,9 +47,11 @@ class SqliteDatabase:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    def writing(self, connection: Connection) -> AbstractContextManager[None]:
-        """Put it into a transaction that has locked the file for other writers."""
-        return begun(connection, "IMMEDIATE")
+    @contextmanager
+    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
+        """Put it into a transaction that has locked the file for other writers, and ask."""
+        with begun(connection, "IMMEDIATE"):
+            yield Begun(None, ask(connection, *questions))
 
     @contextmanager
     def writing_aside(self, connection: Connection) -> Iterator[None]:

@@ -9,7 +9,7 @@ import os
 import threading
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
@@ -22,14 +22,15 @@ from pytest_golden.storage.stale_log import find_log, set_log_aside
 from pytest_golden.storage.version import refuse_upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
-    from pytest_golden.storage.version import Found
+    from pytest_golden.storage.prepared import Question
+    from pytest_golden.storage.version import Begun, Found
 
 
 class Database(Protocol):
@@ -42,8 +43,8 @@ class Database(Protocol):
 
     # Each gives the version of the tables, where that is found on the way.
 
-    def writing(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that nobody else writes beside."""
+    def writing(self, connection: Connection, questions: Sequence[Question]) -> AbstractContextManager[Begun]:
+        """Put it into a transaction that nobody else writes beside, and ask."""
         ...
 
     def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
@@ -71,6 +72,7 @@ class Store:
         self.path = place.path
         self._open_database = open_database
         self._database = open_database()
+        self.is_on_server = place.is_on_server
         self._is_in_memory = place.path is None and not place.is_on_server
         self._busy_seconds = busy_seconds
         self._only_reads = only_reads
@@ -142,6 +144,16 @@ class Store:
         Raises:
             StorageError: it cannot be written; `trouble` tells why.
         """
+        with self.write_asking() as (connection, _):
+            yield connection
+
+    @contextmanager
+    def write_asking(self, *questions: Question) -> Iterator[tuple[Connection, list[Iterator[Any]]]]:
+        """Give what `write` does, and the rows of each question: a server is asked in the trip in which it is locked.
+
+        Raises:
+            StorageError: it cannot be written; `trouble` tells why.
+        """
         if not self._turn.acquire(timeout=self._busy_seconds):
             message = f"the store {self.where}: another thread of this process holds it locked"
             raise StorageError(message, StorageTrouble.LOCKED)
@@ -150,10 +162,10 @@ class Store:
             with (
                 explained(self.where),
                 self._take_writer() as connection,
-                self._database.writing(connection) as found,
+                self._database.writing(connection, questions) as begun,
             ):
-                refuse_upgraded(connection, self.where, found)
-                yield connection
+                refuse_upgraded(connection, self.where, begun.version)
+                yield connection, begun.answers
         finally:
             self._turn.release()
 

@@ -8,7 +8,7 @@ from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.schema import metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -24,6 +24,13 @@ _NAMES_ON_SERVER = (
     "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
     "WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
+
+
+class Begun(NamedTuple):
+    """What the begin of a write has found: the version of the tables, where it has looked, and the rows that were asked for."""
+
+    version: Found | None
+    answers: list[Iterator[Any]]
 
 
 class Found(NamedTuple):

@@ -22,13 +22,13 @@ from pytest_golden.journal.hearing.store import (
 from pytest_golden.journal.hints import read_words
 from pytest_golden.journal.model import Assessment, RoutedBy, SignalType
 from pytest_golden.journal.routing.rules import MOST_KEPT, News
-from pytest_golden.journal.routing.store import ask_for_anchors, find_route
+from pytest_golden.journal.routing.store import ask_for_candidates, find_route
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules
 from pytest_golden.journal.sources import HUMAN
 from pytest_golden.journal.standing.store import Change, override
 from pytest_golden.journal.store import Heard, take_signal
 from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import ask
+from pytest_golden.storage.prepared import ask, is_near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,9 +60,10 @@ def read_incoming(signal: Signal, agent_id: str | None, session_key: str | None)
     return Incoming(signal, agent_id, session_key, read_words(signal.source, signal.data), digest)
 
 
-def ask_about(one: Incoming) -> tuple[Question, ...]:
-    """Ask what must be known of any signal before it is heard."""
-    return ask_for_surroundings(one.signal, one.digest, one.agent_id), ask_for_anchors(one.words)
+def ask_about(one: Incoming, *, near: bool) -> tuple[Question, ...]:
+    """Ask what must be known of any signal before it is heard; `near` tells that questions cost no trip to a server."""
+    surroundings = ask_for_surroundings(one.signal, one.digest, one.agent_id)
+    return surroundings, *ask_for_candidates(one.words, one.agent_id, one.signal.entry_id, near=near)
 
 
 def hear(
@@ -73,7 +74,7 @@ def hear(
     `answers` are those to `ask_about` it, where that was asked with other things.
     """
     signal, agent_id, session_key, words, digest = one
-    surroundings, used = answers or ask(connection, *ask_about(one))
+    surroundings, *candidates = answers or ask(connection, *ask_about(one, near=is_near(connection)))
     (around,) = map(Surroundings._make, surroundings)
     is_known = around.known is not None
     if is_known and signal.external_id is not None:
@@ -90,9 +91,9 @@ def hear(
     )
     earlier = find_by_content(connection, digest) if is_known and digest is not None else None
     if earlier is None or _is_new_word(connection, signal, target):
-        found = find_route(connection, news, used=used)
+        found = find_route(connection, news, answers=candidates)
     else:
-        found = find_route(connection, news, after=find_mark(connection, earlier), used=used)
+        found = find_route(connection, news, after=find_mark(connection, earlier), answers=candidates)
         if found.taken is None:
             return earlier.signal
     routing = write_routing(found, around.open_count)

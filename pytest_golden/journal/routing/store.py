@@ -9,12 +9,20 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 
-from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
+from pytest_golden.journal.hints import NO_HINT, SOURCE, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
+from pytest_golden.journal.routing.anchored import (
+    COLUMNS,
+    HAS_SHAPE,
+    IS_OPEN,
+    IS_THE_AGENT,
+    NEAREST_FIRST,
+    ask_at_anchors,
+    find_at_anchors,
+)
 from pytest_golden.journal.routing.rules import Candidate, News, Routing
-from pytest_golden.storage.listed import list_numbers
 from pytest_golden.storage.prepared import Prepared, Question, ask, is_near
 from pytest_golden.storage.schema import expectations
 
@@ -29,61 +37,21 @@ if TYPE_CHECKING:
     # A status, and whether those are meant whose time is over.
     _Kind = tuple[ExpectationStatus, bool]
 
-# How many resolved expectations under one anchor are looked at, the newest first.
-_LOOK_BACK = 25
 _MOST_OF_ENTRY = 1000
 # To count them is work at each signal.
 _MOST_COUNTED = 100
 # How many of one shape a guess looks at: where some keys are in the signal and others are not, no index leads further.
 _MOST_GUESSES = 100
-# With more keys than this, it is asked first which of a signal's anchors lead anywhere; where each question costs a trip
-# to a server, it is always asked.
-_FEW_ANCHORS = 48
 # Those that are shown besides what was in question: to judge and to keep one costs a hundredth of a signal.
 _MOST_SHOWN = 10
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 _RESOLVED = (ExpectationStatus.MET, ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
-_COLUMNS = (
-    expectations.c.id,
-    expectations.c.number,
-    expectations.c.entry_id,
-    expectations.c.agent_id,
-    expectations.c.session_key,
-    expectations.c.status,
-    expectations.c.match_hint,
-    expectations.c.created_at,
-    expectations.c.expires_at,
-)
 _HINT = 6
-# Written out, so that the index of the open ones is known to hold them all.
-_IS_OPEN = expectations.c.status == literal_column("'open'")
-_HAS_SHAPE = expectations.c.hint_shape.is_not(None)
-_AGENT = bindparam("the_agent", type_=Text())
-_IS_THE_AGENT = expectations.c.agent_id == _AGENT
-_NEAREST_FIRST = (expectations.c.hint_rank, expectations.c.number)
 _LATEST_FIRST = (expectations.c.hint_rank.desc(), expectations.c.number.desc())
-_IS_THE_ANCHOR = expectations.c.hint_anchor == bindparam("the_anchor", type_=BigInteger())
-_OPEN_AT_ANCHOR = select(*_COLUMNS).where(_IS_THE_ANCHOR, _IS_OPEN).order_by(*_NEAREST_FIRST)
-_ANY_AT_ANCHOR = (
-    select(*_COLUMNS).where(_IS_THE_ANCHOR, _HAS_SHAPE).order_by(expectations.c.number.desc()).limit(_LOOK_BACK)
-)
-# By whether one agent is asked or all are: the open ones, and the newest of any status.
-_AT_ANCHOR = {
-    True: (
-        Prepared(_OPEN_AT_ANCHOR.where(_IS_THE_AGENT)),
-        Prepared(_ANY_AT_ANCHOR.where(_IS_THE_AGENT)),
-    ),
-    False: (Prepared(_OPEN_AT_ANCHOR), Prepared(_ANY_AT_ANCHOR)),
-}
-_GIVEN = list_numbers("the_anchors")
-_AT_GIVEN: Select[Any] = select(literal_column("1")).where(expectations.c.hint_anchor == _GIVEN)
-_USED_ANCHORS = Prepared(
-    select(_GIVEN.label("anchor")).where(or_(_AT_GIVEN.where(_HAS_SHAPE).exists(), _AT_GIVEN.where(_IS_OPEN).exists()))
-)
 _IS_THE_STATUS = expectations.c.status == bindparam("the_status", type_=Text())
 _IS_THE_SESSION = expectations.c.session_key == bindparam("the_session", type_=Text())
-_OF_SHAPE = select(*_COLUMNS).where(
-    _IS_THE_AGENT,
+_OF_SHAPE = select(*COLUMNS).where(
+    IS_THE_AGENT,
     _IS_THE_STATUS,
     expectations.c.hint_shape == bindparam("the_shape", type_=Text()),
     expectations.c.hint_rank >= bindparam("low", type_=BigInteger()),
@@ -114,56 +82,59 @@ _SHAPES = {
         Prepared(_list_shapes(wanted)),
     )
     for in_session, wanted in (
-        (True, (_IS_THE_AGENT, _IS_THE_STATUS, _IS_THE_SESSION)),
-        (False, (_IS_THE_AGENT, _IS_THE_STATUS)),
+        (True, (IS_THE_AGENT, _IS_THE_STATUS, _IS_THE_SESSION)),
+        (False, (IS_THE_AGENT, _IS_THE_STATUS)),
     )
 }
 # Likewise: those of a shape with the nearest expiry first, and with the latest first.
 _BY_SHAPE = {
     True: (
-        Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*_NEAREST_FIRST)),
+        Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*NEAREST_FIRST)),
         Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*_LATEST_FIRST)),
     ),
     False: (
-        Prepared(_OF_SHAPE.order_by(*_NEAREST_FIRST)),
+        Prepared(_OF_SHAPE.order_by(*NEAREST_FIRST)),
         Prepared(_OF_SHAPE.order_by(*_LATEST_FIRST)),
     ),
 }
 _OF_ENTRY = Prepared(
-    select(*_COLUMNS)
+    select(*COLUMNS)
     .where(expectations.c.entry_id == bindparam("the_entry", type_=Text()))
     .order_by(expectations.c.number)
     .limit(_MOST_OF_ENTRY)
 )
 _OPEN_OF_AGENT = (
-    select(*_COLUMNS).where(_IS_THE_AGENT, _IS_OPEN, _HAS_SHAPE).order_by(expectations.c.hint_shape, *_NEAREST_FIRST)
+    select(*COLUMNS).where(IS_THE_AGENT, IS_OPEN, HAS_SHAPE).order_by(expectations.c.hint_shape, *NEAREST_FIRST)
 )
-_OPEN_OF_ANY = select(*_COLUMNS).where(_IS_OPEN, _HAS_SHAPE).order_by(expectations.c.expires_at)
+_OPEN_OF_ANY = select(*COLUMNS).where(IS_OPEN, HAS_SHAPE).order_by(expectations.c.expires_at)
 # Counted in an index alone; that of all agents does not tell which are a gate's.
-_SOME_OPEN: Select[Any] = select(literal_column("1")).where(_IS_OPEN).limit(_MOST_COUNTED)
+_SOME_OPEN: Select[Any] = select(literal_column("1")).where(IS_OPEN).limit(_MOST_COUNTED)
 #: How many open expectations there are of the agent, or of all; counted up to 100.
-COUNT_OF_AGENT = select(func.count()).select_from(_SOME_OPEN.where(_IS_THE_AGENT, _HAS_SHAPE).subquery())
+COUNT_OF_AGENT = select(func.count()).select_from(_SOME_OPEN.where(IS_THE_AGENT, HAS_SHAPE).subquery())
 COUNT_OF_ANY = select(func.count()).select_from(_SOME_OPEN.subquery())
 _SHOWN_OF_AGENT = Prepared(_OPEN_OF_AGENT.limit(_MOST_SHOWN))
 _SHOWN_OF_ANY = Prepared(_OPEN_OF_ANY.limit(_MOST_SHOWN))
 
 
-def ask_for_anchors(words: Words) -> Question:
-    """Ask which of the numbers that expectations with these words may be kept under are those of any."""
-    return Question(_USED_ANCHORS, {"the_anchors": json.dumps(list(dict.fromkeys(anchors_of(words))))})
+def ask_for_candidates(words: Words, agent_id: str | None, entry_id: str | None, *, near: bool) -> list[Question]:
+    """Ask for some expectations that are shown, for those of the entry that a signal names, and for those that its words fit."""
+    names = name_agent(agent_id)
+    shown = Question(_SHOWN_OF_ANY if agent_id is None else _SHOWN_OF_AGENT, names)
+    named = [] if entry_id is None else [Question(_OF_ENTRY, {"the_entry": entry_id})]
+    return [shown, *named, *ask_at_anchors(words, names, near=near)]
 
 
 def find_route(
-    connection: Connection, news: News, *, after: int | None = None, used: Iterator[Any] | None = None
+    connection: Connection, news: News, *, after: int | None = None, answers: Sequence[Iterator[Any]] = ()
 ) -> Route:
     """Find where a signal goes, with a verdict on every candidate that was looked at.
 
-    With `after`, only open expectations recorded after the one of that number may take it. `used` is what is answered by
-    `ask_for_anchors` of its words, where that was asked with other things.
+    With `after`, only open expectations recorded after the one of that number may take it. `answers` are those to
+    `ask_for_candidates`, where that was asked with other things.
     """
-    search = _Search(connection, news, after, used)
+    search = _Search(connection, news, after)
     routing = Routing(news)
-    named, by_hint, shown = search.named_hinted_and_shown()
+    named, by_hint, shown = search.named_hinted_and_shown(answers)
     routing.consider(named)
     routing.consider(by_hint)
     if not routing.has_taken and news.agent_id is not None and news.entry_id is None and not news.by_hint_only:
@@ -188,47 +159,35 @@ def name_agent(agent_id: str | None) -> dict[str, Any]:
 class _Search:
     """One signal's look into the indexes."""
 
-    def __init__(
-        self, connection: Connection, news: News, after: int | None = None, used: Iterator[Any] | None = None
-    ) -> None:
+    def __init__(self, connection: Connection, news: News, after: int | None = None) -> None:
         self._connection = connection
         self._news = news
         self._after = after
-        self._used = used
         self._names = name_agent(news.agent_id)
 
-    def named_hinted_and_shown(self) -> tuple[Iterator[Candidate], Iterator[Candidate], Iterator[Candidate]]:
+    def named_hinted_and_shown(
+        self, answers: Sequence[Iterator[Any]]
+    ) -> tuple[Iterator[Candidate], Iterator[Candidate], Iterator[Candidate]]:
         """Give the expectations of the entry that the signal names, what `by_hint` gives, and some that are shown.
 
         Those were not in question: they are for whoever asks why not.
         """
-        entry = [Question(_OF_ENTRY, {"the_entry": self._news.entry_id})] if self._news.entry_id is not None else []
-        by_hint = self._questions_by_hint()
-        listed = _SHOWN_OF_ANY if self._news.agent_id is None else _SHOWN_OF_AGENT
-        found = ask(self._connection, Question(listed, self._names), *entry, *by_hint)
-        named = (candidate for rows in found[1 : 1 + len(entry)] for candidate in _candidates(rows))
-        return filter(self._may_take, named), self._fitting(found[1 + len(entry) :]), _candidates(found[0])
+        news = self._news
+        if not answers:
+            near = is_near(self._connection)
+            asked = ask_for_candidates(news.words, news.agent_id, news.entry_id, near=near)
+            answers = ask(self._connection, *asked)
+        count = 0 if news.entry_id is None else 1
+        named = (candidate for rows in answers[1 : 1 + count] for candidate in _candidates(rows))
+        return filter(self._may_take, named), self.by_hint(answers[1 + count :]), _candidates(answers[0])
 
-    def by_hint(self) -> Iterator[Candidate]:
+    def by_hint(self, answers: Sequence[Iterator[Any]] = ()) -> Iterator[Candidate]:
         """Give the best expectation under each anchor whose hint fits, and the newest resolved ones that fit."""
-        return self._fitting(ask(self._connection, *self._questions_by_hint()))
-
-    def _questions_by_hint(self) -> list[Question]:
-        """Ask for those under each anchor: the open ones, and the newest of any status where such may be concerned."""
-        open_ones, any_ones = _AT_ANCHOR[self._news.agent_id is not None]
-        asked = []
-        for anchor in self._anchors():
-            names = {**self._names, "the_anchor": anchor}
-            asked.append(Question(open_ones, names, is_paged=True))
-            if self._after is None:
-                asked.append(Question(any_ones, names))
-        return asked
-
-    def _fitting(self, found: Sequence[Iterator[Any]]) -> Iterator[Candidate]:
-        kinds = 2 if self._after is None else 1
-        for place, rows in enumerate(found):
-            is_of_open = place % kinds == 0
-            yield from self._first_fit(rows) if is_of_open else filter(self._fits, _candidates(rows))
+        for is_of_open, rows in find_at_anchors(self._connection, self._news.words, self._names, answers):
+            if is_of_open:
+                yield from self._first_fit(rows)
+            elif self._after is None:
+                yield from filter(self._fits, _candidates(rows))
 
     def by_session(self) -> Iterator[Candidate]:
         """Give the best expectations of the signal's session that no hint keeps from it."""
@@ -242,14 +201,6 @@ class _Search:
     def by_window(self) -> Iterator[Candidate]:
         """Give the agent's best expectations in whose time window the signal comes and that no hint keeps from it."""
         return self._by_shape(self._list_kinds(), in_session=False)
-
-    def _anchors(self) -> Iterable[int]:
-        anchors = dict.fromkeys(anchors_of(self._news.words))
-        if len(anchors) <= _FEW_ANCHORS and is_near(self._connection):
-            return anchors
-        if self._used is None:
-            (self._used,) = ask(self._connection, ask_for_anchors(self._news.words))
-        return [row[0] for row in self._used]
 
     def _list_kinds(self) -> list[_Kind]:
         """Give what may take a signal whose time is not over."""

@@ -11,7 +11,7 @@ from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, storable_or_none
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules, assess
-from pytest_golden.storage.prepared import Prepared, Question
+from pytest_golden.storage.prepared import Prepared, Question, ask
 from pytest_golden.storage.schema import entries, entry_history, expectations
 
 if TYPE_CHECKING:
@@ -82,13 +82,24 @@ def read_agent(rows: Iterator[Any], entry_id: str) -> str:
     raise describe_unknown(entry_id)
 
 
+def ask_for_standing(entry_id: str | None, expectation_id: str | None = None) -> Question:
+    """Ask for what an entry is assessed from, and for one of its expectations."""
+    return Question(_STANDING, {"the_entry": entry_id, "the_expectation": expectation_id})
+
+
 def get_standing(connection: Connection, entry_id: str | None, expectation_id: str | None = None) -> Any:
     """Give what an entry is assessed from, and one of its expectations.
 
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
     """
-    row = _STANDING.first(connection, {"the_entry": entry_id, "the_expectation": expectation_id})
+    (rows,) = ask(connection, ask_for_standing(entry_id, expectation_id))
+    return read_standing(rows, entry_id, expectation_id)
+
+
+def read_standing(rows: Iterator[Any], entry_id: str | None, expectation_id: str | None = None) -> Any:
+    """Do what `get_standing` does with what is answered by `ask_for_standing`."""
+    row = _STANDING.name_first(list(rows))
     if row is None:
         raise describe_unknown(entry_id)
     if expectation_id is not None and row.expectation_number is None:
