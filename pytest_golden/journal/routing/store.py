@@ -138,9 +138,9 @@ def find_route(
     routing.consider(named)
     routing.consider(by_hint)
     if not routing.has_taken and news.agent_id is not None and news.entry_id is None and not news.by_hint_only:
-        routing.consider(search.by_session())
-        if not routing.has_taken:
-            routing.consider(search.by_window())
+        for guess in (search.by_session, search.late_in_session, search.by_window):
+            if not routing.has_taken:
+                routing.consider(guess())
     if after is None:
         routing.consider(shown, up_to=_MOST_SHOWN)
     return routing.conclude()
@@ -190,13 +190,16 @@ class _Search:
                 yield from filter(self._fits, _candidates(rows))
 
     def by_session(self) -> Iterator[Candidate]:
-        """Give the best expectations of the signal's session that no hint keeps from it."""
+        """Give the best expectations of the signal's session that no hint keeps from it, and whose time is not over."""
         if self._news.session_key is None:
             return iter(())
-        kinds = self._list_kinds()
-        if self._after is None:
-            kinds += ((status, True) for status in _RESOLVED)
-        return self._by_shape(kinds, in_session=True)
+        return self._by_shape(self._list_kinds(), in_session=True)
+
+    def late_in_session(self) -> Iterator[Candidate]:
+        """Give the same of those whose time is over."""
+        if self._news.session_key is None or self._after is not None:
+            return iter(())
+        return self._by_shape([(status, True) for status in _RESOLVED], in_session=True)
 
     def by_window(self) -> Iterator[Candidate]:
         """Give the agent's best expectations in whose time window the signal comes and that no hint keeps from it."""
