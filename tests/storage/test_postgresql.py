@@ -14,7 +14,7 @@ from sqlalchemy import func, insert, select, text
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.learning import MemoryStore
 from pytest_golden.storage.documents import keep_document
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.prepared import Prepared, Question
 from pytest_golden.storage.schema import documents, signals
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from tests.postgres import PostgresServer
+
+
+COUNT = Question(Prepared(select(func.count()).select_from(documents)), {})
 
 
 @pytest.fixture
@@ -45,6 +48,12 @@ def empty_url(postgres: PostgresServer) -> Iterator[str]:
 
 def keep(store: Store, body: object) -> None:
     with store.write() as connection:
+        keep_document(connection, body)
+
+
+def ask_and_keep(store: Store, body: object) -> None:
+    with store.write_asking(COUNT) as (connection, (found,)):
+        assert list(found) == [(count(store),)]
         keep_document(connection, body)
 
 
@@ -103,9 +112,27 @@ def test_older_tables_that_a_backup_brought_meanwhile_are_told_from_newer_ones(
         ("9999", "brought up to version 9999", StorageTrouble.NEWER),
     ):
         postgres.execute(f"UPDATE golden_version SET version_num = '{version}'", name_database(postgres_url))
-        with pytest.raises(StorageError, match=told) as caught:
-            keep(store, 1)
-        assert caught.value.trouble is trouble
+        for write in (keep, ask_and_keep):
+            with pytest.raises(StorageError, match=told) as caught:
+                write(store, 1)
+            assert caught.value.trouble is trouble
+
+
+def test_older_tables_that_lack_what_is_asked_for_are_told_as_older(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    ask_and_keep(store, 1)
+    older = "ALTER TABLE documents RENAME TO letters; UPDATE golden_version SET version_num = '0008'"
+    postgres.execute(older, name_database(postgres_url))
+    with pytest.raises(StorageError, match=r"older version \(0008\); a backup of that time was restored") as caught:
+        ask_and_keep(store, 2)
+    assert caught.value.trouble is StorageTrouble.OLDER
+    postgres.execute(f"UPDATE golden_version SET version_num = '{HEAD}'", name_database(postgres_url))
+    with pytest.raises(StorageError, match='relation "documents" does not exist'):
+        ask_and_keep(store, 2)
+    postgres.execute("ALTER TABLE letters RENAME TO documents", name_database(postgres_url))
+    ask_and_keep(store, 2)
+    assert count(store) == 2
 
 
 def test_other_tables_may_stand_beside_ours_but_not_under_our_names(postgres: PostgresServer, empty_url: str) -> None:
@@ -177,6 +204,8 @@ def test_connection_lost_between_two_writes_is_made_anew(postgres: PostgresServe
     with pytest.raises(StorageError, match="its server cannot be used") as caught:
         keep(store, 2)
     assert caught.value.trouble is StorageTrouble.UNREACHABLE
+    with pytest.raises(StorageError, match="its server cannot be used"):
+        ask_and_keep(store, 2)
     postgres.start()
     keep(store, 2)
     assert count(store) == 2
@@ -184,7 +213,10 @@ def test_connection_lost_between_two_writes_is_made_anew(postgres: PostgresServe
     postgres.start()
     assert count(store) == 2
     keep(store, 3)
-    assert count(store) == 3
+    postgres.stop()
+    postgres.start()
+    ask_and_keep(store, 4)
+    assert count(store) == 4
 
 
 def count_others(postgres: PostgresServer, url: str) -> int:
@@ -299,11 +331,12 @@ def test_writer_that_waits_too_long_for_another_is_told_and_reads_go_on(store: S
     with Store.open(postgres_url) as other:
         with other.write() as connection:
             keep_document(connection, 1)
-            with pytest.raises(StorageError, match="another process holds it locked") as caught:
-                keep(store, 2)
-            assert caught.value.trouble is StorageTrouble.LOCKED
+            for write in (keep, ask_and_keep):
+                with pytest.raises(StorageError, match="another process holds it locked") as caught:
+                    write(store, 2)
+                assert caught.value.trouble is StorageTrouble.LOCKED
             assert count(store) == 0
-        keep(store, 2)
+        ask_and_keep(store, 2)
         assert count(other) == 2
 
 

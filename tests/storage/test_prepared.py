@@ -15,11 +15,11 @@ from pytest_golden.storage.inserting import insert_if_absent
 from pytest_golden.storage.listed import list_numbers
 from pytest_golden.storage.prepared import Prepared, Question, ask
 from pytest_golden.storage.schema import documents, entries, signals
+from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
-
-    from pytest_golden.storage.store import Store
 
 ENTRY: dict[str, Any] = {
     "id": "entry_1",
@@ -181,6 +181,21 @@ def test_each_question_is_answered_whole_and_in_its_order(store: Store, count: i
         paged, found, whole = ask(connection, *questions)
         assert list(found) == [("2",)] * (count > 2)
         assert [row[0] for row in paged] == [row[0] for row in whole] == [f"entry_{number}" for number in range(count)]
+
+
+def test_what_is_asked_with_the_begin_of_a_write_is_what_others_have_left(store: Store, location: str | Path) -> None:
+    listed = Question(Prepared(select(entries.c.id).order_by(entries.c.number)), {}, is_paged=True)
+    one = Question(Prepared(select(entries.c.intent).where(entries.c.id == bindparam("wanted"))), {"wanted": "entry_1"})
+    with Store.open(location) as other:
+        for number in range(6):
+            with other.write() as connection:
+                INSERT_ENTRY.leave(connection, {**ENTRY, "id": f"entry_{number}"})
+            with store.write_asking(listed, one) as (connection, (paged, found)):
+                assert [row[0] for row in paged] == [f"entry_{place}" for place in range(number + 1)]
+                assert list(found) == [("load",)] * (number > 0)
+                connection.execute(update(entries).values(updated_at=number))
+    with store.read() as connection:
+        assert set(connection.scalars(select(entries.c.updated_at))) == {5}
 
 
 def test_rows_that_nobody_takes_outlive_their_store_in_peace(store: Store) -> None:
