@@ -18,6 +18,7 @@ from pytest_golden.errors import StorageError
 from pytest_golden.storage.engine import dump_json, explained
 from pytest_golden.storage.pooling import ClosingPool
 from pytest_golden.storage.round_trips import Sent, commit, forget, leave, send
+from pytest_golden.storage.silence import LONGEST_SILENCE_SECONDS, ImpatientConnection, waiting_long
 from pytest_golden.storage.version import ASK_VERSION, HEAD, Begun, Found, describe_older, find_version
 
 if TYPE_CHECKING:
@@ -105,9 +106,11 @@ class PostgresqlDatabase:
         """Put it into a transaction that sees the store as it is at the first look."""
         return _begun(connection, self._begin_read, asks=True)
 
-    def preparing(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction like that of `writing`; there need be no tables yet."""
-        return _begun(connection, self._begin_write)
+    @contextmanager
+    def preparing(self, connection: Connection) -> Iterator[None]:
+        """Put it into a transaction like that of `writing`; there need be no tables yet, and a statement may take long."""
+        with _begun(connection, self._begin_write), waiting_long(find_driver(connection)):
+            yield
 
     def inspecting(self, connection: Connection) -> AbstractContextManager[Found | None]:
         """Put it into a transaction like that of `reading`; there need be no tables yet."""
@@ -246,14 +249,19 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
         use_native_hstore=False,
     )
 
-    def prepare(connection: psycopg.Connection[Any], _: object) -> None:
+    def connect(_: object, __: object, arguments: Sequence[Any], named: dict[str, Any]) -> ImpatientConnection:
+        return ImpatientConnection.connect(*arguments, **named)
+
+    def prepare(connection: ImpatientConnection, _: object) -> None:
         # Transactions are begun by us, with what each of them is to be.
         connection.autocommit = True
+        connection.longest_silence = busy_seconds + LONGEST_SILENCE_SECONDS
 
     def send_before(connection: Connection, *_: object) -> None:
         # What waits comes first, whoever asks.
         send(connection)
 
+    event.listen(engine, "do_connect", connect)
     event.listen(engine, "connect", prepare)
     event.listen(engine, "before_cursor_execute", send_before)
     return engine

@@ -162,3 +162,41 @@ def test_what_was_read_comes_from_a_server_too(workspace: Workspace, postgres_ur
     workspace.run(*options, "--golden-changed=main").stdout.fnmatch_lines(
         ["*: it reads data.csv, which changed", "golden: 1 passed"]
     )
+
+
+FREEZES = """
+import os, signal
+import psycopg
+from pytest_golden.storage import postgresql
+postgresql.LONGEST_SILENCE_SECONDS = 1.0
+def pytest_golden_result_recorded(result, entry):
+    if result.name == "one":
+        with psycopg.connect({url!r}, autocommit=True) as connection:
+            own = "SELECT pid FROM pg_stat_activity WHERE datname = '{name}' AND application_name = 'pytest-golden'"
+            for (process,) in connection.execute(own).fetchall():
+                os.kill(process, signal.SIGSTOP)
+                with open({stopped!r}, "a") as file:
+                    file.write(f"{{process}}\\n")
+"""
+
+
+def test_gate_whose_server_freezes_meanwhile_judges_and_its_results_come_later(
+    workspace: Workspace, recorded: Recorded, postgres: PostgresServer, postgres_url: str
+) -> None:
+    workspace.declare({"name": "one"}, {"name": "two", "script": FAILS})
+    stopped = workspace.path / "stopped.txt"
+    text = FREEZES.format(url=postgres.url(), name=name_database(postgres_url), stopped=str(stopped))
+    workspace.pytester.makeconftest(text)
+    url = f"{postgres_url}&connect_timeout=2"
+    try:
+        run = workspace.run("--golden-store", url)
+    finally:
+        for process in stopped.read_text().split():
+            os.kill(int(process), signal.SIGCONT)
+    assert run.ret == 1
+    assert "Traceback" not in run.stdout.str() + run.stderr.str()
+    workspace.pytester.makeconftest("")
+    run = workspace.run("--golden-store", url)
+    assert run.ret == 1
+    assert [past.status for past in recorded.past("two")] == ["FAILED", "FAILED"]
+    assert [past.status for past in recorded.past("one")] == ["PASSED", "PASSED"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -13,16 +15,20 @@ from sqlalchemy import func, insert, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.learning import MemoryStore
+from pytest_golden.storage import postgresql
 from pytest_golden.storage.documents import keep_document
+from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.postgresql import find_driver, reach_server
 from pytest_golden.storage.prepared import Prepared, Question
 from pytest_golden.storage.schema import documents, signals
+from pytest_golden.storage.silence import ImpatientConnection
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
-from tests.patience import wait_until
+from tests.patience import wait_until, without_hanging
 from tests.postgres import name_database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -217,6 +223,67 @@ def test_connection_lost_between_two_writes_is_made_anew(postgres: PostgresServe
     postgres.start()
     ask_and_keep(store, 4)
     assert count(store) == 4
+
+
+@contextmanager
+def frozen(postgres: PostgresServer, store: Store) -> Iterator[None]:
+    """Let the server's process that a write of the store talks to answer nothing."""
+    with store.write() as connection:
+        process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("write", [keep, ask_and_keep])
+def test_server_that_answers_nothing_is_given_up(
+    postgres: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch, write: Callable[[Store, object], None]
+) -> None:
+    monkeypatch.setattr(postgresql, "LONGEST_SILENCE_SECONDS", 0.3)
+    with Store.open(postgres_url, busy_seconds=0.2) as store:
+        with frozen(postgres, store), without_hanging():
+            # By a new connection, since the server itself goes on; it waits for the lock of the frozen one at most.
+            write(store, 1)
+        assert count(store) == 1
+
+
+def test_server_that_is_silent_at_the_end_of_a_write_is_given_up(
+    postgres: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "LONGEST_SILENCE_SECONDS", 0.3)
+    stopped: list[int] = []
+
+    def write(store: Store) -> None:
+        with store.write() as connection:
+            process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            keep_document(connection, 1)
+            os.kill(process, signal.SIGSTOP)
+            stopped.append(process)
+
+    with Store.open(postgres_url, busy_seconds=0.2) as store:
+        with without_hanging(), pytest.raises(StorageError, match="it has not answered for") as caught:
+            write(store)
+        assert caught.value.trouble is StorageTrouble.UNREACHABLE
+        os.kill(stopped[0], signal.SIGCONT)
+        keep(store, 2)
+        # The server may do what it was sent once it goes on: whoever records tells it again, which changes nothing then.
+        assert count(store) in {1, 2}
+
+
+def test_upgrade_is_waited_for_however_long_it_takes(
+    postgres: PostgresServer, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "LONGEST_SILENCE_SECONDS", 0.1)
+    with Store.open(empty_url, upgrades=True) as store, store.write() as connection:
+        driver = find_driver(connection)
+        assert isinstance(driver, ImpatientConnection)
+        assert driver.longest_silence == pytest.approx(30.1)
+    database = reach_server(parse_location(empty_url), 0.1)
+    with database.engine.connect() as connection, database.preparing(connection):
+        connection.exec_driver_sql("SELECT pg_sleep(0.8)")
+    database.engine.dispose()
 
 
 def count_others(postgres: PostgresServer, url: str) -> int:
