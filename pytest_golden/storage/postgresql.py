@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import psycopg
 from sqlalchemy import JSON, Insert, create_engine, event
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
-    from pytest_golden.storage.prepared import Question
 
 # The rest of a key is the schema's number, so that stores in two schemas of a database do not wait for each other.
 _LOCK_SPACE = 0x676F6C64
@@ -76,6 +75,14 @@ class Compiled(NamedTuple):
 Asked: TypeAlias = "tuple[Compiled, Mapping[str, Any], bool]"
 
 
+class Question(Protocol):
+    """What is asked of a store."""
+
+    def ask_on_server(self, connection: Connection) -> Asked:
+        """Give what a server is asked."""
+        ...
+
+
 class PostgresqlDatabase:
     """An open database of a server."""
 
@@ -88,7 +95,7 @@ class PostgresqlDatabase:
     @contextmanager
     def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
         """Put it into a transaction that has locked the store for other writers, and ask in the same trip."""
-        asked = [one.statement.ask_on_server(connection, one) for one in questions]
+        asked = [one.ask_on_server(connection) for one in questions]
         cursors = _begin_and_ask(connection, self._begin_write, asked) if asked else None
         if cursors is None:
             with _begun(connection, self._begin_write, asks=True) as found:

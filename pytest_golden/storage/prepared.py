@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
     from sqlalchemy.types import TypeEngine
 
-    from pytest_golden.storage.postgresql import Compiled
+    from pytest_golden.storage.postgresql import Asked, Compiled
 
 _DIALECT = dialect(paramstyle="qmark", json_serializer=dump_json)
 
@@ -43,6 +43,10 @@ class Question(NamedTuple):
     statement: Prepared
     values: Mapping[str, Any]
     is_paged: bool = False
+
+    def ask_on_server(self, connection: Connection) -> Asked:
+        """Give what a server is asked."""
+        return (*self.statement.bind_on_server(connection, self.values), self.is_paged)
 
 
 class Prepared:
@@ -103,7 +107,7 @@ class Prepared:
             return
         from pytest_golden.storage.postgresql import leave_compiled  # noqa: PLC0415 - loads what is in an extra
 
-        leave_compiled(connection, *self._bind_on_server(connection, values))
+        leave_compiled(connection, *self.bind_on_server(connection, values))
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """Run it and give its first row, a named tuple of its columns; None without one."""
@@ -133,19 +137,16 @@ class Prepared:
             return iter(self.run(connection, values))
         from pytest_golden.storage.postgresql import page_compiled  # noqa: PLC0415 - loads what is in an extra
 
-        compiled, parameters = self._bind_on_server(connection, values)
+        compiled, parameters = self.bind_on_server(connection, values)
         return page_compiled(connection, compiled, parameters)
-
-    def ask_on_server(self, connection: Connection, question: Question) -> tuple[Compiled, dict[str, Any], bool]:
-        """Give what a server is asked for this question, which is one of this statement."""
-        return (*self._bind_on_server(connection, question.values), question.is_paged)
 
     def _run_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
         from pytest_golden.storage.postgresql import run_compiled  # noqa: PLC0415 - loads what is in an extra
 
-        return run_compiled(connection, *self._bind_on_server(connection, values))
+        return run_compiled(connection, *self.bind_on_server(connection, values))
 
-    def _bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> tuple[Compiled, dict[str, Any]]:
+    def bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> tuple[Compiled, dict[str, Any]]:
+        """Give what a server is sent."""
         if self._on_server is None:
             from pytest_golden.storage.postgresql import compile_statement  # noqa: PLC0415 - loads what is in an extra
 
@@ -191,7 +192,7 @@ def ask(connection: Connection, *questions: Question) -> list[Iterator[Any]]:
         return [_run_later(connection, question) for question in questions]
     from pytest_golden.storage.postgresql import ask_compiled  # noqa: PLC0415 - loads what is in an extra
 
-    return ask_compiled(connection, [one.statement.ask_on_server(connection, one) for one in questions])
+    return ask_compiled(connection, [one.ask_on_server(connection) for one in questions])
 
 
 def _find_loader(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
