@@ -143,6 +143,21 @@ def test_signal_tells_why_it_went_where_it_went(client: TestClient, services: Se
     assert "all quiet" not in listed
 
 
+@pytest.mark.parametrize(("count", "told"), [(0, None), (30, "20 more were open"), (150, "90 or more were open")])
+def test_signal_tells_how_many_expectations_did_not_come_into_question(
+    client: TestClient, services: Services, count: int, told: str | None
+) -> None:
+    expected = [{"description": "merged", "match_hint": {"pr": number}} for number in range(count)]
+    begun = services.journal.log_intent("Open pull requests", agent_id="builder")
+    services.journal.log_outcome(begun.id, "success", expectations=expected)
+    signal = services.journal.add_signal("github", "positive", "merged", data={"pr": 7}, agent_id="builder")
+    page = client.get(f"/signals/{signal.id}").text
+    if told is None:
+        assert "more were open" not in page
+    else:
+        assert f"{told} then, and did not come into question" in page
+
+
 def test_summary_tells_rates_with_their_n(client: TestClient, entry: JournalEntry) -> None:
     for since in ("", "7d", entry.created_at.isoformat().replace("+00:00", "Z")):
         page = client.get(f"/summary?agent=builder&since={since}").text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.journal.model import RoutedBy
-from pytest_golden.journal.routing.rules import Verdict
+from pytest_golden.journal.routing.rules import MOST_COUNTED, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 class RoutingExplanation:
     """The rule that routed a signal, and the verdict on each candidate: the one that was taken first, then those it beat.
 
-    `others` counts further expectations that were open then, up to a thousand.
+    `others` counts further expectations that were open then; with the candidates up to 100.
     """
 
     signal_id: str
     rule: RoutedBy
     candidates: tuple[Verdict, ...] = ()
     others: int = 0
+
+    @property
+    def is_count_cut(self) -> bool:
+        """Tell whether there may have been more others than were counted."""
+        return len(self.candidates) + self.others >= MOST_COUNTED
 
     def to_dict(self) -> dict[str, Any]:
         """Give all fields under their own names, JSON-safe."""

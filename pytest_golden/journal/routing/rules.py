@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: How many candidates are kept with a signal.
 MOST_KEPT = 25
+#: Up to how many open expectations are counted with each signal: to count all of very many would be work.
+MOST_COUNTED = 100
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 
 

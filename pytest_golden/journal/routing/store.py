@@ -22,7 +22,7 @@ from pytest_golden.journal.routing.anchored import (
     ask_at_anchors,
     find_at_anchors,
 )
-from pytest_golden.journal.routing.rules import Candidate, News, Routing
+from pytest_golden.journal.routing.rules import MOST_COUNTED, Candidate, News, Routing
 from pytest_golden.storage.prepared import Prepared, Question, ask, is_near
 from pytest_golden.storage.schema import expectations
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     _Kind = tuple[ExpectationStatus, bool]
 
 _MOST_OF_ENTRY = 1000
-# To count them is work at each signal.
-_MOST_COUNTED = 100
 # How many of one shape a guess looks at: where some keys are in the signal and others are not, no index leads further.
 _MOST_GUESSES = 100
 # Those that are shown besides what was in question: to judge and to keep one costs a hundredth of a signal.
@@ -108,7 +106,7 @@ _OPEN_OF_AGENT = (
 )
 _OPEN_OF_ANY = select(*COLUMNS).where(IS_OPEN, HAS_SHAPE).order_by(expectations.c.expires_at)
 # Counted in an index alone; that of all agents does not tell which are a gate's.
-_SOME_OPEN: Select[Any] = select(literal_column("1")).where(IS_OPEN).limit(_MOST_COUNTED)
+_SOME_OPEN: Select[Any] = select(literal_column("1")).where(IS_OPEN).limit(MOST_COUNTED)
 #: How many open expectations there are of the agent, or of all; counted up to 100.
 COUNT_OF_AGENT = select(func.count()).select_from(_SOME_OPEN.where(IS_THE_AGENT, HAS_SHAPE).subquery())
 COUNT_OF_ANY = select(func.count()).select_from(_SOME_OPEN.subquery())
