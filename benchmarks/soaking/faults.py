@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # What is written into the small files of a project stays below this.
 _SMALLEST_LIMIT = 96 * 1024
 _MORE_THAN_STORE = 64 * 1024
+# How xdist says that all workers have collected.
+_BEGUN = " workers ["
+_LONGEST_START_SECONDS = 20.0
 
 
 def kill(_place: Place, gate: Gate, _chance: random.Random) -> bool:
@@ -36,7 +39,9 @@ def kill_group(_place: Place, gate: Gate, _chance: random.Random) -> bool:
 
 
 def kill_worker(_place: Place, gate: Gate, chance: random.Random) -> bool:
-    """Kill -9 of one of its xdist workers."""
+    """Kill -9 of one of its xdist workers, once they work: xdist itself gives up when it loses one before."""
+    with gate.news:
+        gate.news.wait_for(lambda: gate.is_over or any(_BEGUN in line for line in gate.lines), _LONGEST_START_SECONDS)
     with suppress(psutil.Error, IndexError):
         workers = [one for one in psutil.Process(gate.pid).children() if _is_worker(one.cmdline())]
         os.kill(chance.choice(workers).pid, signal.SIGKILL)
