@@ -13,7 +13,7 @@ from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_exp
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
@@ -99,16 +99,17 @@ def list_numbered_entries(
     chosen = select(entries).where(*wanted).order_by(entries.c.number.desc()).limit(limit)
     found = connection.execute(chosen).all()
     asked: dict[str, list[Any]] = {row.id: [] for row in found}
-    ids = chosen.with_only_columns(entries.c.id).subquery("ids")
-    for row in connection.execute(_expectations_of(ids, most_expectations)):
+    for row in connection.execute(_expectations_of(tuple(asked), most_expectations)):
         asked[row.entry_id].append(row)
     return tuple(NumberedEntry(row.number, read_entry(row, expectations=asked[row.id]), _count(row)) for row in found)
 
 
-def _expectations_of(ids: Any, most: int | None) -> Any:
+def _expectations_of(entry_ids: Sequence[str], most: int | None) -> Any:
+    # By their ids: of "those of the newest ten" a server that does not know the ten may plan to read all there are.
     query = select(expectations).order_by(expectations.c.number)
     if most is None:
-        return query.where(expectations.c.entry_id.in_(select(ids)))
+        return query.where(expectations.c.entry_id.in_(entry_ids))
+    ids = select(entries.c.id).where(entries.c.id.in_(entry_ids)).subquery("ids")
     first = select(_FIRST.c.number).where(_FIRST.c.entry_id == ids.c.id).order_by(_FIRST.c.number).limit(most)
     return query.join(ids, expectations.c.number.in_(first.correlate(ids)))
 
