@@ -115,7 +115,8 @@ def _show_explanation(console: Console, found: RoutingExplanation) -> None:
         table = make_listing(console, ("", "expectation", "why"), narrow, whole=("", "expectation"))
     print_table(console, table)
     if found.others:
-        console.print(styled(f"and {found.others} more that were open"))
+        more = "or more" if found.is_count_cut else "more"
+        console.print(styled(f"and {found.others} {more} that were open"))
 
 
 def _declare_summary(parser: argparse.ArgumentParser) -> None:

@@ -134,12 +134,13 @@ def test_an_explanation_marks_what_was_taken_and_counts_the_rest(golden: Golden,
     entry = begin(golden)
     alone = golden("journal", "signal", "ci", "neutral", "x", "--entry", entry).out.partition(":")[0]
     assert "no expectation was in question" in golden("journal", "explain", alone).out
-    wishes = json.dumps([{"description": "d", "match_hint": {"pr": number}} for number in range(30)])
-    golden("journal", "log-outcome", entry, "success", "--expect", wishes)
-    signal = golden("journal", "signal", "ci", "neutral", "x", "--data", '{"pr": 3}').out.partition(":")[0]
-    out = golden("journal", "explain", signal).out
-    assert [line.split()[0] for line in out.splitlines()].count("taken") == 1
-    assert out.endswith("and 5 more that were open\n")
+    for first, count, told in ((0, 30, "and 20 more that were open\n"), (30, 120, "and 90 or more that were open\n")):
+        wishes = json.dumps([{"description": "d", "match_hint": {"pr": first + number}} for number in range(count)])
+        golden("journal", "log-outcome", entry, "success", "--expect", wishes)
+        signal = golden("journal", "signal", "ci", "neutral", "x", "--data", f'{{"pr": {first + 3}}}').out
+        out = golden("journal", "explain", signal.partition(":")[0]).out
+        assert [line.split()[0] for line in out.splitlines()].count("taken") == 1
+        assert out.endswith(told)
 
 
 def test_a_summary_counts_by_type_and_day(golden: Golden, folder: Path) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 
 from pytest_golden.journal.hints import NO_HINT, SOURCE, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
-from pytest_golden.journal.routing.anchored import (
+from pytest_golden.journal.routing.anchored.store import (
     COLUMNS,
     HAS_SHAPE,
     IS_OPEN,
