@@ -344,6 +344,7 @@ def _begin_and_ask(
     Gives None where that is to be done one after another: the connection was lost, or the tables are not what they were.
     """
     driver = find_driver(connection)
+    # One by one, as whatever goes together with others must; none of them has a semicolon within.
     begin = [Sent(statement, {}) for statement in (*statements.split(";"), ASK_VERSION)]
     try:
         return send(connection, *begin, *_make_asked(questions))[len(begin) - 1 :]

@@ -226,7 +226,7 @@ def test_connection_lost_between_two_writes_is_made_anew(postgres: PostgresServe
 
 
 @contextmanager
-def frozen(postgres: PostgresServer, store: Store) -> Iterator[None]:
+def frozen(store: Store) -> Iterator[None]:
     """Let the server's process that a write of the store talks to answer nothing."""
     with store.write() as connection:
         process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
@@ -239,18 +239,18 @@ def frozen(postgres: PostgresServer, store: Store) -> Iterator[None]:
 
 @pytest.mark.parametrize("write", [keep, ask_and_keep])
 def test_server_that_answers_nothing_is_given_up(
-    postgres: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch, write: Callable[[Store, object], None]
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, write: Callable[[Store, object], None]
 ) -> None:
     monkeypatch.setattr(postgresql, "LONGEST_SILENCE_SECONDS", 0.3)
     with Store.open(postgres_url, busy_seconds=0.2) as store:
-        with frozen(postgres, store), without_hanging():
-            # By a new connection, since the server itself goes on; it waits for the lock of the frozen one at most.
+        with frozen(store), without_hanging():
+            # By a new connection: the server itself goes on.
             write(store, 1)
         assert count(store) == 1
 
 
 def test_server_that_is_silent_at_the_end_of_a_write_is_given_up(
-    postgres: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgresql, "LONGEST_SILENCE_SECONDS", 0.3)
     stopped: list[int] = []
@@ -272,9 +272,7 @@ def test_server_that_is_silent_at_the_end_of_a_write_is_given_up(
         assert count(store) in {1, 2}
 
 
-def test_upgrade_is_waited_for_however_long_it_takes(
-    postgres: PostgresServer, empty_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_upgrade_is_waited_for_however_long_it_takes(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgresql, "LONGEST_SILENCE_SECONDS", 0.1)
     with Store.open(empty_url, upgrades=True) as store, store.write() as connection:
         driver = find_driver(connection)

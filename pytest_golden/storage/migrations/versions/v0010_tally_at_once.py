@@ -1,4 +1,4 @@
-"""The tally of an entry that is assessed otherwise, counted by one statement: a server takes half the time for it."""
+"""The tally of an entry that is assessed otherwise, counted by one statement where there were two."""
 
 from __future__ import annotations
 
