@@ -64,6 +64,11 @@ async def receive_workspace(session_id: str, digest: str, archive: bytes) -> Non
     await asyncio.to_thread(shipping.unpack, session_id, digest, archive)
 
 
+def refuse_session(session_id: str) -> None:
+    """Have this worker give attempts of a session back at once: it has no room for the workspace."""
+    ROOMS.refuse(session_id)
+
+
 async def end_session(session_id: str) -> None:
     """End a session on this worker, beside what it does."""
     await asyncio.to_thread(ROOMS.leave, session_id)
@@ -126,7 +131,7 @@ def _enter(place: _Place, task: FleetTask) -> Room | None:
     ends, pause = monotonic_seconds() + _WORKSPACE_SECONDS, threading.Event()
     while True:
         room = ROOMS.enter(task.session)
-        if room is not None or not place.is_wanted() or monotonic_seconds() > ends:
+        if room is not None or ROOMS.is_refused(task.session.id) or not place.is_wanted() or monotonic_seconds() > ends:
             return room
         pause.wait(_LOOK_SECONDS)
 

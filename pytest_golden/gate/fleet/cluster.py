@@ -92,6 +92,7 @@ class Cluster:
         self._url = url
         self._say = say
         self._known: frozenset[str] = frozenset()
+        self._unfit: dict[str, str] = {}
         self._pulsed = 0.0
         self._alone_since: float | None = None
         self._is_gone = False
@@ -135,14 +136,16 @@ class Cluster:
         return f"{count} with {threads} thread{'' if threads == 1 else 's'} at {self._url}"
 
     def submit(self, function: Callable[..., object], *arguments: object, key: str, priority: int) -> Errand:
-        """Send an errand.
+        """Send an errand, to a worker that was not left out as long as there is one.
 
         Raises:
             GatewayError: the scheduler is gone.
         """
         self._require_presence()
+        # Named only where they must be: the scheduler spreads better what may go to any.
+        to = {"workers": self.list_fit(), "allow_other_workers": True} if self._unfit else {}
         try:
-            future = self._client.submit(function, *arguments, key=key, priority=priority, pure=False)
+            future = self._client.submit(function, *arguments, key=key, priority=priority, pure=False, **to)
         except Exception:
             raise self._lose() from None
         return Errand(future)
@@ -159,6 +162,16 @@ class Cluster:
         if errand.was_cancelled:
             self._require_presence()
 
+    def wait_for_worker(self) -> None:
+        """Wait until there is a worker that was not left out.
+
+        Raises:
+            GatewayError: the scheduler is gone, or there is no such worker for long.
+        """
+        while not self.list_fit():
+            self._look_around()
+            threading.Event().wait(_PULSE_SECONDS)
+
     def call(
         self, function: Callable[..., object], *arguments: object, workers: Iterable[str] | None = None
     ) -> dict[str, Any]:
@@ -172,6 +185,35 @@ class Cluster:
             self._client.run, function, *arguments, workers=chosen, on_error="return", callback_timeout=120.0
         )
         return told
+
+    def leave_out(self, worker: str, reason: str) -> None:
+        """Send nothing more to a worker, and say why."""
+        if worker not in self._unfit:
+            self._unfit[worker] = reason
+            self._say(f"{worker} gets no project: {reason}")
+
+    def is_left_out(self, worker: str) -> bool:
+        """Tell whether a worker gets nothing more."""
+        return worker in self._unfit
+
+    def list_fit(self) -> list[str]:
+        """Give the workers that are there and were not left out.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        return sorted(self._list_workers().keys() - self._unfit.keys())
+
+    def require_fit(self) -> None:
+        """Make sure that not all workers that there were have been left out.
+
+        Raises:
+            GatewayError: they have, or the scheduler is gone.
+        """
+        if self._unfit and not self.list_fit():
+            worker, reason = next(iter(self._unfit.items()))
+            message = f"no worker at {self._url} can take a project, as {worker}: {reason}"
+            raise GatewayError(message)
 
     def find_metadata(self, keys: list[str]) -> Any:
         """Give what the scheduler keeps below some keys; None where it keeps nothing.
@@ -194,6 +236,10 @@ class Cluster:
         with suppress(Exception):
             self._client.close(timeout=_PULSE_SECONDS)
 
+    @property
+    def _wanted(self) -> str:
+        return "worker with room for the workspace" if self._unfit else "worker"
+
     def _look_around(self) -> None:
         workers = self._list_workers()
         self._pulsed = monotonic_seconds()
@@ -201,14 +247,14 @@ class Cluster:
         self._known = frozenset(workers)
         if new:
             self.greet(new)
-        if workers:
+        if workers.keys() - self._unfit.keys():
             self._alone_since = None
             return
         if self._alone_since is None:
             self._alone_since = self._pulsed
-            self._say(f"no worker is at {self._url}: waiting for one, {self._workers_seconds:g} s at most")
+            self._say(f"no {self._wanted} is at {self._url}: waiting for one, {self._workers_seconds:g} s at most")
         if self._pulsed - self._alone_since >= self._workers_seconds:
-            message = f"no worker has come to {self._url} for {self._workers_seconds:g} s: start one, or look at why none stays"
+            message = f"no {self._wanted} has come to {self._url} for {self._workers_seconds:g} s: start one, or look at why none stays"
             raise GatewayError(message)
 
     def _list_workers(self) -> dict[str, int]:

@@ -200,6 +200,7 @@ class FleetGateway:
                 Path(session.token_file).write_text(session.token, encoding="ascii")
             self._cluster.greet = self._welcome
             self._welcome(None)
+            self._cluster.require_fit()
         except GatewayError as error:
             self._trouble = error
             raise
@@ -208,28 +209,40 @@ class FleetGateway:
         """Send the workspace to workers that do not see it, once a host; None for all that are there."""
         session = pickle.dumps(self._plan.session)
         told = self._cluster.call(on_worker.describe_host, session, workers=workers)
-        without = {worker: found[0] for worker, found in told.items() if isinstance(found, tuple) and found[1] is None}
+        without = {
+            worker: found[0]
+            for worker, found in told.items()
+            if isinstance(found, tuple) and found[1] is None and not self._cluster.is_left_out(worker)
+        }
         if not without:
             return
         self._ship({host: worker for worker, host in without.items()}.values())
         # Two containers may have one host name, and no folder in common.
         told = self._cluster.call(on_worker.describe_host, session, workers=without)
-        self._ship(worker for worker, found in told.items() if isinstance(found, tuple) and found[1] is None)
+        self._leave_out(
+            self._ship(worker for worker, found in told.items() if isinstance(found, tuple) and found[1] is None)
+        )
 
-    def _ship(self, workers: Iterable[str]) -> None:
+    def _ship(self, workers: Iterable[str]) -> dict[str, OSError]:
+        """Send the workspace to these workers; gives those that could not take it, and why."""
         chosen = tuple(workers)
         if not chosen:
-            return
+            return {}
         session = self._plan.session
         if self._archive is None:
             baselines = None if session.baselines_inside is not None else Path(session.baselines)
             packed = pack_workspace(Path(session.root), baselines, left_out=self._plan.left_out)
             self._archive = hashlib.sha256(packed).hexdigest(), packed
         told = self._cluster.call(on_worker.receive_workspace, session.id, *self._archive, workers=chosen)
-        failed = {worker: error for worker, error in told.items() if isinstance(error, OSError)}
+        return {worker: error for worker, error in told.items() if isinstance(error, OSError)}
+
+    def _leave_out(self, failed: Mapping[str, OSError]) -> None:
+        """Go on without workers that have no room for the workspace."""
+        if not failed:
+            return
         for worker, error in failed.items():
-            message = f"the workspace cannot be unpacked on {worker}: {error}"
-            raise GatewayError(message)
+            self._cluster.leave_out(worker, f"the workspace cannot be unpacked there: {error}")
+        self._cluster.call(on_worker.refuse_session, self._plan.session.id, workers=failed)
 
     def _follow(self, sent: _Sent) -> FleetAnswer:
         while True:
@@ -240,6 +253,7 @@ class FleetGateway:
             if sent.sendings >= _MOST_SENDINGS:
                 message = f"no worker could begin it, and it was sent {sent.sendings} times: look at the workers' logs"
                 raise GatewayError(message)
+            self._cluster.wait_for_worker()
             sent.sendings += 1
             sent.errand = self._submit(sent.name, sent.task, sent.priority, sent.sendings)
 

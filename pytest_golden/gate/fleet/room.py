@@ -131,6 +131,7 @@ class Rooms:
 
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
+        self._refused: set[str] = set()
         self._lock = threading.Lock()
 
     def enter(self, session: FleetSession) -> Room | None:
@@ -141,9 +142,18 @@ class Rooms:
                 room = self._rooms[session.id] = Room(session, workspace)
             return room
 
+    def refuse(self, session_id: str) -> None:
+        """Note that a session has no workspace here, and gets none."""
+        self._refused.add(session_id)
+
+    def is_refused(self, session_id: str) -> bool:
+        """Tell whether a session gets no workspace here."""
+        return session_id in self._refused
+
     def leave(self, session_id: str) -> None:
         """End a session here: its attempts, its gateways and what was unpacked for it."""
         with self._lock:
+            self._refused.discard(session_id)
             room = self._rooms.pop(session_id, None)
         if room is not None:
             room.close()

@@ -95,6 +95,43 @@ def test_a_workspace_that_workers_do_not_see_is_sent_to_them(fleet: Cluster, gat
     assert "on worker tcp://127.0.0.1:" in gone["error_message"]
 
 
+def add_cramped_worker(cluster: Cluster) -> None:
+    """Start a worker that can unpack nothing: a file stands where its folder would be."""
+    temporary = cluster.folder / "cramped"
+    temporary.mkdir()
+    (temporary / f"golden-fleet-{os.getuid()}").touch()
+    cluster.add_worker(TMPDIR=str(temporary))
+
+
+def test_workers_without_room_for_the_workspace_get_no_project_while_others_have_it(
+    lonely: Cluster, gate: Gate, tmp_path: Path
+) -> None:
+    marks = gate.folder / "marks"
+    marks.mkdir()
+    once = LOST_ONCE.replace("../marks", str(marks))
+    mounts = [{"path": str(marks), "mode": "write"}]
+    gate.declare(passing("one"), {"name": "once", "script": once, "mounts": mounts}, passing("two"), root="inner")
+    add_cramped_worker(lonely)
+    worker = lonely.add_worker(TMPDIR=str(tmp_path))
+    running = gate.start(lonely.url)
+    wait_for_run(gate, 1)
+    kill(worker)
+    wait_until(lambda: "no worker with room for the workspace is at dask://" in gate.said)
+    lonely.add_worker(TMPDIR=str(tmp_path))
+    assert running.wait(60) == 0, gate.said
+    assert gate.said.count("gets no project: the workspace cannot be unpacked there: ") == 1
+
+
+def test_workspace_that_no_worker_has_room_for_is_an_error_of_each_project(lonely: Cluster, gate: Gate) -> None:
+    add_cramped_worker(lonely)
+    gate.declare(passing("one"), passing("two"), root="inner")
+    assert gate.run(lonely.url) == 1
+    assert gate.statuses() == [("one", "ERROR"), ("two", "ERROR")]
+    for result in gate.results():
+        assert f"no worker at {lonely.url} can take a project, as tcp://" in result["error_message"]
+        assert "the workspace cannot be unpacked there: " in result["error_message"]
+
+
 def test_what_runs_on_workers_ends_with_the_session(fleet: Cluster, gate: Gate) -> None:
     broken = {"name": "broken", "script": "sleep 1; exit 3", "independent": True}
     gate.declare(broken, passing("long", 299.75), passing("longer", 299.75))
