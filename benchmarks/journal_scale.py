@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from journal_store import AGENTS, CROWDED_ENTRY, Size, fill_journal
 from side_by_side import in_turns, percentile, seconds
-from sqlalchemy import create_engine, func, insert, select
+from sqlalchemy import create_engine, func, insert, select, text
 from store_writes import entry_row, open_bare
 
 from pytest_golden.clock import utc_now
@@ -33,17 +33,23 @@ from pytest_golden.journal.routing.store import find_route
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.schema import entries, expectations, signals
+from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 WRITE_LIMIT_MS, LOOK_LIMIT_MS, ROUTE_LIMIT_MS = 3.0, 50.0, 20.0
 BUSY, QUIET = AGENTS[0], AGENTS[-1]
 #: A type that is common, one that is rare, and one that nobody has.
 TYPES = (None, "deploy", "refund", "nobodys")
+_TABLES = (entries, expectations, signals, entry_history)
+_INDEXES = text(
+    "SELECT string_agg(quote_ident(of_it.attname), ', ' ORDER BY of_it.attnum) AS columns, "
+    "coalesce(pg_get_expr(one.indpred, one.indrelid), 'true') AS condition "
+    "FROM pg_index AS one JOIN pg_attribute AS of_it ON of_it.attrelid = one.indexrelid "
+    "WHERE one.indrelid = CAST(:table AS regclass) GROUP BY one.indexrelid, one.indpred, one.indrelid"
+)
 WHOSE = {"all": None, "busy": BUSY, "quiet": QUIET}
 
 
@@ -343,11 +349,25 @@ def _to_ms(times: list[float]) -> list[float]:
     return [one * 1000 for one in times]
 
 
-def read_through(file: Path) -> None:
-    """Have the system keep the file in its memory, as that of a store in daily use is: else the disk's reads are measured."""
-    with file.open("rb", buffering=0) as opened:
-        while opened.read(1 << 24):
-            pass
+def read_through(store: Store) -> None:
+    """Have the store kept in memory, as one in daily use is: else the disk's reads are measured.
+
+    A file is in the system's memory then. A server reads rows, and each index in its order, into its own buffers.
+    """
+    if store.path is not None:
+        with store.path.open("rb", buffering=0) as opened:
+            while opened.read(1 << 24):
+                pass
+        return
+    with store.read() as connection:
+        for table in _TABLES:
+            connection.exec_driver_sql(f"SELECT sum(hashtext(one::text)) FROM {table.name} AS one")
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        connection.exec_driver_sql("SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0")
+        for table in _TABLES:
+            for columns, condition in connection.execute(_INDEXES, {"table": table.name}).all():
+                ordered = f"SELECT {columns} FROM {table.name} WHERE {condition} ORDER BY {columns} OFFSET 0"
+                connection.exec_driver_sql(f"SELECT count(*) FROM ({ordered}) AS all_of_it")
 
 
 def main() -> None:
@@ -358,8 +378,7 @@ def main() -> None:
     parser.add_argument("--due", type=int, default=10_000, help="how many expectations the sweep resolves; 0: no sweep")
     options = parser.parse_args()
     with Store.open(options.store) as store:
-        if store.path is not None:
-            read_through(store.path)
+        read_through(store)
         with store.read() as connection:
             is_open = expectations.c.status == "open"
             counts = [connection.scalar(select(func.max(table.c.number))) for table in (entries, signals)]
