@@ -14,7 +14,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_golden.session.gateway import SessionGateway
@@ -39,6 +39,7 @@ class RunBoard:
         self._folder = folder
         self._notes: dict[str, str] = {}
         self._steps: dict[str, str] = {}
+        self._elsewhere: Mapping[str, float] = {}
 
     def note_running(self, name: str) -> None:
         """Note that a project begins now."""
@@ -53,6 +54,10 @@ class RunBoard:
         if self._steps.get(name) != step:
             self._steps[name] = step
             self._share(f"{self._numbers[name]}{_STEP}", json.dumps(step))
+
+    def note_elsewhere(self, begun: Mapping[str, float]) -> None:
+        """Note which projects other machines run for this process, and the moment of the beginning of each, as in `Running`."""
+        self._elsewhere = begun
 
     def find_own(self) -> str | None:
         """Find the project that is running in this process."""
@@ -83,7 +88,9 @@ class RunBoard:
         else:
             notes = dict(self._notes)
         begun = {name: note.partition(" ")[2] for name, note in notes.items() if note and note.startswith(_RUNNING)}
-        return [(name, float(since)) for name, since in begun.items()]
+        elsewhere = {name: since for name, since in self._elsewhere.items() if name not in notes}
+        found = {**{name: float(since) for name, since in begun.items()}, **elsewhere}
+        return [(name, found[name]) for name in self._numbers if name in found] if elsewhere else list(found.items())
 
     def _note(self, name: str, text: str) -> None:
         self._notes[name] = text
@@ -125,3 +132,9 @@ def note_present_step(board: RunBoard, gateway: SessionGateway) -> None:
     # Meanwhile another one may have begun, whose step it is.
     if step is not None and board.find_own() == name:
         board.note_step(name, str(step))
+
+
+def note_elsewhere(board: RunBoard, gateway: SessionGateway) -> None:
+    """Note what other machines run beside the project of this process, by what its gateway says; it may say nothing."""
+    if board.find_own() is not None:
+        board.note_elsewhere(gateway.call("list_elsewhere") or {})

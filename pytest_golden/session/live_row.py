@@ -9,7 +9,7 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.gate.live.machine import describe_machine
 from pytest_golden.gate.live.model import Beat, RunningProject
 from pytest_golden.gate.live.telling.store import write_beat
-from pytest_golden.session.board import note_present_step
+from pytest_golden.session.board import note_elsewhere, note_present_step
 from pytest_golden.session.ticking import Ticker
 from pytest_golden.storage.moments import from_ms
 
@@ -61,6 +61,7 @@ class LiveRow:
             StorageError: it does not take it at this moment.
         """
         note_present_step(self._board, self._gateway)
+        note_elsewhere(self._board, self._gateway)
         running, now = self._describe(), monotonic_seconds()
         if running == self._told and now - self._told_at < _SECONDS_OF_SILENCE:
             return

@@ -18,6 +18,7 @@ from pytest_golden.report.failure_text import make_visible
 from pytest_golden.report.github import disarm
 from pytest_golden.report.one_line import closing_count, note_unchecked_needs
 from pytest_golden.session import header, table
+from pytest_golden.session.board import note_elsewhere
 from pytest_golden.session.live import LiveLine
 
 if TYPE_CHECKING:
@@ -235,6 +236,8 @@ class GoldenTerminal:
     def _describe_running(self) -> str | None:
         if self._writer.width_of_current_line:
             return None  # the dots of other tests stand there
+        with suppress(GoldenError):
+            note_elsewhere(self._board, self._gateway)
         running = self._board.running()
         step = None
         if len(running) == 1:

@@ -59,3 +59,17 @@ def test_steps_are_told_with_what_runs(tmp_path: Path, shared: bool) -> None:
     assert seen.list_running() == ()
     assert board.find_own() is None
     assert seen.find_own() is None
+
+
+def test_what_other_machines_run_is_told_until_its_own_turn_has_come() -> None:
+    board = RunBoard(NAMES)
+    board.note_running("Two")
+    board.note_elsewhere({"two": 5.0, "one": 7.0})
+    assert [(one.name, one.since) for one in board.list_running() if one.name != "Two"] == [("one", 7.0), ("two", 5.0)]
+    assert [name for name, _ in board.running()] == list(NAMES)
+    board.note_ended("Two", ResultStatus.PASSED)
+    board.note_running("two")
+    board.note_elsewhere({"two": 5.0})
+    (running,) = board.list_running()
+    assert running.name == "two"
+    assert running.since > 5.0

@@ -32,7 +32,7 @@ from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from distributed import Worker
+    from distributed import Scheduler, Worker
 
     from pytest_golden.gate.baselines import Examination
     from pytest_golden.gate.fleet.model import FleetTask
@@ -78,6 +78,16 @@ def describe_host(pickled: bytes) -> tuple[str, bool | None]:
     """Say which host this is, and whether it sees the gate's own workspace (True), a copy (False), or none."""
     workspace = find_workspace(pickle.loads(pickled))
     return platform.node(), None if workspace is None else workspace.is_shared
+
+
+def list_executing(prefix: str, dask_scheduler: Scheduler) -> dict[str, float]:
+    """Give the keys of the attempts that workers run at this moment, with the seconds so far; called on the scheduler."""
+    return {
+        str(task.key): seconds
+        for worker in dask_scheduler.workers.values()
+        for task, seconds in worker.executing.items()
+        if str(task.key).startswith(prefix)
+    }
 
 
 @dataclass(frozen=True, slots=True)

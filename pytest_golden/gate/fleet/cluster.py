@@ -45,6 +45,7 @@ class Errand:
     def __init__(self, future: Future) -> None:
         self.answer: Any = None
         self.error: BaseException | None = None
+        self.key = str(future.key)
         self._future = future
         self._ended = threading.Event()
         future.add_done_callback(self._take)
@@ -214,6 +215,15 @@ class Cluster:
             worker, reason = next(iter(self._unfit.items()))
             message = f"no worker at {self._url} can take a project, as {worker}: {reason}"
             raise GatewayError(message)
+
+    def ask_scheduler(self, function: Callable[..., object], *arguments: object) -> Any:
+        """Call a function on the scheduler and give what it gives; None where that cannot be told now."""
+        try:
+            return self._client.sync(
+                self._client.run_on_scheduler, function, *arguments, callback_timeout=_PULSE_SECONDS
+            )
+        except Exception:
+            return None
 
     def find_metadata(self, keys: list[str]) -> Any:
         """Give what the scheduler keeps below some keys; None where it keeps nothing.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gate.fleet import attempt as on_worker
 from pytest_golden.gate.fleet.cluster import explain_unlike
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 VIEW = "fleet"
 #: So often an attempt is sent, when workers that have it are lost before they begin, or have no workspace.
 _MOST_SENDINGS = 8
+# The scheduler hears from a worker twice a second at most.
+_TOLD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class FleetGateway:
         self._local = local
         self._environ: Mapping[str, str] = dict(os.environ)
         self._ahead: dict[str, _Sent] = {}
+        self._begun: dict[str, float] = {}
+        self._told: tuple[float, dict[str, float]] = 0.0, {}
         self._count = 0
         self._archive: tuple[str, bytes] | None = None
         self._trouble: GatewayError | None = None
@@ -102,6 +107,20 @@ class FleetGateway:
         with suppress(GatewayError):
             for project in projects:
                 self._ahead[project.name] = self._send(project)
+
+    def list_elsewhere(self) -> dict[str, float]:
+        """Give which of those that were sent ahead run now, with the beginning of each in seconds since the epoch."""
+        told_at, told = self._told
+        if monotonic_seconds() - told_at < _TOLD_SECONDS or not self._is_begun:
+            return told
+        executing = self._cluster.ask_scheduler(on_worker.list_executing, self._prefix) or {}
+        now = utc_now().timestamp()
+        for key, seconds in executing.items():
+            self._begun.setdefault(key, now - seconds)
+        ahead = {name: sent.errand.key for name, sent in self._ahead.copy().items()}
+        found = {name: self._begun[key] for name, key in ahead.items() if key in executing}
+        self._told = monotonic_seconds(), found
+        return found
 
     def run_pipeline(
         self,
@@ -166,9 +185,13 @@ class FleetGateway:
             ours.python,
             dict(ours.packages),
             task,
-            key=f"golden-{self._plan.session.id}-{name}-{sending}",
+            key=f"{self._prefix}{name}-{sending}",
             priority=priority,
         )
+
+    @property
+    def _prefix(self) -> str:
+        return f"golden-{self._plan.session.id}-"
 
     def _make_task(self, project: GoldenProjectConfig, name: str) -> FleetTask:
         session = self._plan.session

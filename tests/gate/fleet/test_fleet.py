@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
+from pytest_golden.gate.live import LiveGates
+from pytest_golden.storage.store import Store
 from tests.gate.fleet.clusters import Cluster, Gate, find_free_port, kill
 from tests.patience import wait_until, without_hanging
 from tests.requirement import require
@@ -50,6 +54,22 @@ def test_results_come_in_the_order_of_the_declaration_from_several_workers(fleet
     assert f"golden fleet: 2 workers with 2 threads at {fleet.url}" in gate.said
     assert len(read_workers(gate)) == 2
     assert not list((gate.folder / ".golden").glob("fleet-*"))
+
+
+def test_what_each_worker_runs_is_told_to_those_who_watch(fleet: Cluster, gate: Gate) -> None:
+    gate.declare(*(passing(name, 600) for name in ("first", "second", "waiting")))
+    running = gate.start(fleet.url)
+    with without_hanging():
+        wait_until(lambda: read_running(gate) == ["first", "second"])
+        running.send_signal(signal.SIGINT)
+        running.wait()
+    assert ("first", "ERROR") in gate.statuses()
+
+
+def read_running(gate: Gate) -> list[str]:
+    file = gate.folder / ".golden" / "golden.db"
+    with Store.open(file) if file.exists() else nullcontext() as store:
+        return [project.name for live in LiveGates(store).look().gates for project in live.running] if store else []
 
 
 def test_outputs_are_held_against_baselines_where_they_were_written(fleet: Cluster, gate: Gate) -> None:
