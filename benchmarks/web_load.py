@@ -156,8 +156,8 @@ def main() -> None:
     parser.add_argument("--slowest", type=int, default=5, help="how many of the slowest pages are named")
     parser.add_argument("--without-writer", action="store_true", help="nobody writes meanwhile")
     options = parser.parse_args()
-    read_through(options.store)
     with Store.open(options.store) as store:
+        read_through(store)
         print(count_rows(store))
         pages = [*list_pages(store).items(), *list_of_api(store).items()]
     writer = (

@@ -182,12 +182,12 @@ def main() -> None:
     parser.add_argument("--paints", type=int, default=3, help="how often each page is painted; 0: no browser")
     parser.add_argument("--only", help="those alone whose names hold this")
     options = parser.parse_args()
-    read_through(options.store)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         fill_web_store(folder / "small.db", SMALL)
         write_manifest(folder / "small.yaml", SMALL.projects)
         with Store.open(options.store) as store, Store.open(folder / "small.db") as small:
+            read_through(store)
             print(count_rows(store), "beside", count_rows(small))
             apps = _serve_here(store, options.manifest), _serve_here(small, folder / "small.yaml")
             gc.collect()

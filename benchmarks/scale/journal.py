@@ -98,7 +98,7 @@ def _on_sqlite(folder: Path, largest: Path | None) -> Iterator[Callable[[int], M
         if size < SIZES[-1] or largest is None:
             return growing.measure(size)
         with Store.open(largest) as large:
-            read_through(largest)
+            read_through(large)
             return Journals(large, bare_insert, size).measure(size)
 
     with Store.open(folder / "journal.db") as store:

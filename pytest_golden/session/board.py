@@ -42,8 +42,8 @@ class RunBoard:
         self._elsewhere: Mapping[str, float] = {}
 
     def note_running(self, name: str) -> None:
-        """Note that a project begins now."""
-        self._note(name, f"{_RUNNING} {utc_now().timestamp()}")
+        """Note that a project begins now, or that one which another machine has begun is waited for."""
+        self._note(name, f"{_RUNNING} {self._elsewhere.get(name, utc_now().timestamp())}")
 
     def note_ended(self, name: str, status: ResultStatus) -> None:
         """Note how a project ended."""
@@ -136,5 +136,5 @@ def note_present_step(board: RunBoard, gateway: SessionGateway) -> None:
 
 def note_elsewhere(board: RunBoard, gateway: SessionGateway) -> None:
     """Note what other machines run beside the project of this process, by what its gateway says; it may say nothing."""
-    if board.find_own() is not None:
-        board.note_elsewhere(gateway.call("list_elsewhere") or {})
+    has_own = board.find_own() is not None
+    board.note_elsewhere((gateway.call("list_elsewhere") or {}) if has_own else {})

@@ -32,7 +32,7 @@ from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from distributed import Scheduler, Worker
+    from distributed import Worker
 
     from pytest_golden.gate.baselines import Examination
     from pytest_golden.gate.fleet.model import FleetTask
@@ -46,26 +46,36 @@ METADATA = "pytest-golden"
 MOST_WORKERS = 2
 _LOOK_SECONDS = 0.2
 _WORKSPACE_SECONDS = 30.0
+# Or it would be idle at once, and be given all that waits for busier ones.
+_REFUSED_SECONDS = 5.0
 _ALIVE = frozenset({Status.running, Status.paused, Status.closing_gracefully})
 
 
 def run_attempt(python: str, packages: Mapping[str, str | None], task: bytes) -> bytes | dict[str, str]:
-    """Run one attempt and give its pickled answer; of a worker unlike the gate plain words, which any version can read."""
+    """Run one attempt and give its pickled answer; plain words where nothing ran, which any version can read.
+
+    These name the `worker`, and say in what it is `unlike` the gate, or that it `lacks` the workspace.
+    """
     worker = get_worker()
     place = _Place(worker, str(worker.get_current_task()))
     unlike = Versions(python, dict(packages)).describe_difference(find_versions())
     if unlike:
         return {"worker": place.name, "unlike": unlike}
-    return pickle.dumps(_answer(place, pickle.loads(task)))
+    answer = _answer(place, pickle.loads(task))
+    return {"worker": place.worker.address, "lacks": "the workspace"} if answer is None else pickle.dumps(answer)
 
 
-async def receive_workspace(session_id: str, digest: str, archive: bytes) -> None:
-    """Unpack a workspace on this host, beside what the worker does."""
-    await asyncio.to_thread(shipping.unpack, session_id, digest, archive)
+async def receive_workspace(session_id: str, digest: str, archive: bytes) -> str | None:
+    """Unpack a workspace on this host, beside what the worker does; gives why it cannot be, if so."""
+    try:
+        await asyncio.to_thread(shipping.unpack, session_id, digest, archive)
+    except OSError as error:
+        return str(error)
+    return None
 
 
 def refuse_session(session_id: str) -> None:
-    """Have this worker give attempts of a session back at once: it has no room for the workspace."""
+    """Have this worker give attempts of a session back: it cannot have the workspace."""
     ROOMS.refuse(session_id)
 
 
@@ -78,16 +88,6 @@ def describe_host(pickled: bytes) -> tuple[str, bool | None]:
     """Say which host this is, and whether it sees the gate's own workspace (True), a copy (False), or none."""
     workspace = find_workspace(pickle.loads(pickled))
     return platform.node(), None if workspace is None else workspace.is_shared
-
-
-def list_executing(prefix: str, dask_scheduler: Scheduler) -> dict[str, float]:
-    """Give the keys of the attempts that workers run at this moment, with the seconds so far; called on the scheduler."""
-    return {
-        str(task.key): seconds
-        for worker in dask_scheduler.workers.values()
-        for task, seconds in worker.executing.items()
-        if str(task.key).startswith(prefix)
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ class _Place:
         return ()
 
 
-def _answer(place: _Place, task: FleetTask) -> FleetAnswer:
+def _answer(place: _Place, task: FleetTask) -> FleetAnswer | None:
     room = _enter(place, task)
     if room is None:
-        return FleetAnswer(place.name)
+        return None
     lost_on = place.begin(task.session.id, task.name)
     if lost_on:
-        return FleetAnswer(place.name, lost_on=lost_on)
+        return FleetAnswer(lost_on=lost_on)
     project = task.project if room.workspace.is_shared else task.shipped_project
     with room.seat() as seat:
         seat.take(task, project)
@@ -133,15 +133,16 @@ def _answer(place: _Place, task: FleetTask) -> FleetAnswer:
         told = f"what it wrote is not kept: worker {place.name} has a copy of the workspace"
         outcome = replace(outcome, warnings=(*outcome.warnings, told))
     log = _take_log(outcome)
-    return FleetAnswer(place.name, _say_where(outcome, place), log, was_examined=was_examined)
+    return FleetAnswer(_say_where(outcome, place), log, was_examined=was_examined)
 
 
 def _enter(place: _Place, task: FleetTask) -> Room | None:
     """Give the session's room; a worker that has just joined gets the workspace sent meanwhile."""
-    ends, pause = monotonic_seconds() + _WORKSPACE_SECONDS, threading.Event()
+    began, pause = monotonic_seconds(), threading.Event()
     while True:
         room = ROOMS.enter(task.session)
-        if room is not None or ROOMS.is_refused(task.session.id) or not place.is_wanted() or monotonic_seconds() > ends:
+        longest = _REFUSED_SECONDS if ROOMS.is_refused(task.session.id) else _WORKSPACE_SECONDS
+        if room is not None or not place.is_wanted() or monotonic_seconds() - began > longest:
             return room
         pause.wait(_LOOK_SECONDS)
 

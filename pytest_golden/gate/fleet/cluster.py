@@ -45,7 +45,6 @@ class Errand:
     def __init__(self, future: Future) -> None:
         self.answer: Any = None
         self.error: BaseException | None = None
-        self.key = str(future.key)
         self._future = future
         self._ended = threading.Event()
         future.add_done_callback(self._take)
@@ -53,6 +52,11 @@ class Errand:
     def wait(self, seconds: float) -> bool:
         """Wait for its end, so long at most; tells whether it has ended."""
         return self._ended.wait(seconds)
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether it has ended, however."""
+        return self._ended.is_set()
 
     def cancel(self) -> None:
         """Have it ended, wherever it is."""
@@ -85,10 +89,14 @@ class Errand:
 
 
 class Cluster:
-    """A connection to the cluster at `url`. `say` tells a person who waits; `greet` is called with workers that are new."""
+    """A connection to the cluster at `url`. `say` tells a person who waits.
+
+    While anything is waited for, `greet` is called with workers that are new, and `tend` now and then.
+    """
 
     def __init__(self, client: Client, url: str, say: Callable[[str], None]) -> None:
         self.greet: Callable[[tuple[str, ...]], None] = _greet_nobody
+        self.tend: Callable[[], None] = _tend_nothing
         self._client = client
         self._url = url
         self._say = say
@@ -137,7 +145,7 @@ class Cluster:
         return f"{count} with {threads} thread{'' if threads == 1 else 's'} at {self._url}"
 
     def submit(self, function: Callable[..., object], *arguments: object, key: str, priority: int) -> Errand:
-        """Send an errand, to a worker that was not left out as long as there is one.
+        """Send an errand, rather to workers that were not left out: an idle one may take it from those all the same.
 
         Raises:
             GatewayError: the scheduler is gone.
@@ -216,15 +224,6 @@ class Cluster:
             message = f"no worker at {self._url} can take a project, as {worker}: {reason}"
             raise GatewayError(message)
 
-    def ask_scheduler(self, function: Callable[..., object], *arguments: object) -> Any:
-        """Call a function on the scheduler and give what it gives; None where that cannot be told now."""
-        try:
-            return self._client.sync(
-                self._client.run_on_scheduler, function, *arguments, callback_timeout=_PULSE_SECONDS
-            )
-        except Exception:
-            return None
-
     def find_metadata(self, keys: list[str]) -> Any:
         """Give what the scheduler keeps below some keys; None where it keeps nothing.
 
@@ -232,6 +231,15 @@ class Cluster:
             GatewayError: the scheduler is gone.
         """
         return self._ask(self._client.get_metadata, keys, default=None)
+
+    def peek_metadata(self, keys: list[str]) -> Any:
+        """Give what the scheduler keeps below some keys; None where that cannot be told now."""
+        if self._is_gone or self._client.status != "running":
+            return None
+        try:
+            return self._client.sync(self._client.get_metadata, keys, default={}, callback_timeout=_PULSE_SECONDS)
+        except Exception:
+            return None
 
     def forget_metadata(self, keys: list[str]) -> None:
         """Have the scheduler forget what it keeps below some keys.
@@ -248,7 +256,7 @@ class Cluster:
 
     @property
     def _wanted(self) -> str:
-        return "worker with room for the workspace" if self._unfit else "worker"
+        return "worker that can have the workspace" if self._unfit else "worker"
 
     def _look_around(self) -> None:
         workers = self._list_workers()
@@ -257,6 +265,7 @@ class Cluster:
         self._known = frozenset(workers)
         if new:
             self.greet(new)
+        self.tend()
         if workers.keys() - self._unfit.keys():
             self._alone_since = None
             return
@@ -269,6 +278,8 @@ class Cluster:
 
     def _list_workers(self) -> dict[str, int]:
         found: dict[str, int] = self._ask(self._client.nthreads)
+        # At the same address another process may come, with more room.
+        self._unfit = {worker: reason for worker, reason in self._unfit.items() if worker in found}
         return found
 
     def _ask(
@@ -334,4 +345,8 @@ def _first_line(error: BaseException) -> str:
 
 
 def _greet_nobody(workers: tuple[str, ...]) -> None:  # noqa: ARG001 - there is nothing to be sent yet
+    return
+
+
+def _tend_nothing() -> None:
     return

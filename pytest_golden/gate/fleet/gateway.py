@@ -13,7 +13,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GatewayError, GoldenError
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 VIEW = "fleet"
 #: So often an attempt is sent, when workers that have it are lost before they begin, or have no workspace.
 _MOST_SENDINGS = 8
-# The scheduler hears from a worker twice a second at most.
-_TOLD_SECONDS = 1.0
+# How long what workers run is told again without asking, and for how many attempts, of which the scheduler tells all.
+_TOLD_SECONDS, _TOLD_COUNT = 1.0, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class _Sent:
     priority: int
     errand: Errand
     sendings: int = 1
+    refusals: int = 0
 
 
 class FleetGateway:
@@ -113,14 +114,15 @@ class FleetGateway:
         told_at, told = self._told
         if monotonic_seconds() - told_at < _TOLD_SECONDS or not self._is_begun:
             return told
-        executing = self._cluster.ask_scheduler(on_worker.list_executing, self._prefix) or {}
-        now = utc_now().timestamp()
-        for key, seconds in executing.items():
-            self._begun.setdefault(key, now - seconds)
-        ahead = {name: sent.errand.key for name, sent in self._ahead.copy().items()}
-        found = {name: self._begun[key] for name, key in ahead.items() if key in executing}
-        self._told = monotonic_seconds(), found
-        return found
+        begun = self._cluster.peek_metadata([on_worker.METADATA, self._plan.session.id])
+        if begun is not None:
+            now = utc_now().timestamp()
+            running = {name: sent.name for name, sent in self._ahead.copy().items() if not sent.errand.has_ended}
+            told = {name: self._begun.setdefault(own, now) for name, own in running.items() if own in begun}
+        # The more there is to be told, the less often.
+        rest = len(begun or ()) // _TOLD_COUNT
+        self._told = monotonic_seconds() + rest, told
+        return told
 
     def run_pipeline(
         self,
@@ -185,13 +187,9 @@ class FleetGateway:
             ours.python,
             dict(ours.packages),
             task,
-            key=f"{self._prefix}{name}-{sending}",
+            key=f"golden-{self._plan.session.id}-{name}-{sending}",
             priority=priority,
         )
-
-    @property
-    def _prefix(self) -> str:
-        return f"golden-{self._plan.session.id}-"
 
     def _make_task(self, project: GoldenProjectConfig, name: str) -> FleetTask:
         session = self._plan.session
@@ -222,6 +220,7 @@ class FleetGateway:
             if session.token_file:
                 Path(session.token_file).write_text(session.token, encoding="ascii")
             self._cluster.greet = self._welcome
+            self._cluster.tend = self._send_refused_again
             self._welcome(None)
             self._cluster.require_fit()
         except GatewayError as error:
@@ -239,15 +238,14 @@ class FleetGateway:
         }
         if not without:
             return
-        self._ship({host: worker for worker, host in without.items()}.values())
+        failed = self._ship({host: worker for worker, host in without.items()}.values())
         # Two containers may have one host name, and no folder in common.
-        told = self._cluster.call(on_worker.describe_host, session, workers=without)
-        self._leave_out(
-            self._ship(worker for worker, found in told.items() if isinstance(found, tuple) and found[1] is None)
-        )
+        told = self._cluster.call(on_worker.describe_host, session, workers=without.keys() - failed)
+        failed |= self._ship(worker for worker, found in told.items() if isinstance(found, tuple) and found[1] is None)
+        self._leave_out(failed)
 
-    def _ship(self, workers: Iterable[str]) -> dict[str, OSError]:
-        """Send the workspace to these workers; gives those that could not take it, and why."""
+    def _ship(self, workers: Iterable[str]) -> dict[str, str]:
+        """Send the workspace to these workers; gives those that cannot have it, and why."""
         chosen = tuple(workers)
         if not chosen:
             return {}
@@ -257,14 +255,14 @@ class FleetGateway:
             packed = pack_workspace(Path(session.root), baselines, left_out=self._plan.left_out)
             self._archive = hashlib.sha256(packed).hexdigest(), packed
         told = self._cluster.call(on_worker.receive_workspace, session.id, *self._archive, workers=chosen)
-        return {worker: error for worker, error in told.items() if isinstance(error, OSError)}
+        return {worker: reason for worker, reason in told.items() if isinstance(reason, str)}
 
-    def _leave_out(self, failed: Mapping[str, OSError]) -> None:
-        """Go on without workers that have no room for the workspace."""
+    def _leave_out(self, failed: Mapping[str, str]) -> None:
+        """Go on without workers that cannot have the workspace."""
         if not failed:
             return
-        for worker, error in failed.items():
-            self._cluster.leave_out(worker, f"the workspace cannot be unpacked there: {error}")
+        for worker, reason in failed.items():
+            self._cluster.leave_out(worker, f"the workspace cannot be unpacked there: {reason}")
         self._cluster.call(on_worker.refuse_session, self._plan.session.id, workers=failed)
 
     def _follow(self, sent: _Sent) -> FleetAnswer:
@@ -273,12 +271,23 @@ class FleetGateway:
             answer = self._read(sent)
             if answer is not None:
                 return answer
-            if sent.sendings >= _MOST_SENDINGS:
+            if sent.sendings - sent.refusals >= _MOST_SENDINGS:
                 message = f"no worker could begin it, and it was sent {sent.sendings} times: look at the workers' logs"
                 raise GatewayError(message)
             self._cluster.wait_for_worker()
-            sent.sendings += 1
-            sent.errand = self._submit(sent.name, sent.task, sent.priority, sent.sendings)
+            self._send_again(sent)
+
+    def _send_again(self, sent: _Sent) -> None:
+        sent.sendings += 1
+        sent.errand = self._submit(sent.name, sent.task, sent.priority, sent.sendings)
+
+    def _send_refused_again(self) -> None:
+        """Send again at once what a worker that was left out has given back, and not only when its turn comes."""
+        for sent in self._ahead.values():
+            given = sent.errand.answer
+            if _lacks_workspace(given) and self._cluster.is_left_out(given["worker"]):
+                sent.refusals += 1
+                self._send_again(sent)
 
     def _read(self, sent: _Sent) -> FleetAnswer | None:
         """Give the answer of an attempt that ran; None for one that must be sent again."""
@@ -286,14 +295,15 @@ class FleetGateway:
             self._read_error(sent)
             return None
         given = sent.errand.answer
+        if _lacks_workspace(given):
+            self._welcome((given["worker"],))
+            sent.refusals += self._cluster.is_left_out(given["worker"])
+            return None
         if isinstance(given, dict):
             raise GatewayError(explain_unlike({given["worker"]: given["unlike"]}))
         answer: FleetAnswer = pickle.loads(given)
         if answer.lost_on:
             raise _lost(answer.lost_on)
-        if answer.outcome is None:
-            self._welcome((answer.worker.partition(" ")[0],))
-            return None
         return answer
 
     def _read_error(self, sent: _Sent) -> None:
@@ -322,6 +332,10 @@ class FleetGateway:
             file.write_bytes(zlib.decompress(answer.log))
             return replace(outcome, log_path=str(file))
         return outcome
+
+
+def _lacks_workspace(given: Any) -> bool:
+    return isinstance(given, dict) and "lacks" in given
 
 
 def new_token() -> str:

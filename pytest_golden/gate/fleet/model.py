@@ -54,15 +54,13 @@ class FleetTask:
 class FleetAnswer:
     """What became of an attempt on a worker.
 
-    `outcome` is None where nothing ran: `unlike` says in what the worker differs, `lost_on` names the workers that were lost
-    with this attempt, and with neither the worker has no workspace. `log` is the whole log, compressed by zlib.
+    `outcome` is None where it was not run again: `lost_on` names the workers that were lost with it. `log` is the whole log,
+    compressed by zlib.
     """
 
-    worker: str
     outcome: PipelineOutcome | None = None
     log: bytes = b""
     was_examined: bool = False
-    unlike: str = ""
     lost_on: tuple[str, ...] = ()
 
 

@@ -16,7 +16,7 @@ import pytest
 from pytest_golden.gate.live import LiveGates
 from pytest_golden.storage.store import Store
 from tests.gate.fleet.clusters import Cluster, Gate, find_free_port, kill
-from tests.patience import wait_until, without_hanging
+from tests.patience import PATIENCE_SECONDS, wait_until, without_hanging
 from tests.requirement import require
 
 # Runs for the first time until it is killed.
@@ -123,7 +123,7 @@ def add_cramped_worker(cluster: Cluster) -> None:
     cluster.add_worker(TMPDIR=str(temporary))
 
 
-def test_workers_without_room_for_the_workspace_get_no_project_while_others_have_it(
+def test_workers_that_cannot_have_the_workspace_run_nothing_while_others_do(
     lonely: Cluster, gate: Gate, tmp_path: Path
 ) -> None:
     marks = gate.folder / "marks"
@@ -136,13 +136,27 @@ def test_workers_without_room_for_the_workspace_get_no_project_while_others_have
     running = gate.start(lonely.url)
     wait_for_run(gate, 1)
     kill(worker)
-    wait_until(lambda: "no worker with room for the workspace is at dask://" in gate.said)
+    wait_until(lambda: "no worker that can have the workspace is at dask://" in gate.said)
     lonely.add_worker(TMPDIR=str(tmp_path))
     assert running.wait(60) == 0, gate.said
     assert gate.said.count("gets no project: the workspace cannot be unpacked there: ") == 1
 
 
-def test_workspace_that_no_worker_has_room_for_is_an_error_of_each_project(lonely: Cluster, gate: Gate) -> None:
+def test_worker_that_joins_later_and_cannot_have_the_workspace_gives_back_what_it_takes(
+    lonely: Cluster, gate: Gate, tmp_path: Path
+) -> None:
+    lonely.add_worker(TMPDIR=str(tmp_path))
+    names = [f"p{number}" for number in range(6)]
+    gate.declare(*(passing(name, 2) for name in names), root="inner")
+    running = gate.start(lonely.url)
+    wait_until(lambda: "golden fleet: " in gate.said)
+    add_cramped_worker(lonely)
+    assert running.wait(PATIENCE_SECONDS) == 0, gate.said
+    assert gate.statuses() == [(name, "PASSED") for name in names]
+    assert "gets no project: the workspace cannot be unpacked there: " in gate.said
+
+
+def test_workspace_that_no_worker_can_have_is_an_error_of_each_project(lonely: Cluster, gate: Gate) -> None:
     add_cramped_worker(lonely)
     gate.declare(passing("one"), passing("two"), root="inner")
     assert gate.run(lonely.url) == 1
