@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.vectors.model import VectorsError
 from pytest_golden.storage.search import count_indexed
 from pytest_golden.storage.store import Store
 
@@ -161,7 +162,11 @@ def bench(store: Store, amount: int, searches: int) -> None:
                 where = "everywhere" if not place else "one agent's"
                 tell(f"search_memories, {what}, {where}", actions, 20 if what == "rare words" else 60)
         start = time.perf_counter()
-        made = memory_store.embed_memories()
+        try:
+            made = memory_store.embed_memories()
+        except VectorsError as error:
+            print(f"by meaning: {error}")
+            return
         print(f"embed_memories: {made:,} vectors of {DIMENSION} in {time.perf_counter() - start:.1f} s", flush=True)
         bench_hybrid(memory_store, asked["whole error messages"], amount)
 
