@@ -66,8 +66,8 @@ def test_what_each_worker_runs_is_told_to_those_who_watch(fleet: Cluster, gate: 
     assert ("first", "ERROR") in gate.statuses()
 
 
-def read_running(gate: Gate) -> list[str]:
-    file = gate.folder / ".golden" / "golden.db"
+def read_running(gate: Gate, root: str = ".") -> list[str]:
+    file = gate.folder / root / ".golden" / "golden.db"
     with Store.open(file) if file.exists() else nullcontext() as store:
         return [project.name for live in LiveGates(store).look().gates for project in live.running] if store else []
 
@@ -145,15 +145,19 @@ def test_workers_that_cannot_have_the_workspace_run_nothing_while_others_do(
 def test_worker_that_joins_later_and_cannot_have_the_workspace_gives_back_what_it_takes(
     lonely: Cluster, gate: Gate, tmp_path: Path
 ) -> None:
+    marks = gate.folder / "marks"
+    marks.mkdir()
+    waiting = {"script": f"while [ ! -e {marks}/go ]; do sleep 0.1; done", "independent": True}
+    names = [f"p{number}" for number in range(4)]
+    gate.declare(*({"name": name, **waiting, "mounts": [{"path": str(marks)}]} for name in names), root="inner")
     lonely.add_worker(TMPDIR=str(tmp_path))
-    names = [f"p{number}" for number in range(6)]
-    gate.declare(*(passing(name, 2) for name in names), root="inner")
     running = gate.start(lonely.url)
-    wait_until(lambda: "golden fleet: " in gate.said)
+    wait_until(lambda: read_running(gate, "inner") == ["p0"])
     add_cramped_worker(lonely)
+    wait_until(lambda: "gets no project: the workspace cannot be unpacked there: " in gate.said)
+    (marks / "go").touch()
     assert running.wait(PATIENCE_SECONDS) == 0, gate.said
     assert gate.statuses() == [(name, "PASSED") for name in names]
-    assert "gets no project: the workspace cannot be unpacked there: " in gate.said
 
 
 def test_workspace_that_no_worker_can_have_is_an_error_of_each_project(lonely: Cluster, gate: Gate) -> None:
