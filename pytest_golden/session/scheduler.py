@@ -53,6 +53,15 @@ class GoldenScheduling(LoadScopeScheduling):  # type: ignore[misc]
         super().remove_node(node)
         return None if self._has_result(project.name) else running
 
+    def _assign_work_unit(self, node: Any) -> None:
+        """Give a worker its next work. One that is gone, before that was heard of, leaves it to others and to its successor."""
+        scope = next(iter(self.workqueue))
+        try:
+            super()._assign_work_unit(node)
+        except OSError:
+            self.workqueue[scope] = self.assigned_work[node].pop(scope)
+            self.workqueue.move_to_end(scope, last=False)
+
     def _split_scope(self, nodeid: str) -> str:
         project = self._declared.find_project(nodeid)
         if project is None:

@@ -122,6 +122,31 @@ def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Worksp
     assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_worker_that_is_gone_before_it_is_given_work_costs_nothing(workspace: Workspace, workers: int) -> None:
+    names = ("first", "second", "alone", "apart")
+    workspace.declare(*({"name": name, "independent": name.startswith("a")} for name in names))
+    # In the controller, right before the work is spread.
+    workspace.pytester.makeconftest(
+        f"""
+        known = []
+
+        def pytest_xdist_node_collection_finished(node):
+            known.append(node)
+            if len(known) == {workers}:
+                process = known[0].gateway._io.popen
+                process.kill()
+                process.wait()
+        """
+    )
+    result = workspace.run(f"-n{workers}", "--golden-json=out.json")
+    assert result.ret == 0
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["replacing crashed worker gw0", "golden: 4 passed"])
+    written = json.loads((workspace.path / "out.json").read_text())
+    assert [(one["name"], one["status"]) for one in written["results"]] == [(name, "PASSED") for name in names]
+
+
 def test_worker_that_crashes_after_it_told_a_result_leaves_that_result_alone(workspace: Workspace) -> None:
     workspace.declare({"name": "before"}, {"name": "told"}, {"name": "needy", "needs": ["told"]})
     workspace.pytester.makeconftest(
