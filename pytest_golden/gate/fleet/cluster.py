@@ -219,7 +219,9 @@ class Cluster:
         Raises:
             GatewayError: they have, or the scheduler is gone.
         """
-        if self._unfit and not self.list_fit():
+        # First: whoever went meanwhile is forgotten by it.
+        fit = self.list_fit()
+        if self._unfit and not fit:
             worker, reason = next(iter(self._unfit.items()))
             message = f"no worker at {self._url} can take a project, as {worker}: {reason}"
             raise GatewayError(message)
