@@ -15,9 +15,9 @@ from pathlib import Path
 
 from side_by_side import seconds
 
-from pytest_golden.gate import RegressionGuard
-from pytest_golden.gate.baselines import BaselineKeeper
-from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
 
 ROUNDS = 5

@@ -51,8 +51,8 @@ def run_bare(here: Path, there: Path) -> str:
 
 
 def run_ours(here: Path, there: Path) -> str:
+    from pytest_golden.compare.comparing import compare_files
     from pytest_golden.manifest.model import DeclaredOutput
-    from pytest_golden.regression.baselines import compare_files
 
     declared = DeclaredOutput(path="*.parquet", key=("id",), absolute_tolerance=1e-6)
     found = compare_files(declared, here, there, shown_as="output.parquet")
@@ -60,7 +60,7 @@ def run_ours(here: Path, there: Path) -> str:
 
 
 def measure(way: str, here: Path, there: Path) -> tuple[float, float, str]:
-    """Give seconds, MiB at the peak and the answer, from a process of its own."""
+    """Return seconds, MiB at the peak and the answer, from a process of its own."""
     script = [sys.executable, __file__, "--way", way, "--tables", str(here), str(there)]
     done = subprocess.run(script, check=True, capture_output=True, text=True)
     seconds, peak, answer = json.loads(done.stdout)
@@ -75,7 +75,7 @@ def be_measured(way: str, here: Path, there: Path) -> None:
 
 
 def peak_mib() -> float:
-    """Give the most resident memory that this process has had; what getrusage gives on Linux was the parent's."""
+    """Return the most resident memory that this process has had; what getrusage gives on Linux was the parent's."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))

@@ -17,7 +17,7 @@ SCRIPT = """
 import resource, sys, time
 from pathlib import Path
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression.baselines import compare_files
+from pytest_golden.compare.comparing import compare_files
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 started = time.perf_counter()
 found = compare_files(eval(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), shown_as="load.log")

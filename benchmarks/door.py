@@ -25,7 +25,7 @@ print((time.perf_counter() - started) * 1000, len(set(sys.modules) - before))
 
 
 def measure_import(module: str) -> tuple[float, int]:
-    """Give the median milliseconds and the number of modules that importing it after pytest brings in."""
+    """Return the median milliseconds and the number of modules that importing it after pytest brings in."""
     runs = []
     for _ in range(15):
         done = subprocess.run([sys.executable, "-c", _IMPORT, module], capture_output=True, text=True, check=True)

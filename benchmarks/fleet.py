@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def measure_overhead(folder: Path, count: int, rounds: int) -> float:
-    """Give the seconds that a project costs more on a fleet of one worker than here."""
+    """Return the seconds that a project costs more on a fleet of one worker than here."""
     one, many = write_gate(folder / "one", 1, "true"), write_gate(folder / "many", count, "true")
     here, there = [], []
     with start_cluster(folder / "single", 1) as url:
@@ -56,7 +56,7 @@ def measure_overhead(folder: Path, count: int, rounds: int) -> float:
 
 
 def measure_gain(folder: Path, sleep: float) -> float:
-    """Give how many times faster four workers are than one, over a gate of one project that does nothing."""
+    """Return how many times faster four workers are than one, over a gate of one project that does nothing."""
     gate, nothing = write_gate(folder / "sleeping", _SLEEPERS, f"sleep {sleep}"), write_gate(folder / "none", 1, "true")
     took = []
     for workers in (1, 4):

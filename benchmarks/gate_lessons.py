@@ -16,13 +16,13 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from pytest_golden.clock import new_id
-from pytest_golden.gate.checkout import read_checkout
+from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gate.events import ResultJudged, RunBegun
-from pytest_golden.gate.lessons.before import foresee
-from pytest_golden.gate.lessons.learning import GateLearner, find_budget
-from pytest_golden.gate.lessons.recalling import find_known_lessons
-from pytest_golden.gate.recording import record_event
-from pytest_golden.gate.surroundings import describe_surroundings
+from pytest_golden.gate.foreseeing import foresee
+from pytest_golden.gate.known import find_known_lessons
+from pytest_golden.gate.teaching import GateLearner, find_budget
+from pytest_golden.history.checkout import read_checkout
+from pytest_golden.history.run_environment import describe_surroundings
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ResultStatus
 from pytest_golden.storage.store import Store
 

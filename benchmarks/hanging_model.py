@@ -87,7 +87,7 @@ def run_gate(folder: Path, address: str | None) -> float:
 
 
 def measure(behave: Callable[[socket.socket, Event], None], rounds: int) -> list[float]:
-    """Give the seconds that each gate with this model took over one without, in turns."""
+    """Return the seconds that each gate with this model took over one without, in turns."""
     delays = []
     for _ in range(rounds):
         with TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as listener:

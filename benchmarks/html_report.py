@@ -11,8 +11,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, RegressionCheckResult, ResultStatus
-from pytest_golden.report import gate_report, html_report
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
+from pytest_golden.report.gate_report import gate_report
+from pytest_golden.report.html_page import html_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable

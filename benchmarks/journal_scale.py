@@ -27,12 +27,12 @@ from store_writes import entry_row, open_bare
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.hints import read_words
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
-from pytest_golden.journal.reading.filters import FILTERS
-from pytest_golden.journal.routing.rules import News
-from pytest_golden.journal.routing.store import find_route
+from pytest_golden.journal.review import FILTERS
+from pytest_golden.journal.routing import News
+from pytest_golden.journal.routing_store import find_route
 from pytest_golden.journal.service import Journal
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.moments import to_ms
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.store import Store
 
@@ -113,7 +113,7 @@ class Writes:
             self._closed = itertools.cycle(connection.scalars(newest.limit(5_000)).all())
 
     def make(self) -> dict[str, Callable[[], Callable[[], object]]]:
-        """Give by name what prepares a call."""
+        """Return by name what prepares a call."""
         outcomes = {f"log_outcome, {count} expected": lambda count=count: self._outcome(count) for count in range(4)}
         return {
             "log_intent": self._intent,
@@ -154,7 +154,7 @@ class Writes:
         return lambda: _heard(rule, self._journal, "callback", data=said, agent_id=one.agent_id, session_key=session)
 
     def _next_open(self, asked: Iterator[Asked]) -> Asked:
-        """Give the next that no signal of an earlier call has answered, as a guess may answer any of an agent's."""
+        """Return the next that no signal of an earlier call has answered, as a guess may answer any of an agent's."""
         with self._store.read() as connection:
             status = select(expectations.c.status)
             return next(
@@ -208,7 +208,7 @@ def time_writes(store: Store, writes: Writes, rounds: int) -> dict[str, Timed]:
 
 
 def list_looks(store: Store) -> dict[str, Callable[[], object]]:
-    """Give by name what only looks."""
+    """Return by name what only looks."""
     journal = Journal(store)
     since = utc_now() - timedelta(days=90)
     with store.read() as connection:
@@ -230,7 +230,7 @@ def list_looks(store: Store) -> dict[str, Callable[[], object]]:
 
 
 def list_routings(store: Store) -> dict[str, Callable[[], object]]:
-    """Give by name what finds the place of a signal, and nothing else."""
+    """Return by name what finds the place of a signal, and nothing else."""
     moment = to_ms(utc_now())
     with store.read() as connection:
         hinted = _sample(connection, expectations.c.hint_anchor.is_not(None))

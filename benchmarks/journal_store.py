@@ -18,7 +18,7 @@ from sqlalchemy import insert
 
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.hints import anchor_of, rank, write_shape, write_text
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.postgresql import find_driver
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.store import Store
@@ -278,7 +278,7 @@ def _make_hint(chance: random.Random, number: int) -> dict[str, Any] | None:
 
 
 def _find_anchor(hint: Mapping[str, Any]) -> int | None:
-    """Give the anchor that the journal would choose, since fewest share it."""
+    """Return the anchor that the journal would choose, since fewest share it."""
     return next((anchor_of(key, write_text(hint[key])) for key in _RAREST_KEYS if key in hint), None)
 
 

@@ -12,15 +12,16 @@ from pathlib import Path
 
 from side_by_side import seconds
 
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
-from pytest_golden.gateway.fingerprint import take_fingerprint
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 FILES, TOTAL_BYTES = 5_000, 1 << 30
 
 
 def read_bytes() -> int:
-    """Give what this process has read from files so far."""
+    """Return what this process has read from files so far."""
     line = next(line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("rchar"))
     return int(line.split()[1])
 

@@ -20,9 +20,9 @@ from side_by_side import in_turns, percentile, seconds
 from sqlalchemy import insert
 from store_writes import INDEX_MEMORY, open_bare
 
-from pytest_golden.learning.logger import OutcomeTrajectoryLogger
-from pytest_golden.learning.logger.outcome_making import Report, make_outcome
 from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger
+from pytest_golden.learning.outcomes import Report, make_outcome
 from pytest_golden.learning.rules import extract_plan_by_rules
 from pytest_golden.storage.schema import memories
 

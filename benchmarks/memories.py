@@ -68,7 +68,7 @@ class WordVectors:
         self._known: dict[str, Any] = {}
 
     def __call__(self, texts: Sequence[str]) -> Any:
-        """Give a vector for each text."""
+        """Return a vector for each text."""
         return np.stack([np.mean([self._direction(word) for word in text.split()], axis=0) for text in texts])
 
     def _direction(self, word: str) -> Any:
@@ -78,7 +78,7 @@ class WordVectors:
 
 
 def name(chance: random.Random) -> str:
-    """Give a name from a long tail: a few are everywhere, most are rare."""
+    """Return a name from a long tail: a few are everywhere, most are rare."""
     return f"tbl{int(chance.paretovariate(0.5)) % 50_000}"
 
 
@@ -122,7 +122,7 @@ def tell(what: str, actions: Sequence[Callable[[], object]], promised: float | N
 
 
 def sync(file: BinaryIO) -> Callable[[], None]:
-    """Give what writes four pages and waits until they are on the disk."""
+    """Return what writes four pages and waits until they are on the disk."""
 
     def write() -> None:
         file.write(b"x" * 16_384)

@@ -45,7 +45,7 @@ print(json.dumps(took))
 
 
 def post(port: int, total: int, size: int, first: int) -> list[float]:
-    """Give the milliseconds of each post of a client process."""
+    """Return the milliseconds of each post of a client process."""
     command = [sys.executable, "-c", CLIENT, *map(str, (port, total, size, first))]
     took: list[float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return took

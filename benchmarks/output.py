@@ -12,14 +12,15 @@ from pathlib import Path
 
 from side_by_side import seconds
 
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 SCRIPT = "yes 'row 000123 of the daily load was written to the warehouse' | head -c 1073741824\n"
 
 
 def peak_mib() -> float:
-    """Give the most resident memory that this process has had."""
+    """Return the most resident memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -22,8 +22,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
+from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.seal import PrivateFolders
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def run_bare(folder: Path, prefix: list[str]) -> None:
 
 
 def launch_sealed(seal: Seal, folder: Path, view: str) -> Callable[[], None]:
-    """Give the launch of the very sandbox that the gateway would use for a folder: what its own launch costs."""
+    """Return the launch of the very sandbox that the gateway would use for a folder: what its own launch costs."""
     scratch = folder.parent / f"{folder.name}-{view}"
     for made in (folder, scratch / "upper", scratch / "work"):
         made.mkdir(parents=True, exist_ok=True)

@@ -90,7 +90,7 @@ def read_study() -> tuple[Meeting, ...]:
 
 
 def take_line(text: str) -> str:
-    """Give the line that a person would quote: the exception's, else the last one that speaks of an error."""
+    """Return the line that a person would quote: the exception's, else the last one that speaks of an error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [
         line for line in lines if re.match(r"(?:[\w.]*\w(?:Error|Exception|Invalid|Timeout|File)|\w+ Error): .", line)
@@ -104,7 +104,7 @@ def take_line(text: str) -> str:
 
 
 def as_lines(meetings: Iterable[Meeting]) -> tuple[Meeting, ...]:
-    """Give the meetings with the one line alone."""
+    """Return the meetings with the one line alone."""
     return tuple(
         one._replace(
             learned_from=None if one.learned_from is None else take_line(one.learned_from), text=take_line(one.text)
@@ -114,14 +114,14 @@ def as_lines(meetings: Iterable[Meeting]) -> tuple[Meeting, ...]:
 
 
 def as_mixed(meetings: Iterable[Meeting]) -> tuple[Meeting, ...]:
-    """Give the meetings with lessons that know the one line alone."""
+    """Return the meetings with lessons that know the one line alone."""
     return tuple(
         one if one.learned_from is None else one._replace(learned_from=take_line(one.learned_from)) for one in meetings
     )
 
 
 def as_gate(meetings: Iterable[Meeting]) -> tuple[Meeting, ...]:
-    """Give the meetings with the message that the gate makes of them where no step was recorded."""
+    """Return the meetings with the message that the gate makes of them where no step was recorded."""
     return tuple(
         one._replace(
             learned_from=None if one.learned_from is None else tell_as_gate(one.learned_from),
@@ -132,7 +132,7 @@ def as_gate(meetings: Iterable[Meeting]) -> tuple[Meeting, ...]:
 
 
 def tell_as_gate(printed: str) -> str:
-    """Give the gate's message: tracebacks were on standard error, the rest on standard output."""
+    """Return the gate's message: tracebacks were on standard error, the rest on standard output."""
     raised = "Traceback" in printed
     outcome = PipelineOutcome(
         Ending.EXITED,
@@ -157,7 +157,7 @@ def teach(store: Store, meetings: Iterable[Meeting]) -> None:
 
 
 def ask_store(store: Store) -> Callable[[str], str | None]:
-    """Give a function that tells the id of the lesson that is recalled first, if any is."""
+    """Return a function that tells the id of the lesson that is recalled first, if any is."""
 
     def ask(text: str) -> str | None:
         with store.read() as connection:
@@ -168,7 +168,7 @@ def ask_store(store: Store) -> Callable[[str], str | None]:
 
 
 def ask_naively(meetings: Iterable[Meeting]) -> Callable[[str], str | None]:
-    """Give the same for the naive match."""
+    """Return the same for the naive match."""
     known = {normalise_naively(one.learned_from): one.id for one in reversed(list(meetings)) if one.learned_from}
     return lambda text: known.get(normalise_naively(text))
 

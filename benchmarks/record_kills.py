@@ -92,7 +92,7 @@ def run_and_kill(root: Path, series: Series, chance: random.Random) -> set[str]:
 
 
 def find_worker(controller: int) -> int:
-    """Give the id of one of the controller's workers, 0 when there is none at this moment."""
+    """Return the id of one of the controller's workers, 0 when there is none at this moment."""
     try:
         children = psutil.Process(controller).children()
         # How execnet starts an interpreter, which has changed.
@@ -104,7 +104,7 @@ def find_worker(controller: int) -> int:
 
 
 def list_runs(root: Path) -> dict[str, bool]:
-    """Give the recorded runs, oldest first, and whether each has an end."""
+    """Return the recorded runs, oldest first, and whether each has an end."""
     path = root / ".golden" / "golden.db"
     if not path.exists():
         return {}
@@ -114,7 +114,7 @@ def list_runs(root: Path) -> dict[str, bool]:
 
 
 def count_results(root: Path, run_id: str) -> dict[str, int]:
-    """Give how many results each project has in a run."""
+    """Return how many results each project has in a run."""
     with Store.open(root / ".golden" / "golden.db") as store, store.read() as connection:
         counted = select(gate_results.c.project, func.count().label("number")).where(gate_results.c.run_id == run_id)
         return {row.project: row.number for row in connection.execute(counted.group_by(gate_results.c.project))}

@@ -27,15 +27,15 @@ from pytest_golden.clock import new_id, utc_now
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
-from pytest_golden.gate.store import list_results
-from pytest_golden.gate.streak import WINDOW
 from pytest_golden.gateway.model import WriteSet
+from pytest_golden.history.past_store import list_results
+from pytest_golden.history.trends import WINDOW
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.manifest.model import GoldenProjectConfig
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
-from pytest_golden.storage.moments import to_ms
-from pytest_golden.trajectory import Trajectory
+from pytest_golden.storage.columns import to_ms
+from pytest_golden.trajectory.model import Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +155,9 @@ def judge(begun: RunBegun, name: str) -> ResultJudged:
 
 def end(begun: RunBegun) -> RunEnded:
     """Make the end of the run."""
-    return RunEnded(begun.run_id, to_ms(utc_now()), "success", "all passed", "SUCCESS", {"deselected": []})
+    return RunEnded(
+        begun.run_id, to_ms(utc_now()), "success", "all passed", {"final_status": "passed"}, {"deselected": []}
+    )
 
 
 def measure_record(store: Path, count: int) -> None:
@@ -229,7 +231,7 @@ def measure_whole(root: Path, count: int, rounds: int) -> None:
 
 
 def show(times: Sequence[float]) -> str:
-    """Give median and mean in milliseconds."""
+    """Return median and mean in milliseconds."""
     return f"{statistics.median(times) * 1000:.2f} ms (mean {statistics.fmean(times) * 1000:.2f})"
 
 

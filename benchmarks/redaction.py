@@ -12,8 +12,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING
 
-from pytest_golden.redaction import redact
-from pytest_golden.redaction.redactor import Redactor
+from pytest_golden.redaction.redactor import Redactor, redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +69,7 @@ HOSTILE = (
 
 
 def milliseconds_per_kb(work: Callable[[str], object], text: str, rounds: int = 5) -> float:
-    """Give the median of a few rounds, in processor time."""
+    """Return the median of a few rounds, in processor time."""
     taken = []
     for _ in range(rounds):
         started = time.process_time()

@@ -26,15 +26,15 @@ from side_by_side import percentile
 from sqlalchemy import text
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.pruning.pruning import Kept, PruneOrder, prune_store
-from pytest_golden.gate.recording import record_event
+from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.pruning import Kept, PruneOrder, prune_store
 from pytest_golden.storage.engine import BUSY_SECONDS
 from pytest_golden.storage.integrity import repair_store
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.postgresql import reach_server
 from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import make_config
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gate.gate_events import begin, end, judge

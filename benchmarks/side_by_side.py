@@ -19,7 +19,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def in_turns(floor: Callable[[], object], ours: Callable[[], object], rounds: int) -> tuple[float, float, float]:
-    """Give the median seconds of both and the median of the ratios ours/floor, taken round by round."""
+    """Return the median seconds of both and the median of the ratios ours/floor, taken round by round."""
     pairs = [(seconds(floor), seconds(ours)) for _ in range(rounds)]
     return (
         statistics.median(pair[0] for pair in pairs),
@@ -29,6 +29,6 @@ def in_turns(floor: Callable[[], object], ours: Callable[[], object], rounds: in
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value that so many per cent of the values do not exceed."""
+    """Return the value that so many per cent of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * share / 100) - 1)]

@@ -56,7 +56,7 @@ class Budget:
         self.taken = 0
 
     def take(self) -> int:
-        """Give the next gate's number, 0 when there shall be none."""
+        """Return the next gate's number, 0 when there shall be none."""
         with self._lock:
             if self.taken >= self._left or time.monotonic() > self._until:
                 return 0

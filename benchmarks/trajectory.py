@@ -20,7 +20,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.trajectory import Trajectory, TrajectoryRecorder, iter_steps, parse_query
+from pytest_golden.trajectory.jsonlines import iter_steps
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.query_text import parse_query
+from pytest_golden.trajectory.recorder import TrajectoryRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +34,7 @@ QUERY = 'content~"step 99999" or metadata.row=500000'
 
 
 def cpu_seconds(action: Callable[[], object]) -> float:
-    """Give the processor time of one call."""
+    """Return the processor time of one call."""
     started = time.process_time_ns()
     action()
     return (time.process_time_ns() - started) / 1e9
@@ -54,7 +57,7 @@ def measure(name: str, promised_us: float, count: int, floor: Callable[[], objec
 
 
 def again(action: Callable[[], object]) -> Callable[[], None]:
-    """Give what does something so often that its time can be told."""
+    """Return what does something so often that its time can be told."""
 
     def act() -> None:
         for _ in range(AGAIN):

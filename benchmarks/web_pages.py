@@ -30,9 +30,8 @@ from web_store import Wanted, fill_web_store, write_manifest
 
 from pytest_golden.storage.store import Store
 from pytest_golden.web.app import make_app
-from pytest_golden.web.model import ServeOptions
 from pytest_golden.web.place import PublicPlace
-from pytest_golden.web.services import Services
+from pytest_golden.web.services import ServeOptions, Services
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -57,7 +57,7 @@ class Found:
 
 
 def list_pages(store: Store) -> dict[str, str]:
-    """Give by name the addresses of all pages, with the filters and places that are hardest to find."""
+    """Return by name the addresses of all pages, with the filters and places that are hardest to find."""
     found = Found(store)
     late = {
         "runs": _deep("runs", False),
@@ -112,7 +112,7 @@ def list_pages(store: Store) -> dict[str, str]:
 
 
 def list_of_api(store: Store) -> dict[str, str]:
-    """Give by name the addresses of the JSON API that programs read, lists as long as they may be."""
+    """Return by name the addresses of the JSON API that programs read, lists as long as they may be."""
     found = Found(store)
     lists = {
         f"api, {name}": f"{_API}/{name}?limit=200"
@@ -177,5 +177,5 @@ def _newest(connection: Connection, wanted: Column[Any], number: Column[Any], wh
 
 
 def _deep(*bound: Any) -> str:
-    """Give the cursor of a list's last items."""
+    """Return the cursor of a list's last items."""
     return Listing(*bound, kinds=(int,)).write_cursor((60,))

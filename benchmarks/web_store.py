@@ -20,21 +20,21 @@ from side_by_side import seconds
 from sqlalchemy import func, select
 
 from pytest_golden.clock import new_id, utc_now
+from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
-from pytest_golden.gate.recording import record_event
 from pytest_golden.gateway.model import WriteSet
-from pytest_golden.learning.draft import draft_memory
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.store import put_lesson
-from pytest_golden.learning.logger.memory_form import write_outcome, write_plan
+from pytest_golden.learning.memories import draft_memory
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+from pytest_golden.learning.outcomes import write_outcome, write_plan
 from pytest_golden.learning.store import insert_all_new
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.regression.wording import summarize_output
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, gate_runs, lesson_signatures, memories
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory import Trajectory
+from pytest_golden.trajectory.model import Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -105,7 +105,9 @@ def run_gate(store: Store, names: Sequence[str], *, host: str = "busy") -> Itera
             record_event(connection, _judge(begun, name, _make_result(name, has_failed=number % 7 == 3, steps=5)))
         yield
     with store.write() as connection:
-        record_event(connection, RunEnded(begun.run_id, begun.moment + 1_000, "success", "", "SUCCESS", {}))
+        record_event(
+            connection, RunEnded(begun.run_id, begun.moment + 1_000, "success", "", {"final_status": "passed"}, {})
+        )
     yield
 
 
@@ -172,7 +174,9 @@ def _record_large_run(store: Store, names: Sequence[str], turn: int) -> None:
             if number == 0:
                 result = _enlarge(result)
             record_event(connection, _judge(begun, name, result))
-        record_event(connection, RunEnded(begun.run_id, begun.moment + 60_000, "failure", "", "FAILURE", {}))
+        record_event(
+            connection, RunEnded(begun.run_id, begun.moment + 60_000, "failure", "", {"final_status": "failed"}, {})
+        )
 
 
 def _begin(names: Sequence[str], host: str) -> RunBegun:
@@ -229,7 +233,7 @@ def _make_result(name: str, *, has_failed: bool, steps: int) -> GoldenProjectRes
 
 
 def _enlarge(result: GoldenProjectResult) -> GoldenProjectResult:
-    """Give it as much of everything as one result has at worst."""
+    """Return it as much of everything as one result has at worst."""
     large = _make_result(result.name, has_failed=True, steps=_STEPS_OF_LARGEST)
     reason = large.reasons[0]
     lines = "\n".join(

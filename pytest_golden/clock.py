@@ -18,17 +18,17 @@ _DIGIT_OF_BYTE = (_CROCKFORD * 8).encode("ascii")
 
 
 def utc_now() -> datetime:
-    """Give the present moment as an aware UTC datetime."""
+    """Return the present moment as an aware UTC datetime."""
     return datetime.now(UTC)
 
 
 def monotonic_seconds() -> float:
-    """Give seconds on a clock that never goes back; only differences mean anything."""
+    """Return seconds on a clock that never goes back; only differences mean anything."""
     return time.monotonic()
 
 
 def thread_seconds() -> float:
-    """Give seconds that the present thread has kept a processor busy; only differences mean anything."""
+    """Return seconds that the present thread has kept a processor busy; only differences mean anything."""
     return time.thread_time()
 
 

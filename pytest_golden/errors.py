@@ -26,7 +26,7 @@ class ManifestProblem(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        """Give `FILE:LINE:COL: message`, the form that editors and terminals turn into a link."""
+        """Return `FILE:LINE:COL: message`, the form that editors and terminals turn into a link."""
         if not self.line:
             return f"{self.file}: {self.message}"
         return f"{self.file}:{self.line}:{self.column}: {self.message}"

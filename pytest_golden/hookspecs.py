@@ -16,30 +16,31 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_golden_gateway(config: pytest.Config) -> Gateway | None:
-    """Give the object whose `run_pipeline` executes golden projects, or None to leave it to others.
+    """Return the object whose `run_pipeline` executes golden projects, or None to leave it to others.
 
-    Asked once a session in every process that runs projects.
+    The gate calls `run_pipeline(project, role=..., permissions=...)`, with these keyword names. The hook is called once
+    per session in every process that runs projects.
     """
 
 
 @pytest.hookspec(firstresult=True)
 def pytest_golden_runner(project: GoldenProjectConfig) -> RunnerCommand | None:
-    """Give what starts this project's pipeline, or None to leave it to others."""
+    """Return what starts this project's pipeline, or None to leave it to others."""
 
 
 @pytest.hookspec
 def pytest_golden_step_readers() -> Any:
-    """Give an object, or several, with a `name` and `read(view, outcome) -> StepReading`."""
+    """Return an object, or several, with a `name` and `read(view, outcome) -> StepReading`."""
 
 
 @pytest.hookspec
 def pytest_golden_redactors(config: pytest.Config) -> Callable[[str], str]:  # type: ignore[empty-body]
-    """Give a callable, text -> text, that takes further secrets out of everything kept or shown."""
+    """Return a callable, text -> text, that takes further secrets out of everything kept or shown."""
 
 
 @pytest.hookspec
 def pytest_golden_judge(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[Reason, ...]:  # type: ignore[empty-body]
-    """Give further reasons against a pass; none for a pass."""
+    """Return further reasons against a pass; none for a pass."""
 
 
 @pytest.hookspec

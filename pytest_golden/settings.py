@@ -53,16 +53,16 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """Give the command line's form, `--golden-x`."""
+        """Return the command line's form, `--golden-x`."""
         return f"--{self.name}"
 
     @property
     def key(self) -> str:
-        """Give the ini key, which is also the name under which the parsed flag is found."""
+        """Return the ini key, which is also the name under which the parsed flag is found."""
         return self.name.replace("-", "_")
 
     def arguments(self) -> dict[str, Any]:
-        """Give the keywords of argparse's `add_argument`. The default is None: not said."""
+        """Return the keywords of argparse's `add_argument`. The default is None: not said."""
         told: dict[str, Any] = {"dest": self.key, "default": None, "help": self.described()}
         if self.kind == "switch":
             return {**told, "action": "store_true"}
@@ -71,7 +71,7 @@ class Setting:
         return {**told, "metavar": self.metavar}
 
     def described(self) -> str:
-        """Give the help with the default and the other places where the option can be set."""
+        """Return the help with the default and the other places where the option can be set."""
         places = [f"ini {self.key}"] * self.has_ini + [f"env {self.environment}"] * self.has_environment
         default = f"default {self.default}" if isinstance(self.default, str) else ""
         notes = "; ".join(filter(None, [default, *places]))
@@ -200,7 +200,10 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 class GoldenSettings:
-    """What holds for this session, one attribute an option; paths are absolute."""
+    """The settings of this session, one attribute per option; paths are absolute.
+
+    `require_said` says where `require` is set, for the reason of a skip that fails; empty if it is not set.
+    """
 
     __slots__ = (
         "base",
@@ -217,6 +220,7 @@ class GoldenSettings:
         "projects",
         "reads",
         "require",
+        "require_said",
         "sandbox",
         "shard",
         "shard_plan",
@@ -228,6 +232,7 @@ class GoldenSettings:
     projects: str | None
     mode: str
     require: bool
+    require_said: str
     sandbox: str
     keep: str
     base: str | None
@@ -250,9 +255,12 @@ class GoldenSettings:
 
 
 class Sources:
-    """Where options are said: `flag` and `ini` look one up by its key and give None when it was not said."""
+    """Where options are said: `flag` and `ini` look one up by its key and give None when it was not said.
 
-    __slots__ = ("environment", "flag", "ini", "invocation_dir", "rootdir")
+    `ini_file` is the configuration file that `ini` reads, None if there is none.
+    """
+
+    __slots__ = ("environment", "flag", "ini", "ini_file", "invocation_dir", "rootdir")
 
     def __init__(
         self,
@@ -261,9 +269,11 @@ class Sources:
         environment: Mapping[str, str],
         invocation_dir: Path,
         rootdir: Path,
+        ini_file: Path | None = None,
     ) -> None:
         self.flag = flag
         self.ini = ini
+        self.ini_file = ini_file
         self.environment = environment
         self.invocation_dir = invocation_dir
         self.rootdir = rootdir
@@ -275,9 +285,11 @@ def read_settings(sources: Sources) -> GoldenSettings:
     Raises:
         ValueError: a value that the option cannot have; the message names the place.
     """
-    return GoldenSettings(
-        {name.removeprefix("golden-").replace("-", "_"): _read(setting, sources) for name, setting in _BY_NAME.items()}
-    )
+    values = {
+        name.removeprefix("golden-").replace("-", "_"): _read(setting, sources) for name, setting in _BY_NAME.items()
+    }
+    said = _say_where(_BY_NAME["golden-require"], sources) if values["require"] else ""
+    return GoldenSettings({**values, "require_said": said})
 
 
 def find_manifest_above(folder: Path) -> Path | None:
@@ -291,9 +303,29 @@ def find_manifest_above(folder: Path) -> Path | None:
 
 
 def find_typed_flag(arguments: Sequence[str]) -> str | None:
-    """Give the first flag of ours among the typed arguments; those in addopts are not there."""
+    """Return the first flag of ours among the typed arguments; those in addopts are not there."""
     typed = (argument.partition("=")[0] for argument in arguments)
     return next((word for word in typed if word.startswith("--") and word[2:] in _BY_NAME), None)
+
+
+def join_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Join each of our options with its value into one word, `--golden-x=VALUE`.
+
+    Returns:
+    All words, and the values that were separate words. Words after a `--` stay as they are.
+    """
+    joined: list[str] = []
+    values: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        setting = _BY_NAME.get(word[2:]) if word.startswith("--") else None
+        value = None if setting is None or setting.kind == "switch" else next(rest, None)
+        if value is not None:
+            values.append(value)
+        joined.append(word if value is None else f"{word}={value}")
+        if word == "--":
+            joined += rest
+    return joined, values
 
 
 def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -340,7 +372,7 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
 def prefer_given_base(
     flag: Callable[[str], Any], arguments: Sequence[str], environment: Mapping[str, str]
 ) -> Callable[[str], Any]:
-    """Give the look-up of flags where a base in addopts yields to the environment's: a change must not choose its own.
+    """Return the look-up of flags where a base in addopts yields to the environment's: a change must not choose its own.
 
     `arguments` are those that were typed.
     """
@@ -389,6 +421,16 @@ def _find_said(setting: Setting, sources: Sources) -> tuple[Any, str, Path]:
         return sources.environment[setting.environment], setting.environment, sources.invocation_dir
     value = sources.ini(setting.key) if setting.has_ini else None
     return (None if value == "" else value), f"ini key {setting.key}", sources.rootdir
+
+
+def _say_where(setting: Setting, sources: Sources) -> str:
+    """Name the setting as it was written: `--golden-x`, `GOLDEN_X=1` or `golden_x in pytest.ini`."""
+    value, place, _ = _find_said(setting, sources)
+    if place == setting.environment:
+        return f"{place}={value}"
+    if place == setting.flag:
+        return place
+    return f"{setting.key} in {sources.ini_file.name}" if sources.ini_file is not None else f"-o {setting.key}={value}"
 
 
 def _parse_switch(value: Any, place: str) -> bool:

@@ -108,7 +108,7 @@ def _line(fields: dict[str, Any]) -> str:
 
 
 def _json_text(value: Any) -> str:
-    """Give a value as JSON; one that is none as its repr, so that it costs no other field."""
+    """Return a value as JSON; one that is none as its repr, so that it costs no other field."""
     try:
         return json.dumps(value, default=_readable)
     except Exception:  # cycles, odd keys, endless nesting

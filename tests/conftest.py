@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 pytest_plugins = ["pytester"]
 # The SDK wants newer versions of others than their lower bounds.
 collect_ignore = [] if find_spec("mcp") is not None else ["mcp"]
+# Only `tox -e plugins` installs them: they would be loaded in all other tests too.
+collect_ignore += [] if find_spec("allure_pytest") is not None else ["plugins"]
 if find_spec("hypothesis") is not None:
     pytest_plugins.append("tests.drawn_examples")
 

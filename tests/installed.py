@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import pytest
 
-from pytest_golden.gate.surroundings import read_distributions
+from pytest_golden.history.run_environment import read_distributions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,9 +32,9 @@ def wait_until(holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -
 
 
 def wait_for_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give lessons all the time for git that a gate does not have: what they know is the same on every machine."""
-    monkeypatch.setattr("pytest_golden.gate.lessons.learning._LONGEST_GIT_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr("pytest_golden.gate.lessons.recalling._GIT_SECONDS", PATIENCE_SECONDS)
+    """Return lessons all the time for git that a gate does not have: what they know is the same on every machine."""
+    monkeypatch.setattr("pytest_golden.gate.teaching._LONGEST_GIT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("pytest_golden.gate.known._GIT_SECONDS", PATIENCE_SECONDS)
 
 
 def count_calls(work: Callable[[], object]) -> int:

@@ -60,7 +60,7 @@ class PostgresServer:
         return self._folder / "data"
 
     def url(self, database: str = "postgres", *, user: str = "postgres") -> str:
-        """Give the URL of a database."""
+        """Return the URL of a database."""
         return f"postgresql://{user}@/{database}?host={quote(str(self.folder), safe='')}"
 
     def execute(self, statement: str, database: str = "postgres") -> list[Any]:
@@ -114,7 +114,7 @@ class PostgresServer:
 
 
 def name_database(url: str) -> str:
-    """Give the name of the database that a URL of this server's leads to."""
+    """Return the name of the database that a URL of this server's leads to."""
     return url.rpartition("/")[2].partition("?")[0]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.frozen import FrozenDict, FrozenList
+from pytest_golden.values.frozen import FrozenDict, FrozenList
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -78,3 +78,79 @@ def test_help_lists_every_option_even_with_golden_and_no_manifest(tmp_path: Path
     assert done.returncode == 0
     assert "--golden-manifest=PATH" in done.stdout
     assert "golden_manifest" in done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Make a project whose ini file matters, and a report of an earlier run in a folder with an ini file of its own."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --golden-keep=all\n")
+    (folder / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--theirs')\n")
+    (folder / "golden_projects.yaml").write_text("version: 1\ngolden_projects: [{name: etl, path: etl.sh}]\n")
+    (folder / "etl.sh").write_text("echo done\n")
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "report.json").touch()
+    (tmp_path / "reports" / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    return folder
+
+
+def list_header(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in done.stdout.splitlines() if line.startswith(("rootdir:", "configfile:"))]
+
+
+OUR_OPTIONS = ("--golden", "--golden-store=none", "--golden-sandbox=copy")
+
+
+@pytest.mark.parametrize("plugins", [[], ["-n", "1"]])
+def test_value_of_an_option_moves_neither_rootdir_nor_ini_file(project: Path, plugins: list[str]) -> None:
+    done = run(project, *OUR_OPTIONS, *plugins, "--golden-json", "../reports/report.json", "--theirs", "x")
+    assert done.returncode == 0, done.stderr
+    assert list_header(done) == [f"rootdir: {project}", "configfile: pytest.ini"]
+    assert "kept view:" in done.stdout
+    assert (project.parent / "reports" / "report.json").stat().st_size
+
+
+def test_value_in_the_environment_moves_neither(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--golden-json ../reports/report.json")
+    done = run(project, *OUR_OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert list_header(done) == [f"rootdir: {project}", "configfile: pytest.ini"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins_again"),
+    [
+        (["--golden-json", "out/report.json"], False),
+        (["--golden-json=../reports/report.json"], False),
+        (["--golden-json", "../reports/new.json"], False),
+        (["-c", "pytest.ini", "--golden-json", "../reports/report.json"], False),
+        (["tests", "--golden-json", "tests/report.json"], False),
+        (["--golden-json", "../reports/report.json"], True),
+        (["tests", "--golden-json", "out/report.json"], True),
+        (["--golden-keep", "none"], True),
+    ],
+)
+def test_pytest_begins_again_only_where_a_value_may_have_misled_it(
+    project: Path, arguments: list[str], begins_again: bool
+) -> None:
+    for name in ("out", "tests"):
+        (project / name).mkdir()
+        (project / name / "report.json").touch()
+    (project / "none").mkdir()
+    (project / "none" / "pytest.ini").touch()
+    (project / "conftest.py").unlink()
+    (project / "seen.py").write_text("def pytest_addoption():\n    import os\n    os.write(2, b'[loaded]')\n")
+    done = run(project, "-p", "seen", *OUR_OPTIONS, "--collect-only", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("[loaded]") == 1 + begins_again
+    assert list_header(done) == [f"rootdir: {project}", "configfile: pytest.ini"]
+
+
+def test_session_that_begins_again_gives_its_exit_code_to_whoever_called_pytest(project: Path) -> None:
+    (project / "etl.sh").write_text("exit 3\n")
+    called = "import pytest, sys; print('gave', int(pytest.main(sys.argv[1:])))"
+    arguments = [*OUR_OPTIONS, "-p", "no:cacheprovider", "--golden-json", "../reports/report.json"]
+    command = [sys.executable, "-c", called, *arguments]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "gave 1"

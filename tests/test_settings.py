@@ -10,6 +10,7 @@ from pytest_golden.settings import (
     GoldenSettings,
     Sources,
     find_typed_flag,
+    join_values,
     prefer_given_base,
     read_settings,
     refuse_self_accepted_floor,
@@ -28,7 +29,9 @@ def said(
     environment: Mapping[str, str] | None = None,
     ini: Mapping[str, Any] | None = None,
 ) -> GoldenSettings:
-    return read_settings(Sources((flag or {}).get, (ini or {}).get, environment or {}, INVOKED, ROOT))
+    return read_settings(
+        Sources((flag or {}).get, (ini or {}).get, environment or {}, INVOKED, ROOT, ROOT / "pytest.ini")
+    )
 
 
 def test_nothing_said_gives_the_defaults() -> None:
@@ -37,6 +40,7 @@ def test_nothing_said_gives_the_defaults() -> None:
     assert {name: value for name, value in values.items() if value is not None} == {
         "mode": "improvement",
         "require": False,
+        "require_said": "",
         "sandbox": "auto",
         "keep": "none",
         "floor": "check",
@@ -74,6 +78,17 @@ def test_empty_environment_and_ini_say_nothing() -> None:
 @pytest.mark.parametrize(("word", "means"), [("1", True), ("Yes", True), ("on", True), ("0", False), ("off", False)])
 def test_switch_is_read_from_words(word: str, means: bool) -> None:
     assert said(None, {"GOLDEN_REQUIRE": word}).require is means
+
+
+def test_place_of_the_requirement_is_named_as_a_person_wrote_it() -> None:
+    everywhere = {"golden_require": True}, {"GOLDEN_REQUIRE": "yes"}, {"golden_require": "true"}
+    assert said(*everywhere).require_said == "--golden-require"
+    assert said(None, *everywhere[1:]).require_said == "GOLDEN_REQUIRE=yes"
+    assert said(None, None, everywhere[2]).require_said == "golden_require in pytest.ini"
+    nothing: dict[str, str] = {}
+    without_a_file = Sources(nothing.get, everywhere[2].get, {}, INVOKED, ROOT)
+    assert read_settings(without_a_file).require_said == "-o golden_require=true"
+    assert said(None, {"GOLDEN_REQUIRE": "no"}).require_said == ""
 
 
 def test_switch_that_is_neither_true_nor_false_is_refused_by_place() -> None:
@@ -159,3 +174,21 @@ def test_update_in_addopts_is_refused() -> None:
 
 def test_without_an_update_nothing_is_refused() -> None:
     refuse_unasked_update(update=False, arguments=[], environment={"CI": "true"})
+
+
+def test_options_and_their_values_are_joined_and_all_else_is_left_alone() -> None:
+    words = [
+        "--golden",
+        "tests",
+        "--golden-json",
+        "a.json",
+        "--golden-base=main",
+        "--golden-require",
+        "x",
+        "--html",
+        "h",
+    ]
+    joined = ["--golden", "tests", "--golden-json=a.json", "--golden-base=main", "--golden-require", "x", "--html", "h"]
+    assert join_values(words) == (joined, ["a.json"])
+    assert join_values(["--golden-json"]) == (["--golden-json"], [])
+    assert join_values(["--", "--golden-json", "a"]) == (["--", "--golden-json", "a"], [])

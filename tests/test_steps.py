@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.steps import step
-from pytest_golden.trajectory import read_golden_steps
+from pytest_golden.trajectory.readers.golden_steps import read_golden_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -159,7 +159,7 @@ def hide_places(text: str, meeting: str, root: Path) -> str:
 
 
 def list_cases() -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Give each text that is wanted: its key, the meeting that gives the paths, its case and its names."""
+    """Return each text that is wanted: its key, the meeting that gives the paths, its case and its names."""
     known = yaml.safe_load((HERE / "failures.yaml").read_text())
     others = yaml.safe_load((HERE / "unrelated.yaml").read_text())
     for case in known["failures"]:

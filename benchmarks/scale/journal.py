@@ -125,7 +125,7 @@ def _on_postgresql(_folder: Path) -> Iterator[Callable[[int], Mapping[str, Point
 
 
 def list_studies(largest: Path | None) -> list[Study]:
-    """Give the studies of this module; with `largest` the store of the last size on SQLite is there already."""
+    """Return the studies of this module; with `largest` the store of the last size on SQLite is there already."""
     return [
         Study("journal on SQLite", "entries", SIZES, _FLOORS, partial(_on_sqlite, largest=largest)),
         Study("journal on PostgreSQL", "entries", SIZES, _FLOORS, _on_postgresql),

@@ -62,7 +62,7 @@ def _on_sqlite(folder: Path) -> Iterator[Callable[[int], Mapping[str, Point]]]:
 
 
 def list_studies() -> list[Study]:
-    """Give the studies of this module."""
+    """Return the studies of this module."""
     floors = {
         "save": Floor("a bare write and fdatasync", 0),
         "search, rare words": _BARE_TOLD,

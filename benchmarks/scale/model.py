@@ -73,7 +73,7 @@ class Series:
         return name_slope(self.slope, [point.size for point in self.points])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values."""
+        """Return JSON-safe values."""
         return {**asdict(self), "slope": self.slope, "floor_slope": self.floor_slope, "word": self.word}
 
     @classmethod
@@ -84,7 +84,7 @@ class Series:
 
 
 def find_slope(pairs: Sequence[tuple[int, float]]) -> float | None:
-    """Give the slope of cost over size, both as logarithms, by least squares; None for fewer than three sizes.
+    """Return the slope of cost over size, both as logarithms, by least squares; None for fewer than three sizes.
 
     Only the larger sizes count: those within a factor of 100 of the largest, three at least.
     """

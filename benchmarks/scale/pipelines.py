@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
-from pytest_golden.gateway.probe import find_bwrap
+from pytest_golden.gateway.machine import find_bwrap
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig
 from scale.model import Floor, Point, Study, measure
 
@@ -110,7 +111,7 @@ def _in_folders(folder: Path) -> Iterator[Callable[[int], Mapping[str, Point]]]:
 
 
 def list_studies() -> list[Study]:
-    """Give the studies of this module."""
+    """Return the studies of this module."""
     floors = {
         "overlay": Floor("stat of every file and bare bubblewrap"),
         "copy": Floor("stat, cp -a, a plain subprocess and rm"),

@@ -86,7 +86,7 @@ def _recording(folder: Path) -> Iterator[Callable[[int], Mapping[str, Point]]]:
 
 
 def list_studies() -> list[Study]:
-    """Give the studies of this module."""
+    """Return the studies of this module."""
     return [
         Study(
             "projects, collected",

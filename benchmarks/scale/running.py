@@ -57,7 +57,7 @@ def foresee(taken: Sequence[tuple[int, float]], size: int) -> float:
 
 
 def list_studies(only: str | None, largest: Path | None) -> Sequence[Study]:
-    """Give the studies that are wanted."""
+    """Return the studies that are wanted."""
     rooms = (projects.list_studies(), journal.list_studies(largest), memories_kept.list_studies(), steps.list_studies())
     every = [study for room in (*rooms, pipelines.list_studies()) for study in room]
     return [study for study in every if only is None or only in study.group]
@@ -108,7 +108,7 @@ def main(description: str) -> None:
 
 
 def read_others(path: Path, only: str | None) -> list[Series]:
-    """Give the series of an earlier report that are not measured now; all are, unless only some are asked for."""
+    """Return the series of an earlier report that are not measured now; all are, unless only some are asked for."""
     if only is None or not path.exists():
         return []
     told = json.loads(path.read_text(encoding="utf-8"))

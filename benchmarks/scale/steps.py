@@ -14,13 +14,14 @@ from recording import begin, judge, make_result
 from side_by_side import seconds
 from web_pages import ask
 
-from pytest_golden.gate.recording import record_event
+from pytest_golden.gate.event_recording import record_event
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory import Trajectory, TrajectoryRecorder, iter_steps
+from pytest_golden.trajectory.jsonlines import iter_steps
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.recorder import TrajectoryRecorder
 from pytest_golden.web.app import make_app
-from pytest_golden.web.model import ServeOptions
 from pytest_golden.web.place import PublicPlace
-from pytest_golden.web.services import Services
+from pytest_golden.web.services import ServeOptions, Services
 from scale.model import Floor, Point, Study, make_point, measure
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _ask_both(app: object, address: str) -> tuple[float, float]:
 
 
 def list_studies() -> list[Study]:
-    """Give the studies of this module."""
+    """Return the studies of this module."""
     return [
         Study(
             "steps in a file",

@@ -104,7 +104,7 @@ def check_place(place: Place, said: Iterable[Acknowledged]) -> Found:
 
 
 def check_whole(place: Place) -> list[str]:
-    """Give what `golden store check` has to say against the place's store."""
+    """Return what `golden store check` has to say against the place's store."""
     command = [sys.executable, "-m", "pytest_golden", "store", "check", "--store", place.location]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     return [f"golden store check: {checked.stdout}{checked.stderr}"] if checked.returncode else []
@@ -119,7 +119,7 @@ def _read_report(gate: Gate) -> dict[str, Any] | None:
 
 
 def _list_runs(connection: Connection, folder: str) -> dict[int, list[Any]]:
-    """Give the runs of a workspace by the number that their command lines name."""
+    """Return the runs of a workspace by the number that their command lines name."""
     runs: dict[int, list[Any]] = defaultdict(list)
     for row in connection.execute(select(gate_runs).where(gate_runs.c.workspace_root == folder)):
         for word in row.command_line:

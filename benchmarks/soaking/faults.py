@@ -97,7 +97,7 @@ DEADLY = frozenset({"gate killed", "group killed"})
 
 
 def list_faults(place: Place) -> dict[str, Fault]:
-    """Give the faults that there can be at a place."""
+    """Return the faults that there can be at a place."""
     faults = dict(EVERYWHERE)
     if place.server is not None:
         faults |= OF_SERVERS

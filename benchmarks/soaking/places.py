@@ -165,7 +165,7 @@ class Place:
         return self._launcher
 
     def list_spool(self) -> Sequence[Path]:
-        """Give the spool files that wait."""
+        """Return the spool files that wait."""
         return sorted((self.folder / ".golden").glob("spool/**/*.jsonl"))
 
     def fill_disk(self) -> bool:

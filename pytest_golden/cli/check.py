@@ -1,26 +1,31 @@
-"""`golden check`: validates the manifest, shows what would be run, and what of it is missing here. Runs nothing."""
+"""`golden check`: validate the manifest, and show what would be run and what is missing here. Runs nothing."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
-from pytest_golden.cli.manifest_option import (
-    add_json_option,
-    add_manifest_option,
-    locate_manifest,
-    read_command_settings,
-)
-from pytest_golden.cli.plan import make_plan
+from pytest_golden.cli.options import add_json_option, add_manifest_option, locate_manifest, read_command_settings
 from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, print_table, styled
-from pytest_golden.errors import ManifestError
-from pytest_golden.gate.baselines import find_unused_baselines
-from pytest_golden.manifest import load_manifest
+from pytest_golden.compare.baselines import find_baselines_folder, find_unused_baselines
+from pytest_golden.errors import GatewayError, ManifestError
+from pytest_golden.gateway.environment import build_path_variable, find_missing
+from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.resolution import resolve_project
+from pytest_golden.gateway.runners.choice import find_runner, find_runner_command
+from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
+from pytest_golden.history.base import warn_of_ignored_baselines
 from pytest_golden.manifest.comparisons import comparison_of_pattern
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -29,10 +34,14 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.cli.plan import Plan
     from pytest_golden.errors import ManifestProblem
-    from pytest_golden.manifest.model import DeclaredOutput, Manifest
+    from pytest_golden.gateway.resolution import ResolvedProject
+    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
+
+_ONLY_IN_PYTEST = "a conftest may bring a runner of its own, which only `pytest --golden` can ask"
+_PYTHON = re.compile(r"python[\d.]*")
+_CHILD_END = "_child.py"
 _INVALID = 2
 _NARROW = 70
 _EPILOG = """\
@@ -63,6 +72,99 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be run for one project.
+
+    `problem` says why it cannot run here; then `runner`, `command` and `folder` may be unknown. `notes` do not keep it
+    from running. In `command`, `{path}` stands for the pipeline's path as it sees it.
+    """
+
+    project: GoldenProjectConfig
+    runner: str | None = None
+    command: tuple[str, ...] = ()
+    folder: Path | None = None
+    file: Path | None = None
+    problem: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def shown_command(self) -> str:
+        """Return the command for people: programs and scripts by name, the pipeline relative to its folder."""
+        inside = self.file.relative_to(self.folder) if self.file and self.folder else self.project.path
+        words = [word.replace("{path}", str(inside)) for word in self.command]
+        names = [Path(word).name if Path(word).is_absolute() else word for word in words]
+        return shlex.join(_as_typed(names))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values."""
+        project = self.project
+        return {
+            "name": project.name,
+            "path": project.path,
+            "title": project.display_title,
+            "runner": self.runner,
+            "command": list(self.command),
+            "project_dir": None if self.folder is None else str(self.folder),
+            "expected_outcome": project.expected_outcome,
+            "timeout_seconds": project.timeout,
+            "memory_limit_bytes": project.memory_limit,
+            "network": project.network,
+            "outputs": project.to_dict()["outputs"],
+            "max_slowdown": project.max_slowdown,
+            "needs": list(project.needs),
+            "problem": self.problem,
+            "notes": list(self.notes),
+        }
+
+
+def _as_typed(words: list[str]) -> list[str]:
+    """Replace our own child script by its tool's name, and the interpreter's name by `python`."""
+    if _PYTHON.fullmatch(words[0]):
+        words = ["python", *words[1:]]
+    if len(words) > 1 and words[1].endswith(_CHILD_END):
+        return [words[1].removesuffix(_CHILD_END), *words[2:]]
+    return words
+
+
+def make_plan(project: GoldenProjectConfig, workspace_root: Path) -> Plan:
+    """Return what would be run for a project; a missing path or program becomes the plan's `problem`."""
+    try:
+        resolved = resolve_project(project, workspace_root)
+        path_variable = build_path_variable(resolved, os.environ)
+        missing = find_missing(resolved, path_variable)
+    except GatewayError as error:
+        return Plan(project, problem=redact(str(error)))
+    notes = tuple(_list_notes(project, missing))
+    pipeline = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
+    try:
+        runner, command = find_runner(pipeline).name, find_runner_command(pipeline).argv
+    except RunnerError as error:
+        return _without_command(resolved, error, notes, is_skipped=bool(missing))
+    return Plan(project, runner, redact(command), resolved.project_dir, resolved.file, notes=notes)
+
+
+def _without_command(
+    resolved: ResolvedProject, error: RunnerError, notes: tuple[str, ...], *, is_skipped: bool
+) -> Plan:
+    """Return the plan of a project whose command is not found; if it would be skipped anyway, that is not a problem."""
+    message = error.message.removeprefix(f"{resolved.config.name}: ")
+    if error.problem is Problem.RUNNER_UNKNOWN:
+        message = f"{message} ({_ONLY_IN_PYTEST})"
+    runner = None if resolved.config.runner == "auto" else resolved.config.runner
+    problem = None if is_skipped else redact(message)
+    return Plan(resolved.config, runner, (), resolved.project_dir, resolved.file, problem, notes)
+
+
+def _list_notes(project: GoldenProjectConfig, missing: tuple[str, ...]) -> Iterator[str]:
+    if missing:
+        yield f"would be SKIPPED: {', '.join(missing)} not installed here"
+    unset = [name for name in project.pass_env if name not in os.environ]
+    if unset:
+        yield f"not set here, so not passed: {', '.join(unset)}"
+    if project.quarantine is not None:
+        yield f"in quarantine until {project.quarantine.until}: {project.quarantine.reason}"
+
+
 def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:
     if as_json:
         print_json({"errors": [_place(problem)._asdict() for problem in error.problems]})
@@ -72,12 +174,12 @@ def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:
 
 
 def _place(problem: ManifestProblem) -> ManifestProblem:
-    """Put a problem of the whole file at its beginning: programs count on a place."""
+    """Put a problem of the whole file at its beginning: programs expect a line and a column."""
     return problem._replace(line=problem.line or 1, column=problem.column or 1)
 
 
 def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[tuple[str | None, int, str]]:
-    """Give project, line and message of what keeps the gate from passing here."""
+    """Yield the project, line and message of each problem that keeps the gate from passing here."""
     if not manifest.workspace_root.is_dir():
         yield None, 1, f"workspace_root {manifest.workspace_root} is not a folder"
     elif manifest.require_golden_projects and not manifest.projects:
@@ -97,9 +199,15 @@ def _as_json(
         "projects": [{**plan.to_dict(), "line": manifest.lines.get(plan.project.name)} for plan in plans],
         "retired": [{"name": retired.name, "reason": retired.reason} for retired in manifest.retired],
         "problems": [{"project": name, "line": line, "message": message} for name, line, message in problems],
-        "notes": _notes(manifest),
+        "notes": _list_manifest_notes(manifest),
         "errors": [],
     }
+
+
+def _list_manifest_notes(manifest: Manifest) -> list[str]:
+    """Return notes about the manifest that do not keep the gate from passing."""
+    ignored = warn_of_ignored_baselines(find_baselines_folder(manifest.path, manifest.workspace_root))
+    return [*find_unused_baselines(manifest), *([] if ignored is None else [ignored])]
 
 
 def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[str | None, int, str]]) -> None:
@@ -112,18 +220,13 @@ def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[st
         _show_one_by_one(console, plans, manifest.workspace_root)
     elif plans:
         print_table(console, _make_table(plans, manifest.workspace_root))
-    for note in _notes(manifest):
+    for note in _list_manifest_notes(manifest):
         console.print(styled(f"note: {note}"))
     for name, line, message in problems:
         told = f"{shown_path}:{line}: {name}: {message}" if name else f"{shown_path}:{line}: {message}"
         console.print(styled(told, "red"))
     if not plans:
         console.print(styled("declare a pipeline that must always work under `golden_projects:`"))
-
-
-def _notes(manifest: Manifest) -> list[str]:
-    """Give what is to be known of the manifest and is no obstacle."""
-    return [*find_unused_baselines(manifest)]
 
 
 def _make_table(plans: Sequence[Plan], root: Path) -> Table:

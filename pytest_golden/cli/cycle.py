@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.ending import raise_when_ended
-from pytest_golden.cli.gate_store_option import add_gate_store_option
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.options import (
+    add_gate_store_option,
     add_json_option,
     add_manifest_option,
     locate_manifest,
@@ -17,15 +17,15 @@ from pytest_golden.cli.manifest_option import (
 from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, styled
 from pytest_golden.cycle.model import CycleEventType, CycleVerdict
 from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
-from pytest_golden.cycle.worktree.service import CommandCycle, CycleRequest
+from pytest_golden.cycle.service import CommandCycle, CycleRequest
 from pytest_golden.errors import SettingsError
-from pytest_golden.report.one_line import summarize_reasons
+from pytest_golden.report.result_text import summarize_reasons
 
 if TYPE_CHECKING:
     import argparse
 
     from pytest_golden.cycle.model import CycleEvent
-    from pytest_golden.cycle.worktree.service import CycleOutcome
+    from pytest_golden.cycle.service import CycleOutcome
 
 _PARTIAL, _FAILED = 1, 3
 _NEWEST = ""

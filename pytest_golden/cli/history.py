@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.table import Table
 
-from pytest_golden.cli.limit_option import add_limit_option, read_limit
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.options import (
     add_json_option,
+    add_limit_option,
     add_manifest_option,
+    add_store_option,
     locate_manifest,
+    open_store,
     read_command_settings,
+    read_limit,
 )
-from pytest_golden.cli.screen import open_console, print_json, print_table, styled
-from pytest_golden.cli.status_styles import STATUS_STYLES
-from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_table, styled
 from pytest_golden.errors import ManifestError, SettingsError
-from pytest_golden.gate.history import count_retried, flakiness, usual_duration
-from pytest_golden.gate.recorded.projects.history import ProjectHistory, ProjectTrend, read_history, read_trend
-from pytest_golden.gate.store import list_projects
-from pytest_golden.manifest import load_manifest
+from pytest_golden.history.past_store import list_projects
+from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend, read_history, read_trend
+from pytest_golden.history.trends import count_retried, flakiness, usual_duration
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.trends import explain_unjudged, show_seconds
-from pytest_golden.report.duration_plot import plot_durations
-from pytest_golden.report.history_text import explain_signs, show_moment, sparkline, strip
+from pytest_golden.regression.slowdown import explain_unjudged, show_seconds
+from pytest_golden.report.history_text import explain_signs, plot_durations, show_moment, sparkline, strip
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from sqlalchemy import Connection
 
-    from pytest_golden.gate.past import PastResult
+    from pytest_golden.history.changes import PastResult
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 _DEFAULT_LIMIT = 20
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConfig]:
-    """Give the declared projects in their order; the past can be told without a manifest that is right, or any."""
+    """Return the declared projects in their order; the past can be told without a manifest that is right, or any."""
     try:
         manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
     except ManifestError:

@@ -1,27 +1,74 @@
-"""`golden init`: writes a first manifest, from what is found or from a command that is run once. Overwrites nothing."""
+"""`golden init`: write a first manifest, from pipelines that are found or from a command that is run once.
+
+It overwrites nothing.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import glob
+import os
+import re
+import shlex
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_golden.cli.discovery import MOST_FOUND, find_pipelines
-from pytest_golden.cli.draft import draft_found, write_draft
-from pytest_golden.cli.manifest_option import add_json_option, read_command_settings
-from pytest_golden.cli.screen import open_console, print_json, print_list, styled
-from pytest_golden.cli.trial import try_command
+import yaml
+
+from pytest_golden.cli.check import make_plan
+from pytest_golden.cli.options import add_json_option, read_command_settings
+from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
 from pytest_golden.errors import SettingsError
-from pytest_golden.manifest import MANIFEST_NAME, parse_manifest
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.runners.choice import find_runner
+from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
+from pytest_golden.manifest.model import GoldenProjectConfig, slug, stem_name
+from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.report.failure_text import explain_failure
+from pytest_golden.regression.unexpected import find_unexpected
+from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.report.result_text import explain_failure
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_golden.cli.draft import DraftedProject
     from pytest_golden.regression.model import GoldenProjectResult
 
+
+MOST_FOUND = 50
+_MOST_LOOKED_AT = 50_000
+_CERTAIN = frozenset({"odibi", "dbt", "notebook"})
+_SUFFIXES = frozenset({".yaml", ".yml", ".ipynb"})
+# Folders that tools install or build: their content belongs to somebody else, or is made again.
+_FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
+_HEAD = """\
+# Golden projects: pipelines that must always work. `pytest --golden` runs them in this order, sealed off from
+# the real files, and fails when one of them does. `golden check` shows what would be run.
+version: 1
+"""
+_EXAMPLE = """\
+  # - name: sales_daily            # what it is called: letters, digits, _ . -
+  #   path: sales/pipeline.yaml    # Odibi's YAML, dbt_project.yml, a notebook, a .py or a .sh; relative to this file
+"""
+_FURTHER = """
+# A project may say more; `golden schema manifest` describes every key. Often used:
+#     description: Daily sales, must never break
+#     expected_outcome: "specific_error:negative amount"   # it must fail, and with this; default: success
+#     timeout: 30m                                         # default: 10m
+#     command: ["python", "{path}", "--day", "2026-01-01"] # instead of what its kind of file is run by
+#     project_dir: .                                       # the folder it sees and works in; default: that of path
+#     pass_env: [DATABASE_URL]                             # variables that it gets; none by itself
+#     writes: ["out/**"]                                   # what it may write...
+#     unexpected_files: fail                               # ...and that nothing else may be
+"""
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
+_SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
+_MOST_FILES = 10
 _EPILOG = """\
 Without --from it declares what it is sure of: Odibi projects, dbt projects and notebooks below the manifest's folder.
 With --from it runs the command there once, in a copy-on-write view, and declares it with what it wrote:
@@ -114,3 +161,199 @@ def _show(path: Path, drafted: Sequence[DraftedProject]) -> None:
             (f"pytest --golden{pytests}", "run the gate"),
         ],
     )
+
+
+class FoundPipeline(NamedTuple):
+    """A pipeline's file, relative to the folder that was searched and with `/`, and the runner that takes it."""
+
+    path: str
+    runner: str
+
+
+def find_pipelines(folder: Path, *, most_looked_at: int = _MOST_LOOKED_AT) -> tuple[FoundPipeline, ...]:
+    """Find pipelines that a runner recognises with certainty below a folder; return at most `MOST_FOUND`, sorted by path.
+
+    Search about `most_looked_at` files. Leave out hidden folders and links. Run nothing.
+    """
+    found = []
+    for path in _list_candidates(folder, most_looked_at):
+        runner = _recognise(path, folder)
+        if runner is not None:
+            found.append(FoundPipeline(path.relative_to(folder).as_posix(), runner))
+            if len(found) == MOST_FOUND:
+                break
+    return tuple(sorted(found))
+
+
+def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
+    looked_at = 0
+    for place, folders, files in os.walk(folder):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if _is_worth_a_look(name))
+        looked_at += len(files)
+        if looked_at > most_looked_at:
+            return
+        yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in _SUFFIXES)
+
+
+def _is_worth_a_look(name: str) -> bool:
+    return not name.startswith(".") and name not in _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
+
+
+def _recognise(file: Path, folder: Path) -> str | None:
+    pipeline = PipelineFile(
+        config=GoldenProjectConfig(name="found", path=file.name),
+        file=file,
+        project_dir=folder,
+        path_variable=os.environ.get("PATH", os.defpath),
+        python="",
+    )
+    try:
+        name = find_runner(pipeline).name
+    except RunnerError:
+        return None
+    return name if name in _CERTAIN else None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedProject:
+    """One project of the draft; `comment` stands above it."""
+
+    name: str
+    path: str
+    runner: str
+    comment: str
+    command: tuple[str, ...] = ()
+    project_dir: str | None = None
+    writes: tuple[str, ...] = ()
+
+
+def draft_found(found: Sequence[FoundPipeline]) -> tuple[DraftedProject, ...]:
+    """Draft one project for each pipeline, each with a name of its own."""
+    taken: set[str] = set()
+    drafted = []
+    for pipeline in found:
+        name = _choose_name(pipeline.path, taken)
+        taken.add(name)
+        drafted.append(DraftedProject(name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}"))
+    return tuple(drafted)
+
+
+def _choose_name(path: str, taken: set[str]) -> str:
+    """Return a project's name: its file's, for dbt its folder's; the whole path's if that name is taken."""
+    pure = PurePosixPath(path)
+    is_dbt = pure.stem == "dbt_project"
+    name = slug(pure.parent.name) or "dbt" if is_dbt else stem_name(path) or "project"
+    if name in taken:
+        name = slug(str(pure.with_suffix("")).replace("/", "_")) or "project"
+    number, wanted = 2, name
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
+def write_draft(projects: Iterable[DraftedProject]) -> str:
+    """Return the manifest's text."""
+    drafted = tuple(projects)
+    body = [_write_project(project) for project in drafted] or [_EXAMPLE]
+    return f"{_HEAD}\ngolden_projects:\n" + "\n".join(body) + _FURTHER
+
+
+def _write_project(project: DraftedProject) -> str:
+    return "".join(f"  {line}\n" for line in _project_lines(project))
+
+
+def _project_lines(project: DraftedProject) -> Iterator[str]:
+    yield f"# {project.comment}"
+    yield f"- name: {quote(project.name)}"
+    yield f"  path: {quote(project.path)}"
+    if project.command:
+        yield f"  command: [{', '.join(quote(word) for word in project.command)}]"
+    if project.project_dir is not None:
+        yield f"  project_dir: {quote(project.project_dir)}"
+    if project.writes:
+        yield "  writes: # seen in one run; a file that no pattern names gives a warning"
+        yield from (f"    - {quote(pattern)}" for pattern in project.writes)
+        yield "  unexpected_files: warn # or fail"
+
+
+def quote(text: str) -> str:
+    """Return a text as a YAML scalar, quoted unless it is certainly plain."""
+    readable = "".join("?" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
+    is_plain = _PLAIN.fullmatch(readable) is not None and yaml.safe_load(readable) == readable
+    if is_plain:
+        return readable
+    quoted: str = yaml.safe_dump(readable, default_style='"', allow_unicode=True, width=sys.maxsize)
+    return quoted.rstrip("\n")
+
+
+def try_command(text: str, folder: Path, view: str) -> tuple[GoldenProjectResult, DraftedProject]:
+    """Run a command once in a view of the folder; return its result and a draft, usable only if the result is PASSED.
+
+    Raises:
+        SettingsError: the text is not a command.
+    """
+    command = split_command(text)
+    path = _choose_path(command, folder)
+    name = stem_name(path) if path != "." else slug("_".join(Path(word).name for word in command[:2]))
+    try:
+        project = GoldenProjectConfig(name or "project", path, command=command, project_dir=".")
+    except ValueError:
+        raise SettingsError(
+            f"--from {text!r} cannot be declared; give a plain command such as 'python etl.py'"
+        ) from None
+    with ExecutionGateway(folder, view=view) as gateway, show_status(text, gateway.present_step):
+        result = RegressionGuard(gateway).check_one(project, {})
+    took = format_elapsed(result.execution_time_seconds)
+    comment = f"drafted from one run of its command, which took {took}"
+    written = sorted({*result.write_set.created, *result.write_set.changed})
+    writes = generalise_writes(find_unexpected(written, ()), folder)
+    runner = make_plan(project, folder).runner or "command"
+    return result, DraftedProject(project.name, path, runner, comment, command, ".", writes)
+
+
+def split_command(text: str) -> tuple[str, ...]:
+    """Split a command as a shell would.
+
+    Raises:
+        SettingsError: it is empty, a quote is not closed, or it needs a shell.
+    """
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise SettingsError(f"--from {text!r} cannot be split into words: {error}") from None
+    if not words:
+        raise SettingsError("--from has no command; give one such as 'python etl.py'")
+    signs = sorted(_SHELL_SIGNS.intersection(words))
+    if signs:
+        raise SettingsError(f"--from runs a program without a shell, so {signs[0]!r} means nothing; write: sh -c '...'")
+    return words
+
+
+def _choose_path(command: Sequence[str], folder: Path) -> str:
+    """Return the first file that a command names, relative to the folder; `.` if it names none."""
+    for word in command:
+        path = os.path.relpath(folder / word, folder)
+        if not path.startswith(os.pardir) and (folder / path).is_file():
+            return Path(path).as_posix()
+    return "."
+
+
+def generalise_writes(written: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return patterns for written files: one for each new folder; other files one by one, unless they are many."""
+    patterns = [_generalise(path, folder) for path in written]
+    crowds = Counter(str(PurePosixPath(pattern).parent) for pattern in patterns if not pattern.endswith("/**"))
+    for index, pattern in enumerate(patterns):
+        parent = str(PurePosixPath(pattern).parent)
+        if not pattern.endswith("/**") and crowds[parent] > _MOST_FILES:
+            patterns[index] = "*" if parent == "." else f"{parent}/*"
+    return tuple(dict.fromkeys(patterns))
+
+
+def _generalise(path: str, folder: Path) -> str:
+    for parent in reversed(PurePosixPath(path).parents[:-1]):
+        if not (folder / parent).is_dir():
+            return f"{glob.escape(str(parent))}/**"
+    return glob.escape(path)

@@ -1,10 +1,10 @@
-"""`golden journal`: what was meant, what was expected, what came back. Its actions are in the modules beside this one."""
+"""`golden journal`: intents, expectations and signals. Its actions are in `journal_writing`, `_heartbeat` and `_review`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli import journal_heartbeat, journal_looking, journal_review, journal_transfer, journal_writing
+from pytest_golden.cli import journal_heartbeat, journal_review, journal_writing
 from pytest_golden.cli.action import add_actions
 from pytest_golden.cli.journal_action import declare_common
 
@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
     from pytest_golden.cli.action import Action
 
-_ROOMS = (journal_writing, journal_heartbeat, journal_review, journal_looking, journal_transfer)
-ACTIONS: Mapping[str, Action] = {action.name: action for room in _ROOMS for action in room.ACTIONS}
+_ACTIONS = (
+    *journal_writing.ACTIONS,
+    *journal_heartbeat.ACTIONS,
+    *journal_review.ACTIONS,
+    *journal_writing.TRANSFER_ACTIONS,
+)
+ACTIONS: Mapping[str, Action] = {action.name: action for action in _ACTIONS}
 _EPILOG = """\
 The gate's agent is golden: a run is an entry of type regression_check, a
 result one of type golden_run.

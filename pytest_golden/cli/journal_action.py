@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
-from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.cli.options import add_json_option, add_manifest_option, add_store_option, open_store
 from pytest_golden.errors import SettingsError
-from pytest_golden.journal.agent_rules import parse_rules
-from pytest_golden.journal.rules_file import find_rules, read_rules_file
+from pytest_golden.journal.agent_rules import find_rules, parse_rules, read_rules_file
 from pytest_golden.journal.service import Journal
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ def read_rules(arguments: argparse.Namespace) -> dict[str, Rules]:
 
 @contextmanager
 def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Iterator[Journal]:
-    """Give the journal that is meant; what it refuses inside the block is bad input. With `makes` a store may be made.
+    """Return the journal that is meant; what it refuses inside the block is bad input. With `makes` a store may be made.
 
     Raises:
         SettingsError: there is no store, or something that was given is refused.

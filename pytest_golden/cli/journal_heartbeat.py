@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.cli.action import Action
 from pytest_golden.cli.journal_action import open_journal, show_local
-from pytest_golden.cli.listing import WIDE, make_listing
-from pytest_golden.cli.manifest_option import locate_manifest, read_command_settings
-from pytest_golden.cli.screen import make_visible, open_console, print_json, print_table, styled
+from pytest_golden.cli.options import locate_manifest, read_command_settings
+from pytest_golden.cli.screen import WIDE, make_listing, make_visible, open_console, print_json, print_table, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import SignalType
-from pytest_golden.manifest import load_manifest
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.manifest.units import parse_duration
 
 if TYPE_CHECKING:

@@ -8,33 +8,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.options import (
     add_json_option,
     add_manifest_option,
+    add_store_option,
     locate_manifest,
+    open_store,
     read_command_settings,
 )
-from pytest_golden.cli.progress import show_line
-from pytest_golden.cli.screen import open_console, print_json, styled
-from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.cli.screen import open_console, print_json, show_line, styled
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.hiding import SecretHider
-from pytest_golden.gate.lessons.learning import GateLearner, GateLearning
-from pytest_golden.gate.lessons.rewording import MODEL_SECONDS, reword_lessons
-from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
+from pytest_golden.gate.teaching import GateLearner, GateLearning
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
-from pytest_golden.learning.results.old_turns import note_old_turns
-from pytest_golden.manifest import load_manifest
+from pytest_golden.learning.turns import note_old_turns
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.manifest.units import parse_duration
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from pytest_golden.learning.lessons.model import SkillMemory
-    from pytest_golden.manifest import Manifest
+    from pytest_golden.manifest.model import Manifest
     from pytest_golden.storage.store import Store
 
 # So often the progress is shown.
@@ -99,7 +99,7 @@ def _read_budget(text: str | None) -> float | None:
 
 
 def _find_manifest(arguments: argparse.Namespace) -> tuple[Path | None, Manifest | None]:
-    """Give the manifest and its path. Whoever says where the store is needs none."""
+    """Return the manifest and its path. Whoever says where the store is needs none."""
     path = locate_manifest(read_command_settings(arguments))
     return (path, load_manifest(path)) if path.exists() else (None, None)
 

@@ -1,33 +1,59 @@
-"""`golden lessons`: what was learned from failures and their fixes, and a person's word on it.
-
-How lessons are told is in `lesson_lines`.
-"""
+"""`golden lessons`: what was learned from failures and their fixes, and a person's word on it."""
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.action import Action, add_actions
-from pytest_golden.cli.lesson_lines import list_lessons, print_lesson, print_stats, shorten_lesson
-from pytest_golden.cli.limit_option import add_limit_option, read_limit
-from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
-from pytest_golden.cli.moment_option import read_moment
-from pytest_golden.cli.person_option import add_person_option, find_person
-from pytest_golden.cli.screen import open_console, print_json, print_list, print_table, styled
-from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.cli.options import (
+    add_json_option,
+    add_limit_option,
+    add_manifest_option,
+    add_person_option,
+    add_store_option,
+    find_person,
+    open_store,
+    read_limit,
+    read_moment,
+)
+from pytest_golden.cli.screen import (
+    WIDE,
+    make_listing,
+    open_console,
+    print_indented,
+    print_json,
+    print_list,
+    print_table,
+    styled,
+)
+from pytest_golden.cli.trajectory import shorten
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
-from pytest_golden.learning.lessons.paging import ListedLesson
+from pytest_golden.learning.lessons.lesson_pages import ListedLesson
+from pytest_golden.learning.lessons.recalling import describe_state
 from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.learning.memories import thaw
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
-    from pytest_golden.learning.lessons.model import SkillMemory
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from pytest_golden.learning.lessons.model import LessonStats, SkillMemory
     from pytest_golden.learning.lessons.store import KeptLesson
 
+
+_STYLES = {"shown": "green", "waits": "yellow", "harmful": "bold red", "rejected": "red", "superseded": "dim"}
+_COUNTS = ("learned", "helped", "harmed")
+_TITLES = ("state", "agent", "kind", "lesson", *_COUNTS, "id")
+_MOST_OF_TEXT = 4_000
+_WORDED_BY = {"rules": "rules", "model": "a language model", "person": "a person"}
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _MOST_TOLD = 20
 _SECONDS_OF_A_DAY = 86_400
@@ -54,13 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked."""
+    """Run the action."""
     return ACTIONS[arguments.action].run(arguments)
 
 
 @contextmanager
 def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
-    """Give the lessons that are meant; what they refuse inside the block is bad input."""
+    """Yield the lessons of the store; a ValueError inside the block becomes a SettingsError, as bad input."""
     with open_store(arguments) as store:
         try:
             yield Lessons(store)
@@ -213,3 +239,110 @@ ACTIONS: Mapping[str, Action] = {
         ),
     )
 }
+
+
+def list_lessons(console: Console, lessons: Sequence[KeptLesson]) -> Table:
+    """Return a table of lessons."""
+    if console.width >= WIDE:
+        rows = [_make_row(one) for one in lessons]
+        return make_listing(console, _TITLES, rows, whole=("state", *_COUNTS, "id"), right=_COUNTS)
+    narrow = [
+        (
+            _show_state(one.skill),
+            f"{shorten_lesson(one.skill)}\n{_describe_kind(one.skill)} of {one.agent}; {_describe_use(one.skill)}",
+            one.skill.id,
+        )
+        for one in lessons
+    ]
+    return make_listing(console, ("state", "lesson", "id"), narrow, whole=("state", "id"))
+
+
+def _make_row(kept: KeptLesson) -> tuple[str | Text, ...]:
+    skill = kept.skill
+    counts = (f"{count:,}" for count in (skill.support, skill.success_count, skill.harm_count))
+    return _show_state(skill), kept.agent, _describe_kind(skill), shorten_lesson(skill), *counts, skill.id
+
+
+def _show_state(skill: SkillMemory) -> Text:
+    state = describe_state(skill)
+    return styled(state, _STYLES[state])
+
+
+def print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLesson]) -> None:
+    """Print all of a lesson."""
+    skill = kept.skill
+    state = describe_state(skill)
+    console.print(styled(skill.id, "bold"))
+    print_indented(console, styled(_cut(skill.lesson), _STYLES[state]), 2)
+    superseded = f" by {skill.superseded_by}" if skill.superseded_by is not None else ""
+    judged = f"{'rejected' if skill.rejected else 'approved'} by {skill.judged_by}, {_show_moment(skill.judged_at)}"
+    facts = [
+        ("state", f"{state}{superseded if state == 'superseded' else ''}"),
+        ("agent", kept.agent),
+        ("kind", f"{_describe_kind(skill)}, worded by {_WORDED_BY.get(skill.source, skill.source)}"),
+        ("when", skill.context),
+        ("what failed", skill.what_failed),
+        ("what worked", skill.what_worked),
+        ("why", skill.why),
+        ("tool", skill.tool_name or ""),
+        ("confidence", f"{skill.confidence:g}"),
+        ("use", _describe_use(skill)),
+        ("created", _show_moment(skill.created_at)),
+        ("last used", "" if skill.last_used is None else _show_moment(skill.last_used)),
+        ("judged", "" if skill.judged_by is None else judged),
+        *((f"evidence: {name}", _show_evidence(value)) for name, value in sorted(skill.evidence.items())),
+    ]
+    print_list(console, [(name, _cut(told)) for name, told in facts if told.strip()])
+    for one in history:
+        console.print(styled(f"  version {one.version}: {_describe_change(one)}", "dim"))
+
+
+def print_stats(console: Console, counted: LessonStats) -> None:
+    """Print how many lessons there are, and what followed when they were shown."""
+    facts = [
+        ("lessons", counted.total),
+        ("may be shown", counted.shown),
+        ("wait for approval", counted.unapproved),
+        ("harmful", counted.harmful),
+        ("superseded", counted.superseded),
+        ("rejected", counted.rejected),
+        ("times shown", counted.recalled),
+        ("a pass followed", counted.helped),
+        ("a failure followed", counted.harmed),
+        *((f"of kind {kind.replace('_', ' ')}", count) for kind, count in counted.by_kind.items()),
+        *((f"of agent {shorten(agent)}", count) for agent, count in counted.by_agent.items()),
+    ]
+    print_list(console, [(name, f"{count:,}") for name, count in facts])
+
+
+def shorten_lesson(skill: SkillMemory) -> str:
+    """Return a lesson's text in one line of bounded length."""
+    return shorten(skill.lesson)
+
+
+def _describe_kind(skill: SkillMemory) -> str:
+    return str(skill.kind).replace("_", " ")
+
+
+def _describe_use(skill: SkillMemory) -> str:
+    learned = "learned once" if skill.support == 1 else f"learned {skill.support:,} times"
+    return f"{learned}, helped {skill.success_count:,}, harmed {skill.harm_count:,}"
+
+
+def _describe_change(kept: KeptLesson) -> str:
+    provenance = kept.provenance or {}
+    by = f" by {provenance['by']}" if provenance.get("by") else ""
+    more = [f"{name} {value}" for name, value in provenance.items() if name not in {"why", "by"} and value is not None]
+    return shorten(f"{provenance.get('why') or 'written'}{by}{'; ' if more else ''}{', '.join(more)}")
+
+
+def _show_evidence(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
+
+
+def _show_moment(moment: datetime | None) -> str:
+    return "-" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_OF_TEXT else f"{text[:_MOST_OF_TEXT]} ... {len(text) - _MOST_OF_TEXT:,} more"

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "Validate the manifest and show what would be run.",
     "cycle": "Let commands propose and review an improvement, and verify it against the floor.",
     "doctor": "Tell what works on this machine, and how to get the rest.",
+    "accept": "Accept the present outputs of golden projects as their baselines.",
     "run": "Run one golden project, or open a shell in its view.",
     "history": "Tell how earlier runs went, of all golden projects or of one.",
     "journal": "Write and read what was intended, how it ended and what is expected of it.",
@@ -129,7 +130,7 @@ class _Version(argparse.Action):
 
 
 def make_whole_parser() -> argparse.ArgumentParser:
-    """Give the parser with the arguments of all commands, for which all of them are loaded."""
+    """Return the parser with the arguments of all commands, for which all of them are loaded."""
     return _make_parser({name: _load(name) for name in COMMANDS})
 
 

@@ -11,21 +11,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.ending import exit_when_ended
-from pytest_golden.cli.listening import add_listening_options, read_address, read_token, say_aside
-from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.store_option import add_store_option, locate_store
+from pytest_golden.cli.options import (
+    add_manifest_option,
+    add_store_option,
+    locate_manifest,
+    locate_store,
+    read_command_settings,
+)
+from pytest_golden.cli.serve import add_listening_options, read_address, read_token, say_aside
 from pytest_golden.errors import SettingsError
-from pytest_golden.journal.rules_file import find_rules
-from pytest_golden.serving.hosts import is_loopback
-from pytest_golden.serving.token import tell_token, warn_of_host
+from pytest_golden.journal.agent_rules import find_rules
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.store import Store
+from pytest_golden.web.access import is_loopback, tell_token, warn_of_host
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_ROOM = "pytest_golden.mcp"
+    from mcp.server.lowlevel import Server
+
 _DEFAULT_PORT = 8766
 # An agent is told that the store is locked rather than kept waiting.
 _BUSY_SECONDS = 5.0
@@ -63,16 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     options = _read_options(arguments)
     with _loading():
         _refuse_missing_extra()
-        transport = import_module(f"{_ROOM}.transport.{'http' if arguments.http else 'stdio'}")
+        serve = _load_http(host, port) if arguments.http else _load_stdio()
         place = _open_workplace(arguments)
+        from pytest_golden.mcp.tool_server import make_server
     with place:
-        server = import_module(f"{_ROOM}.server").make_server(place, options)
-        if arguments.http:
-            _serve_http(transport, server, host, port)
-        else:
-            # Over stdio stdout is the protocol's alone.
-            logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
-            transport.serve_stdio(server)
+        serve(make_server(place, options))
     return 0
 
 
@@ -87,9 +87,26 @@ def _loading() -> Iterator[None]:
         gc.enable()
 
 
-def _serve_http(http: Any, server: Any, host: str, port: int) -> None:
-    with exit_when_ended(), import_module("pytest_golden.serving.sockets").bind(host, port) as bound:
-        http.serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
+def _load_stdio() -> Callable[[Server[Any]], None]:
+    from pytest_golden.mcp.stdio import serve_stdio
+
+    def serve(server: Server[Any]) -> None:
+        # Over stdio stdout is the protocol's alone.
+        logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
+        serve_stdio(server)
+
+    return serve
+
+
+def _load_http(host: str, port: int) -> Callable[[Server[Any]], None]:
+    from pytest_golden.mcp.http import serve_http
+    from pytest_golden.web.listening import bind
+
+    def serve(server: Server[Any]) -> None:
+        with exit_when_ended(), bind(host, port) as bound:
+            serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
+
+    return serve
 
 
 def _refuse_missing_extra() -> None:
@@ -112,14 +129,18 @@ def _read_options(arguments: argparse.Namespace) -> Any:
     for name, value in (("--agent", agent), ("--session", arguments.session)):
         if value is not None:
             _refuse_bad_name(name, value)
-    if agent is not None and import_module(f"{_ROOM}.caller").is_gates_own(agent):
+    from pytest_golden.mcp.caller import CallerOptions, is_gates_own
+
+    if agent is not None and is_gates_own(agent):
         raise SettingsError(f"--agent {agent}: the gate itself is called so; give a name of your own")
-    return import_module(f"{_ROOM}.model").CallerOptions(agent=agent, session=arguments.session)
+    return CallerOptions(agent=agent, session=arguments.session)
 
 
 def _refuse_bad_name(option: str, value: str) -> None:
     try:
-        import_module("pytest_golden.journal.given").clean_name(option, value)
+        from pytest_golden.journal.given import clean_name
+
+        clean_name(option, value)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
@@ -133,9 +154,9 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
         return Store.open(location, busy_seconds=_BUSY_SECONDS, only_reads=arguments.read_only, follows=True)
 
     manifest = locate_manifest(read_command_settings(arguments))
-    place = import_module(f"{_ROOM}.workplace").Workplace(
-        open_it, manifest, find_rules(), is_read_only=arguments.read_only
-    )
+    from pytest_golden.mcp.workplace import Workplace
+
+    place = Workplace(open_it, manifest, find_rules(), is_read_only=arguments.read_only)
     is_there = file.is_on_server or (file.path is not None and file.path.is_file())
     if is_there or not arguments.read_only:
         place.open()
@@ -148,4 +169,6 @@ def _make_door(host: str) -> Any:
     is_closed = token.is_given or not is_loopback(host)
     if is_closed:
         say_aside(tell_token(token))
-    return import_module(f"{_ROOM}.transport.guard").Door(host, token.text if is_closed else None)
+    from pytest_golden.mcp.http import Door
+
+    return Door(host, token.text if is_closed else None)

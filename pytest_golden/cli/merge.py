@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.journal_action import declare_common, read_rules
-from pytest_golden.cli.progress import show_progress
-from pytest_golden.cli.screen import open_console, print_json, print_list, styled
-from pytest_golden.cli.store_option import locate_store
-from pytest_golden.gate.merging.merging import merge_stores
+from pytest_golden.cli.options import locate_store
+from pytest_golden.cli.screen import open_console, print_json, print_list, show_progress, style_of, styled
+from pytest_golden.gate.merging import merge_stores
 from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.gate.merging.merging import MergeReport
-    from pytest_golden.gate.sharding.union import GateUnion
+    from pytest_golden.gate.merging import MergeReport
+    from pytest_golden.gate.sharding import GateUnion
 
 _EPILOG = """\
 In any order and however often the same stores are merged, the result is the
@@ -66,8 +65,7 @@ def _exit_code(report: MergeReport) -> int:
 
 
 def _show_gate(console: Console, gate: GateUnion) -> None:
-    counted = ", ".join(f"{count} {status.lower()}" for status, count in gate.counts.items() if count) or "nothing ran"
-    told = f"the gate is {'whole' if gate.is_whole else 'NOT WHOLE'}: {counted}, of {len(gate.declared)} declared"
-    console.print(styled(told, "bold" if gate.is_whole else "bold red"))
+    told = f"{len(gate.declared)} declared projects: {gate.verdict.sentence}"
+    console.print(styled(told, style_of(gate.verdict)))
     for problem in gate.problems:
         console.print(styled(f"  {problem}"))

@@ -1,41 +1,48 @@
-"""`golden recall TEXT`: what is known of a failure, by its message or by any words. It reads; it runs nothing."""
+"""`golden recall`: what is known about a failure, or which projects broke when these files changed before. Runs nothing."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.limit_option import add_limit_option, read_limit
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.options import (
     add_json_option,
+    add_limit_option,
     add_manifest_option,
+    add_store_option,
     locate_manifest,
+    open_store,
     read_command_settings,
+    read_limit,
 )
-from pytest_golden.cli.recall_diff import add_diff_option, run_diff
 from pytest_golden.cli.screen import open_console, print_indented, print_json, styled
-from pytest_golden.cli.store_option import add_store_option, open_store
-from pytest_golden.errors import ManifestError, SettingsError
-from pytest_golden.gate.lessons.telling import tell_lesson
-from pytest_golden.gate.store import list_projects
-from pytest_golden.learning import recall_memories
+from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.gate.fix_wording import tell_lesson
+from pytest_golden.gate.foreseeing import foresee
+from pytest_golden.history.past_store import list_projects
+from pytest_golden.learning.known_failures import recall_memories
 from pytest_golden.learning.lessons.model import RecallReason
-from pytest_golden.learning.words import words_of
-from pytest_golden.manifest import load_manifest
-from pytest_golden.redaction import redact
+from pytest_golden.learning.memories import words_of
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
     import argparse
 
     from rich.console import Console
 
-    from pytest_golden.learning import MemoryHit, Recollection, SeenBefore
+    from pytest_golden.gate.foreseeing import Foresight
+    from pytest_golden.learning.known_failures import Recollection
     from pytest_golden.learning.lessons.model import Recalled
+    from pytest_golden.learning.model import MemoryHit
+    from pytest_golden.learning.seen_before import SeenBefore
     from pytest_golden.storage.store import Store
 
+
 _DEFAULT_LIMIT, _MOST = 5, 200
-# It reads; only that a lesson was shown is written, and for that nobody waits.
+# The command writes only that a lesson was shown, which is not worth a long wait.
 _BUSY_SECONDS = 2.0
 _MOST_OF_VALUE = 200
 _EPILOG = """\
@@ -58,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell what is known."""
+    """Tell what is known about the failure, or with `--diff` about the changes."""
     if arguments.diff is not None:
         if arguments.text:
             raise SettingsError("TEXT and --diff are two questions: give one of them")
@@ -74,12 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"text": redact(text), **known.to_dict()})
     else:
-        _show(open_console(), known)
+        _show_known(open_console(), known)
     return 0
 
 
 def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
-    """Refuse a project that neither the store nor the manifest knows; a manifest that cannot be read knows none."""
+    """Raise SettingsError if neither the store nor a readable manifest knows the project."""
     with store.read() as connection:
         known = list_projects(connection)
     with suppress(ManifestError):
@@ -91,7 +98,7 @@ def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
         raise SettingsError(f"no golden project called {arguments.project!r} has a run in {store.where}{hint}")
 
 
-def _show(console: Console, known: Recollection) -> None:
+def _show_known(console: Console, known: Recollection) -> None:
     if not known.lessons and not known.seen and not known.memories:
         console.print(styled("nothing is known of this"))
     for recalled in known.lessons:
@@ -123,14 +130,69 @@ def _show_seen(console: Console, seen: SeenBefore) -> None:
 def _show_memory(console: Console, hit: MemoryHit) -> None:
     memory = hit.memory
     console.print(styled(f"  {'/'.join(memory.namespace)}  {memory.key}", "dim"))
-    told = " ".join(_describe(hit).split())
+    told = " ".join(_describe_memory(hit).split())
     print_indented(console, told if len(told) <= _MOST_OF_VALUE else f"{told[: _MOST_OF_VALUE - 4]} ...", 4)
 
 
-def _describe(hit: MemoryHit) -> str:
-    """Give an outcome in a few words, and the words of anything else."""
+def _describe_memory(hit: MemoryHit) -> str:
+    """Return an outcome or a lesson in a few words; of any other memory, its words."""
     value = hit.memory.value
     if "task_description" not in value:
         return str(value["lesson"]) if "lesson" in value else words_of(value)
     ending = "success" if value.get("success") else f"failure: {value.get('error_message') or 'no message'}"
     return f"{hit.memory.updated_at:%Y-%m-%d} {value['task_description']}: {ending}"
+
+
+def add_diff_option(parser: argparse.ArgumentParser) -> None:
+    """Declare `--diff`."""
+    parser.add_argument(
+        "--diff",
+        metavar="REF",
+        help="Instead of TEXT: tell which golden projects broke when files changed that differ from this ref, edits included.",
+    )
+
+
+def run_diff(arguments: argparse.Namespace) -> int:
+    """Tell which golden projects broke before when the files changed that differ from `--diff` now."""
+    ref = str(arguments.diff)
+    if not ref.strip() or ref.startswith("-"):
+        raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")
+    folder, declared = _find_workspace(arguments)
+    wanted = declared if arguments.project is None else (arguments.project,)
+    if arguments.project is not None and declared is not None and arguments.project not in declared:
+        raise SettingsError(f"no golden project called {arguments.project!r} is declared")
+    with open_store(arguments) as store:
+        try:
+            told = foresee(store, folder, ref, projects=wanted)
+        except GoldenError as error:
+            raise SettingsError(f"--diff {ref}: {error}") from None
+    if arguments.json:
+        print_json(told.to_dict())
+    else:
+        _show_foresight(told)
+    return 0
+
+
+def _find_workspace(arguments: argparse.Namespace) -> tuple[Path, tuple[str, ...] | None]:
+    """Return the workspace root and the declared names; this folder and None if no manifest can be read."""
+    try:
+        manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
+    except ManifestError:
+        return Path.cwd(), None
+    return manifest.workspace_root, tuple(project.name for project in manifest.projects)
+
+
+def _show_foresight(told: Foresight) -> None:
+    console = open_console()
+    count = len(told.files)
+    changed = f"{count} file{'' if count == 1 else 's'} changed since {told.ref}"
+    if not told.projects:
+        console.print(styled(f"{changed}: no golden project is known to have broken by that"))
+        return
+    console.print(styled(changed, "dim"))
+    for one in told.projects:
+        first, *more = one.lines
+        console.print(styled(first, "bold"))
+        for line in more:
+            text = line.lstrip()
+            print_indented(console, text, len(line) - len(text))

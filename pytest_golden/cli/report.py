@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option, read_command_settings
-from pytest_golden.cli.screen import open_console, print_json, print_table, styled
-from pytest_golden.cli.status_styles import STATUS_STYLES
-from pytest_golden.cli.store_option import add_store_option, open_store
+from pytest_golden.cli.options import (
+    add_json_option,
+    add_manifest_option,
+    add_store_option,
+    open_store,
+    read_command_settings,
+)
+from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_table, style_of, styled
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate import lessons
-from pytest_golden.gate.recorded import read_run
-from pytest_golden.regression.model import RegressionCheckResult, ResultStatus
+from pytest_golden.history.recorded_store import read_run
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report import gate_report, write_html
-from pytest_golden.report.failure_text import explain_failure
-from pytest_golden.report.one_line import short_reason
-from pytest_golden.report.shown_run import ShownRun
+from pytest_golden.report.gate_report import gate_report
+from pytest_golden.report.html_page import write_html
+from pytest_golden.report.html_parts import ShownRun
+from pytest_golden.report.result_text import explain_failure, short_reason
 
 if TYPE_CHECKING:
     import argparse
@@ -77,10 +81,12 @@ def _read_report(arguments: argparse.Namespace) -> dict[str, Any]:
         check = recorded.check
         if read_command_settings(arguments).learning != "off":
             check = RegressionCheckResult(tuple(_with_lessons(store, check.results)))
-    return gate_report(check, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
+    return gate_report(check, verdict=recorded.verdict, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
 
 
 def _with_lessons(store: Store, results: Iterable[GoldenProjectResult]) -> Iterator[GoldenProjectResult]:
+    from pytest_golden.gate.known import find_known_lessons
+
     left = _MOST_FAILURES
     for result in results:
         if not result.is_regression or not left:
@@ -88,7 +94,7 @@ def _with_lessons(store: Store, results: Iterable[GoldenProjectResult]) -> Itera
             continue
         left -= 1
         told = {_name_lesson(one) for one in result.known}
-        found = lessons.find_known_lessons(store, result, "", keeps=False)
+        found = find_known_lessons(store, result, "", keeps=False)
         yield replace(result, known=(*result.known, *(one for one in found if _name_lesson(one) not in told)))
 
 
@@ -98,14 +104,16 @@ def _name_lesson(known: Mapping[str, Any]) -> Any:
 
 
 def _show(console: Console, shown: ShownRun) -> None:
-    console.print(styled(shown.verdict, "bold green" if shown.is_good else "bold red"))
-    console.print(styled(shown.count))
+    verdict = shown.verdict
+    console.print(styled(verdict.heading, style_of(verdict)))
+    if verdict.count:
+        console.print(styled(verdict.count))
     console.print(styled(_describe_place(shown), "dim"))
     print_table(console, _list_results(shown))
     for weakening in shown.weakened_floor:
         name = weakening.get("project") or "the manifest"
         console.print(
-            styled(f"weakened floor: {name}: {weakening.get('message')}", "red" if shown.is_floor_bad else "")
+            styled(f"weakened floor: {name}: {weakening.get('message')}", "red" if verdict.is_floor_bad else "")
         )
     for title, key in (("not run", "not_run"), ("deselected", "deselected")):
         if names := shown.list_names(key):

@@ -1,43 +1,45 @@
-"""`golden run NAME`: runs and judges one golden project like the gate does, and shows what came of it."""
+"""`golden run NAME`: run and judge one golden project as the gate does, or open a shell in its view."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import sys
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pytest_golden.cli.live_status import show_status
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.check import make_plan
+from pytest_golden.cli.options import (
     add_json_option,
     add_manifest_option,
     get_project,
     locate_manifest,
     read_command_settings,
 )
-from pytest_golden.cli.plan import make_plan
-from pytest_golden.cli.screen import open_console, print_json, styled
-from pytest_golden.cli.shell import open_shell
+from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
 from pytest_golden.clock import new_id
+from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.compare.keeper import BaselineKeeper
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate import RegressionGuard
-from pytest_golden.gate.baselines import BaselineKeeper, find_baselines_folder
-from pytest_golden.gate.keep import choose_keeping
+from pytest_golden.gate.hiding import choose_keeping
 from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
-from pytest_golden.gate.logs import choose_log_folder
-from pytest_golden.gate.trends import SlowdownJudge
-from pytest_golden.gateway import ExecutionGateway
-from pytest_golden.manifest import load_manifest
-from pytest_golden.regression.model import ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gate.spool import choose_log_folder
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.history.trends import SlowdownJudge
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report import gate_report
-from pytest_golden.report.failure_text import LAST_LINES, explain_failure
-from pytest_golden.report.one_line import summarize_reasons
-from pytest_golden.report.shell_command import shell_command
+from pytest_golden.report.gate_report import gate_report
+from pytest_golden.report.result_text import LAST_LINES, explain_failure, summarize_reasons
+from pytest_golden.report.shell_command import accept_command, shell_command
 
 if TYPE_CHECKING:
     import argparse
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.settings import GoldenSettings
+
 
 _INTERRUPTED = 130
 _MOST_NAMED = 8
@@ -96,11 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
     if console is not None and not console.is_terminal:
         _announce(console, project, manifest)
     result = _check(project, manifest, settings)
+    is_interrupted = any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
     if console is None:
-        print_json(gate_report(RegressionCheckResult((result,)), gate={"command": f"golden run {project.name}"}))
+        verdict = judge_run((result,), is_interrupted=is_interrupted)
+        gate = {"command": f"golden run {project.name}"}
+        print_json(gate_report(RegressionCheckResult((result,)), verdict=verdict, gate=gate))
     else:
         _show(console, result, shell_command(result.name, path, Path.cwd(), os.environ))
-    if any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons):
+    if is_interrupted:
         return _INTERRUPTED
     return 1 if result.is_regression else 0
 
@@ -120,23 +126,25 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
         ) as gateway,
         show_status(project.name, gateway.present_step),
     ):
-        keeper = BaselineKeeper(find_baselines_folder(manifest.path, root))
+        command = accept_command(manifest.path or locate_manifest(settings), Path.cwd(), os.environ)
+        keeper = BaselineKeeper(find_baselines_folder(manifest.path, root), accept_command=command)
         return RegressionGuard(gateway, baselines=keeper, slowdowns=read_slowdowns()).check_one(project, {})
 
 
 def _read_slowdowns(
     project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSettings, gateway: ExecutionGateway
 ) -> SlowdownJudge:
-    """Ask the gate's store how long it usually takes; nothing is made where there is none."""
+    """Read from the gate's store how long the project usually takes; do not create a missing store."""
     if project.max_slowdown is None:
         return SlowdownJudge(is_off=True)
-    reading = import_module("pytest_golden.gate.trends.reading")
+    from pytest_golden.gate import durations as reading
+
     judge: SlowdownJudge = reading.find_slowdown_judge(settings.store, manifest, gateway.describe())
     return judge
 
 
 def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest) -> None:
-    """Say what runs where no live line can: a log that stands still should say what it is waiting for."""
+    """Print what runs, for a log, which has no live line: a reader should see what it is waiting for."""
     plan = make_plan(project, manifest.workspace_root)
     told = f"running {project.name}: {plan.shown_command()}" if plan.command else f"running {project.name}"
     console.print(styled(told))
@@ -180,6 +188,36 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
 
 
 def _repeats_the_reason(step: Mapping[str, Any]) -> bool:
-    """Tell whether a step is the harness's own observation of how a run without steps failed, as it was to."""
+    """Tell whether a step is only our own observation that a run without steps failed as expected."""
     error = (step.get("metadata") or {}).get("error")
     return step.get("type") == "observation" and error is not None and error == step.get("content")
+
+
+def open_shell(project: GoldenProjectConfig, workspace_root: Path, view: str) -> int:
+    """Open a shell in a project's view and return its exit code. It may stay open for long, so it does not hold the gate's lock.
+
+    Raises:
+        SettingsError: stdin or stdout is not a terminal.
+        GatewayError: the view cannot be prepared.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SettingsError("--shell needs a terminal on stdin and stdout; run it from one, without a pipe")
+
+    def announce(command: tuple[str, ...], folder: str) -> None:
+        console = open_console()
+        console.print(styled(f"{project.name}: a shell in its view. Nothing that is written here is kept.", "bold"))
+        print_list(
+            console,
+            [("its folder", folder), ("its command", shlex.join(redact(command))), ("to leave", "exit, or Ctrl-D")],
+        )
+        console.file.flush()
+        # Ctrl-C is for what runs in the shell. SIGINT gets a handler: if it were ignored, the shell would inherit that.
+        signal.signal(signal.SIGINT, lambda *_: None)
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with ExecutionGateway(workspace_root, view=view) as gateway:
+            code = gateway.open_shell(project, role=AgentRole.USER, permissions=Permissions(), announce=announce)
+            return code if code >= 0 else 128 - code
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""How commands speak: JSON for programs, rich text for people. What they say is theirs."""
+"""How commands speak: JSON for programs; text, tables and live lines for people."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import json
 import os
 import re
 import sys
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
-from pytest_golden.report.failure_text import make_visible
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.github import disarm
+from pytest_golden.report.result_text import make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rich.table import Table
+    from pytest_golden.regression.verdict import RunVerdict
+
 
 __all__ = [
     "make_visible",
@@ -29,16 +36,22 @@ __all__ = [
     "print_table",
     "styled",
 ]
-
-# In a pipe or a log nobody can bring back what a fold has cut apart; COLUMNS still says otherwise.
+# In a pipe or a log, folded lines cannot be joined again, so they are not folded unless COLUMNS is set.
 _UNFOLDED = 10_000
 _LEAST_ROOM = 30
-# What JSON leaves as it is, and a terminal obeys or does not show.
+# Characters that JSON does not escape, but that a terminal obeys or does not show.
 _UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+#: At this width and above, a row has room for more than an id, a time and one text.
+WIDE = 110
+# Ids made by others may be longer; those are folded.
+_LONGEST_WHOLE = 40
+_LEAST_ROOM_IN_TABLE = 20
+_SPINNER = "|/-\\"
+_TURNS_PER_SECOND = 5
 
 
 def open_console(stream: IO[str] | None = None) -> Console:
-    """Give a console on stdout, or another stream; it folds at the terminal's width and honours NO_COLOR."""
+    """Return a console on stdout, or another stream; it folds at the terminal's width and honours NO_COLOR."""
     stream = sys.stdout if stream is None else stream
     is_folded = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Console(
@@ -60,12 +73,12 @@ def print_json(value: Any) -> None:
 
 
 def styled(text: object, style: str = "") -> Text:
-    """Give a text that is shown as it is: no markup is read in it, no control character and no command gets through."""
+    """Return text that is shown as it is: no markup is read, and no control character or GitHub command gets through."""
     return Text(disarm(make_visible(str(text))), style=style, overflow="fold")
 
 
 def print_list(console: Console, lines: Iterable[tuple[str, str]]) -> None:
-    """Print pairs of something typed or named and what it is, the second parts below each other where there is room."""
+    """Print pairs of a name and its explanation; the explanations are aligned if there is room."""
     pairs = list(lines)
     longest = max((len(first) for first, _ in pairs), default=0)
     for first, second in pairs:
@@ -73,7 +86,7 @@ def print_list(console: Console, lines: Iterable[tuple[str, str]]) -> None:
 
 
 def print_beside(console: Console, first: Text, told: str | Text) -> None:
-    """Print a text beside another, its further lines below its beginning; below the other where there is no room."""
+    """Print a text beside another, folded under its own beginning; print it below the other if there is no room."""
     indent = len(first) + 2
     if console.width < indent + _LEAST_ROOM:
         first.rstrip()
@@ -86,8 +99,44 @@ def print_beside(console: Console, first: Text, told: str | Text) -> None:
         console.print(line)
 
 
+def print_indented(console: Console, told: str | Text, indent: int) -> None:
+    """Print a text with all its lines indented, including folded ones."""
+    for part in _fold(told, console, console.width - indent):
+        console.print(Text.assemble(" " * indent, part))
+
+
+def _fold(told: str | Text, console: Console, width: int) -> Iterator[Text]:
+    for part in (styled(told) if isinstance(told, str) else told).wrap(console, max(1, width)):
+        part.rstrip()
+        yield part
+
+
+def make_listing(
+    console: Console,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    whole: Sequence[str] = (),
+    right: Sequence[str] = (),
+) -> Table:
+    """Return a table; columns in `whole`, such as ids, are not folded while the others have room; those in `right` align right."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, justify="right" if title in right else "left", overflow="fold")
+    lengths = {title: len(title) for title in whole}
+    for row in rows:
+        for title, told in zip(titles, row, strict=True):
+            if title in lengths:
+                lengths[title] = min(_LONGEST_WHOLE, max(lengths[title], len(told)))
+        table.add_row(*(styled(told) if isinstance(told, str) else told for told in row))
+    if console.width - sum(length + 2 for length in lengths.values()) >= _LEAST_ROOM_IN_TABLE:
+        for column in table.columns:
+            column.width = lengths.get(str(column.header))
+    return table
+
+
 def print_table(console: Console, table: Table) -> None:
-    """Print a table, without the blanks at the ends of its lines where no terminal shows them."""
+    """Print a table; outside a terminal, without blanks at the ends of lines."""
     if console.is_terminal:
         console.print(table)
         return
@@ -97,13 +146,70 @@ def print_table(console: Console, table: Table) -> None:
         console.file.write(f"{line.rstrip()}\n")
 
 
-def print_indented(console: Console, told: str | Text, indent: int) -> None:
-    """Print a text with all its lines indented, also those that the width makes."""
-    for part in _fold(told, console, console.width - indent):
-        console.print(Text.assemble(" " * indent, part))
+@contextmanager
+def show_status(name: str, present_step: Callable[[], str | None]) -> Iterator[None]:
+    """Show what is running, for how long and at which step, in a line on stderr during a with-block, if it is a terminal."""
+    console = open_console(sys.stderr)
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield
+        return
+    since = monotonic_seconds()
+
+    def describe() -> Text:
+        seconds = monotonic_seconds() - since
+        step = present_step()
+        sign = _SPINNER[int(seconds * _TURNS_PER_SECOND) % len(_SPINNER)]
+        told = f"{sign} {name}  {format_elapsed(seconds)}" + (f"  {make_visible(step)}" if step else "")
+        return Text(told, no_wrap=True, overflow="ellipsis")
+
+    with Live(
+        get_renderable=describe,
+        console=console,
+        transient=True,
+        refresh_per_second=_TURNS_PER_SECOND,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield
 
 
-def _fold(told: str | Text, console: Console, width: int) -> Iterator[Text]:
-    for part in (styled(told) if isinstance(told, str) else told).wrap(console, max(1, width)):
-        part.rstrip()
-        yield part
+@contextmanager
+def show_progress(told: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows a number after a text on a terminal's stderr; clear the line at the end."""
+    with show_line() as show:
+        yield lambda number: show(f"{told} {number:,}")
+
+
+@contextmanager
+def show_line() -> Iterator[Callable[[str], None]]:
+    """Yield a function that replaces the text of a line on a terminal's stderr; clear the line at the end."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    width = 0
+
+    def show(line: str) -> None:
+        nonlocal width
+        width = max(width, len(line))
+        sys.stderr.write(f"\r{line.ljust(width)}")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if width:
+            sys.stderr.write(f"\r{' ' * width}\r")
+            sys.stderr.flush()
+
+
+STATUS_STYLES: Mapping[ResultStatus, str] = {
+    ResultStatus.PASSED: "green",
+    ResultStatus.FAILED: "bold red",
+    ResultStatus.ERROR: "bold red",
+    ResultStatus.SKIPPED: "yellow",
+}
+
+
+def style_of(verdict: RunVerdict) -> str:
+    """Return the style of a verdict. Only a run that passed is green."""
+    return "bold green" if verdict.is_good else "bold red" if verdict.is_bad else "bold yellow"

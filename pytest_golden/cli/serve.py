@@ -1,31 +1,36 @@
-"""`golden serve`: the web page, the JSON API and the webhooks, on this machine alone unless told otherwise."""
+"""`golden serve`: the web page, the JSON API and the webhooks; and the options that it shares with `golden mcp`."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.ending import exit_when_ended
-from pytest_golden.cli.listening import add_listening_options, read_address, read_token, say_aside
-from pytest_golden.cli.manifest_option import add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.store_option import add_store_option, locate_store
+from pytest_golden.cli.options import (
+    add_manifest_option,
+    add_store_option,
+    locate_manifest,
+    locate_store,
+    read_command_settings,
+)
 from pytest_golden.errors import SettingsError
-from pytest_golden.serving.token import tell_token, warn_of_host
 from pytest_golden.storage.store import Store
+from pytest_golden.web.access import Token, tell_token, warn_of_host
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from pytest_golden.serving.token import Token
 
+_DEFAULT_HOST, _MOST_PORT = "127.0.0.1", 65_535
 _NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart")
 _DEFAULT_PORT = 8765
 _DEFAULT_HEARTBEAT_SECONDS = 30.0
 _LONGEST_HEARTBEAT_SECONDS = 86_400.0
-# Requests read while a gate writes; one that writes is told to come again rather than kept waiting.
+# Requests can read while a gate writes; one that writes is soon told to try again, not kept waiting.
 _BUSY_SECONDS = 2.0
 _EPILOG = """\
 env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without
@@ -63,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     location = locate_store(arguments, makes=not arguments.read_only)
     opened = Store.open(location, busy_seconds=_BUSY_SECONDS, only_reads=arguments.read_only, follows=True)
     with exit_when_ended(), opened as store:
-        serving = import_module("pytest_golden.web.serving")
+        from pytest_golden.web import serving
 
         def tell(address: str) -> None:
             say_aside(_tell_who_comes_in(options, token))
@@ -87,8 +92,12 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
     if not 0 < arguments.heartbeat_seconds <= _LONGEST_HEARTBEAT_SECONDS:
         raise SettingsError("--heartbeat-seconds: give a number of seconds above 0, a day at most")
     settings = read_command_settings(arguments)
-    place = import_module("pytest_golden.web.place").PublicPlace.parse(arguments.public_url, host)
-    return import_module("pytest_golden.web.model").ServeOptions(
+    from pytest_golden.web.place import PublicPlace
+
+    place = PublicPlace.parse(arguments.public_url, host)
+    from pytest_golden.web.services import ServeOptions
+
+    return ServeOptions(
         manifest=locate_manifest(settings),
         place=place,
         token=token.text,
@@ -97,7 +106,7 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
         is_read_only=arguments.read_only,
         heartbeat_seconds=arguments.heartbeat_seconds,
         sandbox=settings.sandbox,
-        # The same after a restart, so that whoever is signed in stays so.
+        # The same after a restart, so that users stay signed in.
         cookie_suffix="_" + hashlib.sha256(os.fsencode(locate_manifest(settings).absolute())).hexdigest()[:8],
     )
 
@@ -112,3 +121,39 @@ def _tell_who_comes_in(options: Any, token: Token) -> Iterator[str]:
         )
     if options.demands_token or place.is_behind_proxy:
         yield from tell_token(token)
+
+
+def add_listening_options(parser: argparse.ArgumentParser, default_port: int) -> None:
+    """Declare `--host` and `--port`."""
+    parser.add_argument("--host", help=f"The address to listen on (default {_DEFAULT_HOST}: this machine alone).")
+    parser.add_argument("--port", type=int, help=f"The port (default {default_port}; 0 picks a free one).")
+
+
+def read_address(arguments: argparse.Namespace, default_port: int) -> tuple[str, int]:
+    """Return the host and the port to listen on.
+
+    Raises:
+        SettingsError: one of them cannot be used.
+    """
+    host = _DEFAULT_HOST if arguments.host is None else arguments.host
+    port = default_port if arguments.port is None else arguments.port
+    if not host.strip():
+        raise SettingsError("--host is empty: give an address, or none")
+    if not 0 <= port <= _MOST_PORT:
+        raise SettingsError(f"--port {port}: give a number from 0 to {_MOST_PORT}")
+    return host, port
+
+
+def read_token() -> Token:
+    """Return the token from the environment, or make one."""
+    return Token.read(os.environ.get("GOLDEN_SERVE_TOKEN", ""))
+
+
+def say_aside(lines: Iterable[str]) -> None:
+    """Print lines that are not an answer to stderr."""
+    for line in lines:
+        # Imported only if there is something to say.
+        from pytest_golden.report.result_text import make_visible
+
+        seen = make_visible(line)
+        print(f"golden: {seen}", file=sys.stderr, flush=True)

@@ -5,30 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.options import (
     add_json_option,
     add_manifest_option,
+    add_store_option,
     locate_manifest,
+    open_store,
     read_command_settings,
 )
 from pytest_golden.cli.screen import open_console, print_json, print_list, styled
-from pytest_golden.cli.store_option import add_store_option, open_store
 from pytest_golden.errors import SettingsError
+from pytest_golden.gate.durations import open_existing
 from pytest_golden.gate.lock import find_state_folder
-from pytest_golden.gate.sharding.balancing import complete_plan, total_seconds
-from pytest_golden.gate.sharding.model import MOST_SHARDS, ShardPlan
-from pytest_golden.gate.sharding.plan_file import PLAN_NAME, write_plan
-from pytest_golden.gate.store_place import find_store_place
-from pytest_golden.gate.trends.reading import open_existing
-from pytest_golden.gate.trends.store import read_medians
-from pytest_golden.manifest import load_manifest
+from pytest_golden.gate.sharding import MOST_SHARDS, PLAN_NAME, ShardPlan, complete_plan, total_seconds, write_plan
+from pytest_golden.gate.spool import find_store_place
+from pytest_golden.history.trends_store import read_medians
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.files import write_report
+from pytest_golden.report.report_files import write_report
 
 if TYPE_CHECKING:
     import argparse
 
-    from pytest_golden.manifest import Manifest
+    from pytest_golden.manifest.model import Manifest
 
 _EPILOG = """\
 Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median

@@ -1,38 +1,62 @@
-"""`golden trajectory`: looks into the trajectory of one run, in the store or in a file. It changes nothing.
+"""`golden trajectory`: look into the trajectory of one run, in the store or in a file. It changes nothing.
 
-However long a trajectory is, no more of it is shown than `--limit` allows; a file is read step by step.
+However long a trajectory is, at most `--limit` steps are shown; a file is read step by step.
 """
 
 from __future__ import annotations
 
+import json
 from collections import deque
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.text import Text
 
 from pytest_golden.cli.action import Action, add_actions
-from pytest_golden.cli.limit_option import add_limit_option, read_limit
-from pytest_golden.cli.manifest_option import add_json_option, add_manifest_option
-from pytest_golden.cli.screen import open_console, print_json, print_list, styled
-from pytest_golden.cli.store_option import add_store_option
-from pytest_golden.cli.trajectory_lines import describe_source, print_step, show_duration
-from pytest_golden.cli.trajectory_source import find_pair, find_source
-from pytest_golden.errors import SettingsError
+from pytest_golden.cli.options import (
+    add_json_option,
+    add_limit_option,
+    add_manifest_option,
+    add_store_option,
+    open_store,
+    read_limit,
+)
+from pytest_golden.cli.screen import open_console, print_beside, print_json, print_list, styled
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.report.history_text import show_moment
+from pytest_golden.trajectory.cutting import cut_content
 from pytest_golden.trajectory.difference import diff_trajectories
-from pytest_golden.trajectory.jsonlines import dump_lines, write_trajectory
+from pytest_golden.trajectory.jsonlines import dump_lines, iter_steps, read_outline, read_trajectory, write_trajectory
 from pytest_golden.trajectory.query_text import parse_query
-from pytest_golden.trajectory.statistics import summarize_steps
-from pytest_golden.trajectory.tree import grow_tree
+from pytest_golden.trajectory.statistics import grow_tree, summarize_steps
+from pytest_golden.trajectory.store import find_kept, find_success_before, find_trajectory, list_traced_projects
+from pytest_golden.trajectory.vocabulary import Importance, TrajectoryOutcome
+from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from rich.console import Console
+    from sqlalchemy import Connection
 
-    from pytest_golden.cli.trajectory_source import Source
+    from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import Step
+    from pytest_golden.trajectory.store import KeptTrajectory
 
+
+_STYLES = {Importance.CRITICAL: "bold red", Importance.HIGH: "yellow", Importance.LOW: "dim"}
+_OUTCOME_STYLES = {TrajectoryOutcome.SUCCESS: "green", TrajectoryOutcome.PARTIAL: "yellow", None: "cyan"}
+_MOST_OF_TEXT = 160
+_MOST_READ = 4096
+_TYPE_WIDTH = len("state_change")
+# Deeper steps are not indented further.
+_DEEPEST = 20
+_MOST_NAMED = 5
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _EPILOG = """\
 RUN is a golden project's name (its newest run), the id of a trajectory or of
@@ -63,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked."""
+    """Run the action."""
     return ACTIONS[arguments.action].run(arguments)
 
 
@@ -104,7 +128,7 @@ def _tell_unreadable(console: Console, lost: int) -> None:
 
 
 def _ends(steps: Iterator[Step], limit: int) -> tuple[list[tuple[int, Step]], int]:
-    """Give the first and the last steps with their numbers, so many in all, and how many there are."""
+    """Return the first and the last steps with their numbers, `limit` in all, and the number of readable steps."""
     numbered = enumerate(steps, start=1)
     first = list(islice(numbered, limit - limit // 3))
     last = deque(numbered, maxlen=max(1, limit // 3))
@@ -244,7 +268,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _outline(source: Source) -> dict[str, Any]:
-    """Give what a trajectory says of itself, without its steps and snapshots."""
+    """Return a trajectory's JSON form without its steps and snapshots."""
     told = source.outline.without_steps().to_dict()
     del told["steps"], told["state_snapshots"]
     counts = {"total_steps": source.total_steps, "total_snapshots": source.total_snapshots}
@@ -262,3 +286,139 @@ ACTIONS = {
         Action("export", "Write all of it as JSON Lines, or as one object with --json.", _declare_file, _export),
     )
 }
+
+
+class Source(NamedTuple):
+    """A trajectory that need not be in memory: its outline, and two ways to read its steps.
+
+    `outline` has everything but the steps and snapshots, which it contains only if they are cheap to read.
+    """
+
+    outline: Trajectory
+    project: str | None
+    total_steps: int
+    total_snapshots: int
+    iter_steps: Callable[[], Iterator[Step]]
+    read: Callable[[], Trajectory]
+
+
+def find_source(arguments: argparse.Namespace, run: str) -> Source:
+    """Find the trajectory that RUN names: a file, or one of the store by its id, the id's beginning or its project.
+
+    Raises:
+        SettingsError: none matches, or several ids begin so.
+        GoldenError: the store or the file cannot be read.
+    """
+    if not run.strip() or "\x00" in run:
+        raise SettingsError("RUN is blank: give a golden project's name, the id of a trajectory, or a file")
+    file = Path(run)
+    if file.is_file():
+        return _open_file(file)
+    if file.suffix == ".jsonl":
+        raise SettingsError(f"there is no file {run}")
+    with open_store(arguments) as store, store.read() as connection:
+        kept = _find_one(connection, run, store.where)
+        return _from_store(connection, kept)
+
+
+def find_pair(arguments: argparse.Namespace, run: str, other: str | None) -> tuple[Source, Source]:
+    """Find two trajectories to compare; without `other`, compare with the project's last success before RUN.
+
+    Raises:
+        SettingsError: none matches, several ids begin so, or the project had no earlier success.
+        GoldenError: the store or a file cannot be read.
+    """
+    if other is not None:
+        return find_source(arguments, run), find_source(arguments, other)
+    if Path(run).is_file():
+        raise SettingsError("a file has no earlier run: name the OTHER to compare it with")
+    with open_store(arguments) as store, store.read() as connection:
+        kept = _find_one(connection, run, store.where)
+        earlier = None if kept.project is None else find_success_before(connection, kept)
+        if earlier is None:
+            raise SettingsError(f"there is no success of {kept.project or kept.id} before {kept.id}: name the OTHER")
+        return _from_store(connection, earlier), _from_store(connection, kept)
+
+
+def _open_file(file: Path) -> Source:
+    outline = read_outline(file)
+    return Source(
+        outline.trajectory,
+        None,
+        outline.total_steps,
+        outline.total_snapshots,
+        lambda: iter_steps(file),
+        lambda: read_trajectory(file),
+    )
+
+
+def _from_store(connection: Connection, kept: KeptTrajectory) -> Source:
+    try:
+        found = find_trajectory(connection, kept.id)
+    except ValueError as error:
+        raise GoldenError(f"trajectory {kept.id}: {error}") from None
+    if found is None:
+        raise SettingsError(f"trajectory {kept.id} is no longer there")
+    steps, snapshots = len(found.steps), len(found.state_snapshots)
+    return Source(found, kept.project, steps, snapshots, lambda: iter(found.steps), lambda: found)
+
+
+def _find_one(connection: Connection, run: str, where: str) -> KeptTrajectory:
+    found = find_kept(connection, run, _MOST_NAMED)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SettingsError(f"several ids begin with {run!r}: {', '.join(kept.id for kept in found)}; give more of one")
+    near = get_close_matches(run, list_traced_projects(connection), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "give a golden project's name, an id or its beginning, or a file"
+    raise SettingsError(f"no run {run!r} has a trajectory in {where}; {hint}")
+
+
+def describe_source(source: Source) -> Iterator[Text]:
+    """Yield the first lines: which trajectory it is, how it ended, how many steps it has."""
+    outline = source.outline
+    took = "" if outline.duration_ms is None else f" in {show_duration(outline.duration_ms)}"
+    count = f"{source.total_steps:,} step{'' if source.total_steps == 1 else 's'}{took}"
+    yield Text.assemble(
+        styled(source.project or "trajectory", "bold"),
+        ": ",
+        styled(outline.outcome or "open", _OUTCOME_STYLES.get(outline.outcome, "bold red")),
+        styled(f", {count}, {show_moment(outline.started_at)} UTC, {outline.id}"),
+    )
+    if outline.error:
+        yield styled(f"error: {shorten(outline.error)}", "red")
+    lost = outline.metadata.get("lost_steps")
+    if lost:
+        yield styled(f"lost: {shorten(lost)} steps could not be written or read", "yellow")
+
+
+def print_step(console: Console, step: Step, number: int, started_at: datetime, *, depth: int = 0) -> None:
+    """Print a step's line: number, time, type, content, duration, error; folded lines continue below the content."""
+    when = (step.timestamp - started_at).total_seconds()
+    first = styled(f"{number:>5} {show_offset(when):>8}  {step.type:<{_TYPE_WIDTH}}", "dim")
+    first.append("  " * min(depth, _DEEPEST))
+    told = styled(shorten(step.content), _STYLES.get(step.importance, ""))
+    if step.duration_ms is not None:
+        told.append_text(styled(f"  {show_duration(step.duration_ms)}", "dim"))
+    error = step.metadata.get("error") or step.metadata.get("failed")
+    if error:
+        told.append_text(styled("  failed" if error is True else f"  {shorten(error)}", "red"))
+    print_beside(console, first, told)
+
+
+def shorten(value: Any) -> str:
+    """Return any value in one line of bounded length."""
+    plain = value if isinstance(value, str) else json_form(value)
+    told = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    told = " ".join(str(cut_content(told, _MOST_READ)[0]).split())
+    return told if len(told) <= _MOST_OF_TEXT else f"{told[: _MOST_OF_TEXT - 3]}..."
+
+
+def show_offset(seconds: float) -> str:
+    """Return the time since the start, as text."""
+    return f"+{format_elapsed(max(0.0, seconds))}"
+
+
+def show_duration(milliseconds: float) -> str:
+    """Return a duration as text, below a second in milliseconds."""
+    return f"{milliseconds:.0f}ms" if milliseconds < 1000 else format_elapsed(milliseconds / 1000)

@@ -9,49 +9,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.ending import raise_when_ended
-from pytest_golden.cli.gate_store_option import add_gate_store_option
-from pytest_golden.cli.manifest_option import (
+from pytest_golden.cli.options import (
+    add_gate_store_option,
     add_json_option,
     add_manifest_option,
     locate_manifest,
     read_command_settings,
 )
-from pytest_golden.cli.progress import show_line
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.gate.verify.base_commit import find_base, find_checkout, read_head
-from pytest_golden.gate.verify.gates import (
-    VARIABLES_OF_HOOKS,
-    GatePlace,
-    HeadGate,
-    clean_environment,
-    start_gate,
-    use_store,
-)
-from pytest_golden.gate.verify.private_folder import PrivateFolder
+from pytest_golden.verify.base_commit import find_base, find_checkout, read_head
+from pytest_golden.verify.base_worktree import PrivateFolder
+from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate, use_store
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pytest_golden.gate.verify.base_commit import BaseCommit, HeadCommit
-    from pytest_golden.gate.verify.model import Verification, VerificationRequest
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.settings import GoldenSettings
+    from pytest_golden.verify.base_commit import BaseCommit, HeadCommit
+    from pytest_golden.verify.model import Verification, VerificationRequest
 
 _INTERRUPTED = 2
 _DEFAULT_REPEAT = 10
 _MOST_REPEAT = 1000
 _SHORT = 12
 _WIDEST = 79
-_FOR_THE_END = ("pytest_golden.cli.verify_lines", "pytest_golden.gate.verify.entry", "pytest_golden.gateway.scratch")
+_FOR_THE_END = (
+    "pytest_golden.cli.verify_lines",
+    "pytest_golden.verify.verification_record",
+    "pytest_golden.gateway.scratch",
+)
 _EPILOG = """\
 It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
 and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
-again on both, until Fisher's exact test decides whether that is chance.
+again on both, until the failure repeats byte for byte or Fisher's exact test decides whether it is chance. The same is
+done for what fails on both, but for different reasons.
 
-exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 the base could
-not be run, or there is no such REF."""
+exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 there is no such
+REF, the base could not be run, or it lacks baselines that git ignores here. If the base has no manifest, the head is
+judged on its own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +100,8 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         base = find_base(manifest, arguments.base, head)
         checkout = find_checkout(manifest.parent)
     except GoldenError as error:
-        model = import_module("pytest_golden.gate.verify.model")
+        from pytest_golden.verify import model
+
         return _show(arguments, model.Verification(model.BaseFacts(arguments.base, reason=str(error)), head))
     floor = arguments.floor or settings.floor
     place = GatePlace(manifest, clean_environment(os.environ))
@@ -112,16 +111,22 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
         held.callback(gate.process.end)
         # From here on the gate is coming up beside us, and what we load costs nobody any time.
-        declared = import_module("pytest_golden.manifest").load_manifest(manifest)
+        from pytest_golden.manifest.reader import load_manifest
+
+        declared = load_manifest(manifest)
         turn = held.enter_context(ExitStack())
         # Done right after the lock is let go: what the end needs is loaded while the pipelines run.
         for name in _FOR_THE_END:
             turn.callback(import_module, name)
-        turn.enter_context(import_module("pytest_golden.gate.lock").hold_gate_lock(declared.workspace_root, _say))
+        from pytest_golden.gate.lock import hold_gate_lock
+
+        turn.enter_context(hold_gate_lock(declared.workspace_root, _say))
         # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
         held.callback(gate.process.end)
         _say(_describe(base, head))
-        request = import_module("pytest_golden.gate.verify.model").VerificationRequest(
+        from pytest_golden.verify.model import VerificationRequest
+
+        request = VerificationRequest(
             manifest=manifest,
             base=base,
             checkout=checkout,
@@ -137,7 +142,8 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
 
 def _run_beside(request: VerificationRequest, declared: Manifest, gate: HeadGate) -> Verification:
     with _watch() as (say, show):
-        service = import_module("pytest_golden.gate.verify.service")
+        from pytest_golden.verify import service
+
         found: Verification = service.Verifier(request, declared, gate, say=say, show=show).run()
         return found
 
@@ -150,24 +156,32 @@ def _describe(base: BaseCommit, head: HeadCommit) -> str:
 
 
 def _show(arguments: argparse.Namespace, found: Verification) -> int:
-    if not found.base.available:
+    if found.is_first:
+        _say(str(found.base.reason))
+    elif not found.base.available:
         _say(f"base unavailable: {found.base.reason}")
     if arguments.json:
-        import_module("pytest_golden.cli.screen").print_json(found.to_dict())
-    elif found.base.available:
-        import_module("pytest_golden.cli.verify_lines").show_verification(found)
+        from pytest_golden.cli.screen import print_json
+
+        print_json(found.to_dict())
+    elif found.base.available or found.is_first:
+        from pytest_golden.cli.verify_lines import show_verification
+
+        show_verification(found)
     return found.exit_code
 
 
 def _say(text: str) -> None:
-    print(
-        f"golden: {import_module('pytest_golden.report.failure_text').make_visible(text)}", file=sys.stderr, flush=True
-    )
+    from pytest_golden.report.result_text import make_visible
+
+    print(f"golden: {make_visible(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | None]]:
-    """Give what says news in lines of their own and, on a terminal, what shows the last line that a gate printed."""
+    """Return what says news in lines of their own and, on a terminal, what shows the last line that a gate printed."""
+    from pytest_golden.cli.screen import show_line
+
     with show_line() as show:
 
         def say(text: str) -> None:

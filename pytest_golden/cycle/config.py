@@ -1,17 +1,21 @@
-"""What a cycle is asked to do: checked when it is made, so that a wrong number is no surprise in the night."""
+"""A cycle's task and limits, checked when they are given, and the clock by which it runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
+from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.manifest.inline import parse_golden_projects_input
 from pytest_golden.manifest.model import GoldenProjectConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 _UNVERIFIABLE = "No golden projects configured: an approved improvement cannot be verified."
 _REQUIRED = "Golden projects are required, and none is configured: the cycle does not begin."
@@ -55,12 +59,12 @@ class CycleConfig:
 
     @property
     def is_learning_mode(self) -> bool:
-        """Tell whether the cycle only looks: no improvement is asked for."""
+        """Tell whether the cycle only observes: no improvement is requested."""
         return self.max_improvements == 0
 
     @property
     def is_improvement_mode(self) -> bool:
-        """Tell whether the cycle asks for improvements."""
+        """Tell whether the cycle requests improvements."""
         return not self.is_learning_mode
 
     @property
@@ -69,7 +73,7 @@ class CycleConfig:
         return self.max_runtime_hours * 3600
 
     def validate_golden_projects_for_mode(self) -> tuple[str, ...]:
-        """Give warnings where the golden projects do not fit the mode; empty when there is nothing to say."""
+        """Return warnings if the golden projects do not fit the mode, else an empty tuple."""
         if self.is_learning_mode or self.golden_projects:
             return ()
         return (_REQUIRED if self.require_golden_projects else _UNVERIFIABLE,)
@@ -119,8 +123,22 @@ def _read_project(given: Any, number: int) -> GoldenProjectConfig:
         raise ValueError(f"golden_projects: number {number} is {given!r:.100}, neither a project nor a mapping")  # noqa: TRY004
     try:
         return GoldenProjectConfig(**{str(key): value for key, value in given.items()})
-    except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise ValueError(f"golden_projects: number {number}: {told}") from None
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"golden_projects: number {number}: {error}") from None
+
+
+class Moments:
+    """Reads the time from a clock that returns seconds or aware datetimes, and never goes back."""
+
+    def __init__(self, clock: Callable[[], Any] | None = None) -> None:
+        self._clock = clock or monotonic_seconds
+
+    def read_seconds(self) -> float:
+        """Return the time in seconds; only differences are meaningful."""
+        told = self._clock()
+        return told.timestamp() if isinstance(told, datetime) else float(told)
+
+    def read_utc(self) -> datetime:
+        """Return the current timestamp: the clock's own if it returns datetimes."""
+        told = self._clock()
+        return told.astimezone(UTC) if isinstance(told, datetime) else utc_now()

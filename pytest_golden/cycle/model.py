@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, new_id
 from pytest_golden.gateway.model import AgentRole
-from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult
+from pytest_golden.regression.model import GoldenProjectResult
+from pytest_golden.regression.verdict import RegressionCheckResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ class CycleEvent:
     is_error: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the same as JSON-safe text."""
+        """Return the same as JSON-safe text."""
         return {
             "event_type": str(self.event_type),
             "step": str(self.step),
@@ -109,7 +110,7 @@ class StepRecord:
     reason: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """Give `{step, status, reason}`."""
+        """Return `{step, status, reason}`."""
         return {"step": str(self.step), "status": str(self.status), "reason": self.reason}
 
     @classmethod
@@ -150,7 +151,7 @@ class CycleState:
         object.__setattr__(self, "weakened_floor", tuple(self.weakened_floor))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the same as JSON-safe values, without the proposal and the weakened floor."""
+        """Return the same as JSON-safe values, without the proposal and the weakened floor."""
         check = self.regression_check
         return {
             **{name: getattr(self, name) for name in _PLAIN},

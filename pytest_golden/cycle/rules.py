@@ -11,7 +11,7 @@ from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
     from pytest_golden.cycle.config import CycleConfig
-    from pytest_golden.regression.model import RegressionCheckResult
+    from pytest_golden.regression.verdict import RegressionCheckResult
 
 ERROR = "error"
 SUCCESS, FAILURE = "SUCCESS", "FAILURE"
@@ -64,7 +64,7 @@ def judge_proposal(
 
 
 def list_unverified(check: RegressionCheckResult | None) -> tuple[str, ...]:
-    """Give a warning for what a check without a regression leaves unverified."""
+    """Return a warning for what a check without a regression leaves unverified."""
     if check is None or check.regression_detected:
         return ()
     names = [result.name for result in check.results if result.status is not ResultStatus.PASSED]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cycle.keeping import CycleFile, Walk
+from pytest_golden.cycle.config import Moments
+from pytest_golden.cycle.cycle_record import CycleRecord
 from pytest_golden.cycle.model import CycleState, CycleStep
-from pytest_golden.cycle.moments import Moments
-from pytest_golden.cycle.recording import CycleRecord
+from pytest_golden.cycle.state_file import CycleFile, Walk
 from pytest_golden.cycle.walking import CycleWalk, Surroundings
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.lock import prepare_state_folder
-from pytest_golden.gate.store_place import find_store_place
+from pytest_golden.gate.spool import find_store_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ class CycleRunner:
 
 
 def read_notes(project_root: Any, cycle_id: str) -> Mapping[str, Any]:
-    """Give the notes that were kept with a cycle. Raises as `CycleRunner.resume`."""
+    """Return the notes that were kept with a cycle. Raises as `CycleRunner.resume`."""
     return CycleFile(project_root, cycle_id).read().notes
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle import rules
-from pytest_golden.cycle.guard import check_projects, read_check
+from pytest_golden.cycle.cycle_record import check_projects, read_check
 from pytest_golden.cycle.model import (
     CYCLE_ORDER,
     STEP_ROLES,
@@ -20,15 +20,14 @@ from pytest_golden.cycle.model import (
     StepStatus,
 )
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_golden.cycle.config import CycleConfig
-    from pytest_golden.cycle.keeping import CycleFile, Walk
-    from pytest_golden.cycle.moments import Moments
-    from pytest_golden.cycle.recording import CycleRecord
+    from pytest_golden.cycle.config import CycleConfig, Moments
+    from pytest_golden.cycle.cycle_record import CycleRecord
+    from pytest_golden.cycle.state_file import CycleFile, Walk
     from pytest_golden.gateway.model import Gateway
 
     StepCallable = Callable[[CycleState], Any]

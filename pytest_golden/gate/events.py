@@ -1,4 +1,4 @@
-"""What a gate run has to tell the store: it begins, a result is judged, a failure is explained, it ends. Values that a line of a spool can hold."""
+"""What a gate run reports to the store: its beginning, results, explanations, its end. One line of a spool each."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: The agent that a gate's entries are of.
 GATE_AGENT = "golden"
+#: The key in a recorded run's facts for whether another gate found it killed.
+FOUND_KILLED = "found_killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class FailureExplained:
 class RunEnded:
     """A gate run ends. `immediate_result` is a word of the journal; `facts` say what was deselected and the like.
 
+    `verdict` is what `RunVerdict.to_dict` returned.
+
     `news` are signals about the run as a whole, `{id, signal_type, summary, data}` each. `dirty_files` is as in
     `Checkout.to_dict()`, given where the run itself has changed it since it began.
     """
@@ -73,7 +77,7 @@ class RunEnded:
     moment: int
     immediate_result: str
     notes: str
-    final_status: str
+    verdict: Mapping[str, Any]
     facts: Mapping[str, Any]
     news: tuple[Mapping[str, Any], ...] = ()
     dirty_files: Mapping[str, str | None] | None = None
@@ -90,7 +94,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def write_event(event: GateEvent) -> dict[str, Any]:
-    """Give an event as JSON-safe values."""
+    """Return an event as JSON-safe values."""
     if isinstance(event, ResultJudged):
         fields = {name: getattr(event, name) for name in event.__slots__}
         return {"event": "judged", **fields, "result": event.result.to_dict()}
@@ -98,7 +102,7 @@ def write_event(event: GateEvent) -> dict[str, Any]:
 
 
 def read_event(plain: Mapping[str, Any]) -> GateEvent:
-    """Read back what `write_event` gave.
+    """Read back what `write_event` returned.
 
     Raises:
         ValueError: it is no event, or one of a newer form.
@@ -115,3 +119,8 @@ def read_event(plain: Mapping[str, Any]) -> GateEvent:
         return kind(**fields)
     except (KeyError, TypeError) as error:
         raise ValueError(f"an event of a gate run that cannot be read: {error}") from None
+
+
+def was_found_killed(facts: Any) -> bool:
+    """Tell from a run's facts whether another gate found it unfinished and closed it."""
+    return isinstance(facts, dict) and facts.get(FOUND_KILLED) is True

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from pytest_golden.gate.own_folder import is_own_folder, make_own_folder
+from pytest_golden.gate.hiding import is_own_folder, make_own_folder
 from pytest_golden.storage.folder import STATE_FOLDER, ignore_in_git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+LOCK_NAME = "gate.lock"
+_WRITABLE_BY_OTHERS = 0o022
 
 
 @contextmanager
 def hold_gate_lock(workspace_root: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the workspace's gate lock in a with-block; when another gate holds it, say so once and wait."""
     folder = prepare_state_folder(workspace_root)
-    lock = FileLock(folder / "gate.lock", mode=0o666)
+    lock = FileLock(folder / LOCK_NAME, mode=0o666)
     holder = folder / "gate.pid"
     try:
         lock.acquire(timeout=0)
@@ -40,7 +43,7 @@ def hold_gate_lock(workspace_root: Path, say: Callable[[str], None]) -> Iterator
 
 
 def prepare_state_folder(workspace_root: Path) -> Path:
-    """Give the folder for what outlives a session: `.golden` in the workspace, ignored by git.
+    """Return the folder for what outlives a session: `.golden` in the workspace, ignored by git.
 
     Where that cannot be written, a folder of the same user and workspace below the temporary one.
     """
@@ -55,7 +58,7 @@ def prepare_state_folder(workspace_root: Path) -> Path:
 
 
 def find_state_folder(workspace_root: Path) -> Path:
-    """Give the folder that `prepare_state_folder` gives, to read in it: nothing is made, and it may not be there."""
+    """Return the folder that `prepare_state_folder` gives, to read in it: nothing is made, and it may not be there."""
     folder = workspace_root / STATE_FOLDER
     if os.access(folder if folder.exists() else workspace_root, os.W_OK):
         return folder
@@ -64,6 +67,18 @@ def find_state_folder(workspace_root: Path) -> Path:
         if is_own_folder(substitute):
             return substitute
     return folder
+
+
+def find_substitute(workspace_root: Path) -> Path | None:
+    """Return the folder used while `.golden` could not be written.
+
+    None if there is none, or if other users may write to it.
+    """
+    with suppress(OSError):  # there is no temporary folder, or nothing in it
+        folder = _name_substitute(workspace_root)
+        if is_own_folder(folder) and not folder.lstat().st_mode & _WRITABLE_BY_OTHERS:
+            return folder
+    return None
 
 
 def _name_substitute(workspace_root: Path) -> Path:

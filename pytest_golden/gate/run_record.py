@@ -1,6 +1,6 @@
-"""Tell the store about one gate run as it happens, and the spool when the store will not listen.
+"""Record one gate run as it happens: in the store, or in the spool if the store does not take it.
 
-Whatever goes wrong here is said and costs the gate nothing: its verdict, its order and its time are not the store's.
+Errors are reported and cost the gate nothing: they change neither its verdict nor its order.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_golden.errors import JournalError, StorageError, StorageTrouble
+from pytest_golden.gate.event_recording import close_interrupted, has_run, record_event, record_missing
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun
-from pytest_golden.gate.recording import close_interrupted, has_run, record_event, record_missing
-from pytest_golden.gate.spool import read_spool
-from pytest_golden.storage.integrity import put_aside
-from pytest_golden.storage.stale_log import find_log, set_log_aside
+from pytest_golden.gate.spool import SPOOL_NAME, Spool, read_spool
+from pytest_golden.storage.files import put_aside
+from pytest_golden.storage.folder import STORE_NAME
+from pytest_golden.storage.sqlite import find_log, set_log_aside
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.gate.events import GateEvent, RunEnded
-    from pytest_golden.gate.spool import Spool
     from pytest_golden.journal.model import JournalEntry
-    from pytest_golden.storage.stale_log import Log
+    from pytest_golden.storage.sqlite import Log
 
 # A gate waits this long for a locked store in all.
 PATIENCE_SECONDS = 5.0
@@ -43,6 +43,7 @@ class RunRecord:
     """The record of one gate run. Nothing is raised: whatever exception comes up is said.
 
     `is_own_store` tells that only this workspace writes to the store. `say` gets news, `warn` what a person must know.
+    `substitute` is the folder that was used while the store's own folder could not be written.
     `store` is there to be read, None where that cannot be either.
     """
 
@@ -56,9 +57,11 @@ class RunRecord:
         say: Callable[[str], None],
         warn: Callable[[str], None],
         patience_seconds: float = PATIENCE_SECONDS,
+        substitute: Path | None = None,
     ) -> None:
         self._location = location
         self._spool = spool
+        self._substitute = substitute
         self._is_own_store = is_own_store
         self._clock = clock
         self._say = say
@@ -93,12 +96,14 @@ class RunRecord:
     def begin(self, begun: RunBegun) -> None:
         """Open the store, take in what earlier runs could not leave there, close the interrupted ones, and begin."""
         self._open()
-        self._take_in_spool(begun.run_id)
+        if self._substitute is not None and self._takes:
+            self._take_in_substitute(self._substitute, begun.run_id)
+        self._take_in_spool(begun.run_id, self._spool)
         self._close_interrupted(begun)
         self._tell(begun)
 
     def record(self, judged: ResultJudged) -> JournalEntry | None:
-        """Record a result durably, and give its entry; None when only the spool has it."""
+        """Record a result durably, and return its entry; None if only the spool has it."""
         return self._tell(judged)
 
     def explain(self, explained: FailureExplained) -> None:
@@ -248,7 +253,7 @@ class RunRecord:
 
     def _offer_again(self, run_id: str) -> None:
         self._open()
-        self._take_in_spool(run_id)
+        self._take_in_spool(run_id, self._spool)
         try:
             # The spool may have had no room for it.
             self._write(partial(_record_all, events=self._told))
@@ -259,10 +264,25 @@ class RunRecord:
             else:
                 self._warn("this run is lost to history")
 
-    def _take_in_spool(self, run_id: str) -> None:
+    def _take_in_substitute(self, folder: Path, run_id: str) -> None:
+        """Merge the runs that were recorded elsewhere while the store's own folder could not be written."""
+        from pytest_golden.gate.merging import take_in_substitute
+
+        try:
+            runs = take_in_substitute(self._location, folder)
+        except Exception as error:
+            source = folder / STORE_NAME
+            self._warn(f"the runs in {source} were not taken in: {error}; the next gate will try again")
+        else:
+            if runs:
+                told = "1 earlier run is" if runs == 1 else f"{runs} earlier runs are"
+                self._say(f"{told} in the history now, taken from {folder}")
+        self._take_in_spool(run_id, Spool(folder / SPOOL_NAME))
+
+    def _take_in_spool(self, run_id: str, spool: Spool) -> None:
         """Put what waits in spool files into the store, a file in one transaction, and remove the files."""
         others = 0
-        for path in self._spool.files() if self._takes else ():
+        for path in spool.files() if self._takes else ():
             try:
                 self._write(partial(_record_all, events=tuple(read_spool(path))))
                 path.unlink()
@@ -304,7 +324,7 @@ class RunRecord:
 
 
 def _record_all(connection: Connection, events: Iterable[GateEvent]) -> JournalEntry | None:
-    """Record events, and give what the last of them gives."""
+    """Record events, and return the entry of the last one."""
     entry = None
     for event in events:
         entry = record_event(connection, event)

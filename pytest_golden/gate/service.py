@@ -1,4 +1,4 @@
-"""Run and judge golden projects: needs, retries, outputs, quarantine, further judges. One place for pytest, cycle and CLI."""
+"""Run and judge golden projects: needs, retries, outputs, quarantine, further judges. The one place for all faces."""
 
 from __future__ import annotations
 
@@ -6,46 +6,47 @@ import inspect
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
+from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.compare.keeper import BaselineKeeper
 from pytest_golden.errors import GatewayError, GoldenError
-from pytest_golden.gate.attempts import join_reads
-from pytest_golden.gate.baselines import BaselineKeeper, find_baselines_folder
-from pytest_golden.gate.order import find_unmet_need
-from pytest_golden.gate.trends import SlowdownJudge
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
-from pytest_golden.redaction import redact
-from pytest_golden.regression import judge
+from pytest_golden.history.trends import SlowdownJudge
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import (
     GoldenProjectResult,
     Reason,
     ReasonKind,
-    RegressionCheckResult,
     ResultStatus,
+    error_result,
+    result_without_run,
 )
+from pytest_golden.regression.rules import judge
+from pytest_golden.regression.verdict import RegressionCheckResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import date
 
-    from pytest_golden.gate.baselines import Examination
+    from pytest_golden.compare.keeper import Examination
     from pytest_golden.gateway.model import Gateway
     from pytest_golden.manifest.model import GoldenProjectConfig
 
     FurtherJudge = Callable[[GoldenProjectConfig, PipelineOutcome], Iterable[Reason]]
 
+_READS = "reads"
 _NO_EXAMINE = (
     "this project declares `outputs:`, and the plugged-in gateway cannot have them examined: "
     "its `run_pipeline` must take `examine` and call it while what was written is still there"
 )
-_REGRESSIONS = frozenset({ResultStatus.FAILED, ResultStatus.ERROR})
 
 
 class RegressionGuard:
     """Runs golden projects one after another through a gateway and judges them.
 
-    `further_judge` gives more reasons against a pass. `today` decides whether a quarantine lasts. `baselines` is what
+    `further_judge` returns more reasons against a pass. `today` decides whether a quarantine lasts. `baselines` is what
     outputs are compared with; by default what lies in the gateway's workspace root. `slowdowns` knows how long passes took.
     """
 
@@ -85,7 +86,7 @@ class RegressionGuard:
         unmet = find_unmet_need(project, statuses)
         if unmet is not None:
             reason = Reason(ReasonKind.NEED_NOT_PASSED, unmet)
-            return _without_run(project, ResultStatus.SKIPPED, reason)
+            return result_without_run(project, ResultStatus.SKIPPED, reason)
         result = self._attempt(project, is_last=not project.retries)
         attempts = 1
         while attempts <= project.retries and _is_worth_a_retry(result):
@@ -139,12 +140,39 @@ class RegressionGuard:
 
     def _quarantine(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
         quarantine = project.quarantine
-        if quarantine is None or result.status not in _REGRESSIONS or _was_interrupted(result):
+        if quarantine is None or not result.status.is_failure or _was_interrupted(result):
             return result
         if self._today() <= quarantine.until:
             return replace(result, quarantined=f"{quarantine.reason} (until {quarantine.until})")
         warning = f"The quarantine of {project.name} ended on {quarantine.until}: {quarantine.reason}."
         return replace(result, warnings=(*result.warnings, warning))
+
+
+def find_unmet_need(project: GoldenProjectConfig, statuses: Mapping[str, ResultStatus | None]) -> str | None:
+    """Say which needed project did not pass, or None when all did.
+
+    `statuses` holds what ran so far in this session, None for a project that began and never ended. A needed project that
+    is not in it was not selected, and does not count.
+    """
+    for name in project.needs:
+        if name in statuses and statuses[name] is not ResultStatus.PASSED:
+            ended = statuses[name] or "never finished"
+            return f"{project.name} needs {name}, which did not pass ({ended}): make {name} pass first."
+    return None
+
+
+def join_reads(earlier: GoldenProjectResult, last: GoldenProjectResult) -> GoldenProjectResult:
+    """Return the last attempt's result with the reads of both attempts; unknown if those of one are unknown."""
+    if last.trajectory is None or _READS not in _get_metadata(last):
+        return last
+    before, now = (_get_metadata(result).get(_READS) for result in (earlier, last))
+    reads = None if before is None or now is None else sorted({*before, *now})
+    metadata = {**_get_metadata(last), _READS: reads}
+    return replace(last, trajectory={**last.trajectory, "metadata": metadata})
+
+
+def _get_metadata(result: GoldenProjectResult) -> Mapping[str, Any]:
+    return (result.trajectory or {}).get("metadata") or {}
 
 
 def _takes_examine(run: Callable[..., object]) -> bool:
@@ -161,24 +189,6 @@ def _require_outcome(given: object) -> PipelineOutcome:
     return given
 
 
-def error_result(project: GoldenProjectConfig, kind: ReasonKind, message: str) -> GoldenProjectResult:
-    """Make the ERROR result of a project whose run left none, such as one whose worker crashed."""
-    return _without_run(project, ResultStatus.ERROR, Reason(kind, message), attempts=1)
-
-
-def _without_run(
-    project: GoldenProjectConfig, status: ResultStatus, reason: Reason, attempts: int = 0
-) -> GoldenProjectResult:
-    return GoldenProjectResult(
-        name=project.name,
-        path=str(project.path),
-        status=status,
-        error_message=reason.message,
-        reasons=(reason,),
-        attempts=attempts,
-    )
-
-
 def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> GoldenProjectResult:
     if not further:
         return result
@@ -188,10 +198,10 @@ def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> Go
 
 
 def _is_worth_a_retry(result: GoldenProjectResult) -> bool:
-    """Tell whether another attempt may count: what was touched stays touched, and what was accepted is settled."""
+    """Tell whether another attempt may help: changed files stay changed, and what was accepted is final."""
     final = {ReasonKind.INTERRUPTED, ReasonKind.PROJECT_CHANGED}
     is_final = result.accepted is not None or any(reason.kind in final for reason in result.reasons)
-    return result.status in _REGRESSIONS and not is_final
+    return result.status.is_failure and not is_final
 
 
 def _was_interrupted(result: GoldenProjectResult) -> bool:

@@ -20,7 +20,7 @@ _SAFE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLO
 
 
 def lstat_or_none(path: str) -> os.stat_result | None:
-    """Give what the file system says of a path itself, None when there is nothing."""
+    """Return what the file system says of a path itself, None when there is nothing."""
     try:
         return os.lstat(path)
     except OSError:
@@ -28,7 +28,7 @@ def lstat_or_none(path: str) -> os.stat_result | None:
 
 
 def lstat_below(root: str, relative: str) -> os.stat_result | None:
-    """Give what the file system says of a path below a folder, None when there is nothing or a symlink leads there."""
+    """Return what the file system says of a path below a folder, None when there is nothing or a symlink leads there."""
     path = root
     *folders, name = relative.split("/")
     for folder in folders:
@@ -80,7 +80,7 @@ def may_have_holes(found: os.stat_result) -> bool:
 
 
 def count_hole_bytes(path: str, found: os.stat_result) -> int:
-    """Give how much of a file of ours is holes, which cost nothing to make and, to read, as much as data."""
+    """Return how much of a file of ours is holes, which cost nothing to make and, to read, as much as data."""
     if not may_have_holes(found):
         return 0
     with opened(path) as file:
@@ -88,7 +88,7 @@ def count_hole_bytes(path: str, found: os.stat_result) -> int:
 
 
 def find_data(descriptor: int, size_bytes: int) -> Iterator[tuple[int, int]]:
-    """Give start and end of each part of a file that is no hole; the whole where the file system cannot tell."""
+    """Return start and end of each part of a file that is no hole; the whole where the file system cannot tell."""
     if not hasattr(os, "SEEK_DATA"):
         yield 0, size_bytes
         return
@@ -119,7 +119,7 @@ def _hash(file: IO[bytes]) -> str:
 
 
 def describe_file(path: str, relative: str, found: os.stat_result, *, mode_only: bool = False) -> WrittenFile:
-    """Give kind, size and content hash of a file or symlink."""
+    """Return kind, size and content hash of a file or symlink."""
     if stat.S_ISLNK(found.st_mode):
         target = os.fsencode(os.readlink(path))
         return WrittenFile(relative, "symlink", len(target), hashlib.sha256(target).hexdigest())
@@ -151,7 +151,7 @@ def has_equal_content(left: str, left_found: os.stat_result, right: str, right_f
 
 
 def find_regular_file(root: str, relative: str) -> str | None:
-    """Give the path of a regular file below a folder, None when any part of the way is missing or a symlink."""
+    """Return the path of a regular file below a folder, None when any part of the way is missing or a symlink."""
     path = root
     parts = [part for part in relative.replace("\\", "/").split("/") if part not in {"", "."}]
     for position, part in enumerate(parts):

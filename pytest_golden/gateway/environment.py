@@ -22,7 +22,7 @@ _MODULE_CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec(s
 
 
 def build_path_variable(project: ResolvedProject, environ: Mapping[str, str]) -> str:
-    """Give PATH: the project's own environment first, then the gate's interpreter, then the gate's PATH.
+    """Return PATH: the project's own environment first, then the gate's interpreter, then the gate's PATH.
 
     Relative entries are dropped: they would mean another folder inside the view.
     """
@@ -56,7 +56,7 @@ def build_environment(
 
 
 def passed_variables(project: ResolvedProject, environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables that the manifest lets through, those of them that are set."""
+    """Return the variables that the manifest lets through, those of them that are set."""
     return {name: environ[name] for name in project.config.pass_env if name in environ}
 
 

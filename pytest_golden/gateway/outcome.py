@@ -1,33 +1,41 @@
-"""Builds the outcome of a run from its raw facts: output kept and redacted, write set, trajectory, pattern search."""
+"""Builds the outcome of a run from its raw facts: redacted output, write set, trajectory, and the expected error if it was found."""
 
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem, WriteSet
-from pytest_golden.gateway.output import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
-from pytest_golden.gateway.pattern_search import search_files, write_texts
+from pytest_golden.errors import GatewayError
+from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
+from pytest_golden.gateway.model import Ending, PatternVerdict, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD
 from pytest_golden.manifest.model import ExpectedKind
-from pytest_golden.trajectory import build_trajectory, read_all, read_golden_steps
+from pytest_golden.trajectory.building import build_trajectory
+from pytest_golden.trajectory.readers.golden_steps import read_golden_steps
+from pytest_golden.trajectory.readers.reading import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from pytest_golden.gateway.execution import Executed
-    from pytest_golden.gateway.model import PatternVerdict
     from pytest_golden.gateway.preparation import Prepared
-    from pytest_golden.redaction import Redactor
-    from pytest_golden.trajectory import StepReader, StepReading, Trajectory
-    from pytest_golden.trajectory.readers.model import StepDraft
+    from pytest_golden.redaction.redactor import Redactor
+    from pytest_golden.trajectory.model import Trajectory
+    from pytest_golden.trajectory.readers.model import StepDraft, StepReader, StepReading
 
-# No pattern means this, so none is found across two errors.
+
+SEARCH_SECONDS = 10.0
+
+_SEARCH_SCRIPT = Path(__file__).with_name("pattern_search_child.py")
+# No pattern is meant to match this, so none is found across two errors.
 _BETWEEN_ERRORS = "\n\0\n"
 _MOST_NAMED = 5
 _TRACED_AS = {
@@ -83,13 +91,14 @@ def build_outcome(
         command=tuple(redact(argument) for argument in command),
     )
     outcome = replace(outcome, log_path=_write_log(executed, keeping))
+    missed = prepared.hidden.explain_missing_files(outcome.stdout, outcome.stderr) if outcome.exit_code else ()
     readings = [read_golden_steps(prepared.steps_file), *read_all(readers, prepared.view, outcome)]
     return replace(
         outcome,
         write_set=_redacted_write_set(outcome.write_set, redact),
-        pattern_verdict=_search(prepared, executed, readings),
+        pattern_verdict=_search_expected(prepared, executed, readings),
         trajectory=trace(outcome, readings, keeping.redactor, keeping.noted),
-        warnings=tuple(redact(warning) for reading in readings for warning in reading.warnings),
+        warnings=tuple(map(redact, (*missed, *(warning for reading in readings for warning in reading.warnings)))),
     )
 
 
@@ -124,7 +133,7 @@ def _redacted_write_set(write_set: WriteSet, redact: Callable[[str], str]) -> Wr
 def outcome_not_started(
     problem: Problem, message: str, redactor: Redactor, started_at: datetime | None = None
 ) -> PipelineOutcome:
-    """Give the outcome of a project that could not be launched; it leaves a trajectory too."""
+    """Return the outcome of a project that could not be launched; it leaves a trajectory too."""
     outcome = PipelineOutcome(
         ending=Ending.NOT_STARTED, started_at=started_at or utc_now(), problem=problem, message=redactor.text(message)
     )
@@ -149,12 +158,14 @@ def trace(
 ) -> Trajectory:
     """Build the trajectory of a run; one that could not start has a critical observation saying why."""
     traced_as = _TRACED_AS.get(outcome.ending, "success" if outcome.exit_code == 0 else "failure")
+    # The message of a failed `after:` does not explain why the pipeline failed.
+    is_beside = outcome.problem is Problem.AFTER_FAILED and traced_as == "failure"
     return build_trajectory(
         [_redacted(reading, redactor) for reading in readings],
         started_at=outcome.started_at,
         completed_at=outcome.started_at + timedelta(seconds=outcome.duration_seconds),
         outcome=traced_as,
-        error=outcome.message or None,
+        error=None if is_beside else outcome.message or None,
         metadata={
             "command": list(outcome.command),
             "exit_code": outcome.exit_code,
@@ -180,11 +191,11 @@ def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
         "parent_step_id": step.parent_step_id,
     }
     redacted = {name: redactor.value(held) for name, held in given.items()}
-    # Most hold no secret, and to check a step anew costs more than to compare it.
+    # Most steps hold no secret, and making a step anew costs more than comparing it.
     return step if redacted == given else replace(step, **redacted)
 
 
-def _search(prepared: Prepared, executed: Executed, readings: Sequence[StepReading]) -> PatternVerdict | None:
+def _search_expected(prepared: Prepared, executed: Executed, readings: Sequence[StepReading]) -> PatternVerdict | None:
     """Search the whole raw output, and the errors of the steps, for the error that is expected."""
     expected = prepared.project.config.expected
     if expected.kind is not ExpectedKind.SPECIFIC_ERROR or expected.pattern is None:
@@ -200,7 +211,7 @@ def _search(prepared: Prepared, executed: Executed, readings: Sequence[StepReadi
 
 
 def _write_log(executed: Executed, keeping: Keeping) -> str | None:
-    """Write the log; a place that cannot be written costs the log and not the result."""
+    """Write the log; a path that cannot be written costs the log and not the result."""
     if keeping.log_file is None:
         return None
     redact = keeping.redactor.text
@@ -212,3 +223,44 @@ def _write_log(executed: Executed, keeping: Keeping) -> str | None:
         return str(keeping.log_file) if write_log(keeping.log_file, streams) else None
     except OSError:
         return None
+
+
+def search_files(pattern: str, files: Sequence[Path], *, timeout_seconds: float = SEARCH_SECONDS) -> PatternVerdict:
+    """Search whole files with `re.search` and `re.MULTILINE`, in a process that can be killed.
+
+    The time limit is for all files together.
+
+    Raises:
+        GatewayError: the search itself broke down.
+    """
+    command = [sys.executable, "-I", "-S", str(_SEARCH_SCRIPT), pattern, *map(str, files)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False, cwd="/"
+        )
+    except subprocess.TimeoutExpired:
+        return PatternVerdict.TIMED_OUT
+    except (OSError, ValueError) as error:
+        raise GatewayError(f"the search for {pattern!r} could not be run: {error}") from error
+    if done.returncode not in {0, 1} or done.stderr:
+        raise GatewayError(
+            f"the search for {pattern!r} broke down: {done.stderr.decode(errors='replace').strip()[-400:]}"
+        )
+    return PatternVerdict.FOUND if done.returncode == 0 else PatternVerdict.ABSENT
+
+
+def search_texts(pattern: str, texts: Iterable[str], *, timeout_seconds: float = SEARCH_SECONDS) -> PatternVerdict:
+    """Search texts as `search_files` searches files."""
+    with tempfile.TemporaryDirectory(prefix="pytest-golden-search-") as folder:
+        return search_files(pattern, write_texts(Path(folder), texts), timeout_seconds=timeout_seconds)
+
+
+def write_texts(folder: Path, texts: Iterable[str]) -> tuple[Path, ...]:
+    """Write each text that is not empty to a file of its own."""
+    files = []
+    for number, text in enumerate(texts):
+        if text:
+            file = folder / f"text-{number}"
+            file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+            files.append(file)
+    return tuple(files)

@@ -45,3 +45,23 @@ def require_execution(role: AgentRole | str, permissions: Permissions) -> None:
             raise PermissionDeniedError(f"role {role} may not have {name}; ask with {name}=False")
     if not permissions.can_execute_tasks:
         raise PermissionDeniedError(f"role {role} asked to run a pipeline without can_execute_tasks=True")
+
+
+def choose_request(
+    role: AgentRole | str | None,
+    permissions: Permissions | None,
+    agent_role: AgentRole | str | None,
+    agent_permissions: Permissions | None,
+) -> tuple[AgentRole | str, Permissions]:
+    """Return the role and the permissions of a request. Callers may use either pair of names.
+
+    Raises:
+        TypeError: one of them is missing, or both pairs of names are used.
+    """
+    names = "`role` and `permissions`, or `agent_role` and `agent_permissions`"
+    if not ((role is None and permissions is None) or (agent_role is None and agent_permissions is None)):
+        raise TypeError(f"run_pipeline() takes {names}: give one of the two pairs, not both")
+    role, permissions = (agent_role, agent_permissions) if role is None and permissions is None else (role, permissions)
+    if role is None or permissions is None:
+        raise TypeError(f"run_pipeline() needs a role and permissions: give {names}")
+    return role, permissions

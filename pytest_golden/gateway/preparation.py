@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.environment import build_environment
-from pytest_golden.gateway.fingerprint import take_fingerprint
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.resolution import ProjectUnusableError
+from pytest_golden.gateway.resolution import ProjectUnusableError, write_stand_ins
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below
 from pytest_golden.gateway.sockets import find_sockets
-from pytest_golden.gateway.stand_ins import write_stand_ins
-from pytest_golden.gateway.view import CopyView, OverlayView, copy_file, copy_tree
-from pytest_golden.gateway.visibility import find_environment_folders, is_below, select_hidden
+from pytest_golden.gateway.view import (
+    CopyView,
+    HiddenPlaces,
+    OverlayView,
+    View,
+    copy_file,
+    copy_tree,
+    find_environment_folders,
+    is_below,
+    select_hidden,
+)
+from pytest_golden.gateway.write_set import take_fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_golden.gateway.fingerprint import Fingerprint
-    from pytest_golden.gateway.handover import Handover
     from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.gateway.resolution import ResolvedMount, ResolvedProject
     from pytest_golden.gateway.seal import Seal
-from pytest_golden.gateway.view import View
+    from pytest_golden.gateway.sockets import Handover
+    from pytest_golden.gateway.write_set import Fingerprint
 
 _MASK_BYTES = 1 << 20
 _STEPS_NAME = "golden-steps.jsonl"
@@ -37,7 +44,8 @@ _MOUNT_TABLE = "/proc/self/mountinfo"
 class Prepared:
     """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal.
 
-    With a `handover` each command hands a socket of its network out before it starts.
+    With a `handover` each command hands a socket of its network out before it starts. `hidden` are the folders of
+    this machine that the seal hides.
     """
 
     project: ResolvedProject
@@ -47,6 +55,7 @@ class Prepared:
     environment: Mapping[str, str]
     steps_file: Path
     handover: Handover | None = None
+    hidden: HiddenPlaces = field(default_factory=HiddenPlaces)
 
     @property
     def is_sealed(self) -> bool:
@@ -55,11 +64,11 @@ class Prepared:
 
     @property
     def host_folder(self) -> str:
-        """Give the folder that the launching process starts in; the seal changes to the view's own."""
+        """Return the folder that the launching process starts in; the seal changes to the view's own."""
         return "/" if self.is_sealed else self.view.seen_at
 
     def path_inside(self) -> str:
-        """Give the pipeline's absolute path as it sees it."""
+        """Return the pipeline's absolute path as it sees it."""
         return str(Path(self.view.seen_at) / self.project.file.relative_to(self.project.project_dir))
 
     def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
@@ -86,7 +95,7 @@ def prepare(
     `stand_ins` are contents that the view has in the place of the project's own files, by relative path.
 
     Raises:
-        ProjectUnusableError: what the project declares cannot be had without a seal.
+        ProjectUnusableError: the project declares what only a seal can provide.
         OSError: a file cannot be copied, or scratch is full.
     """
     if seal is None:
@@ -96,10 +105,12 @@ def prepare(
     home, temporary, mounts = _private_inside(private, seal)
     passed = list(_pass_files(project, private, home, sealed=seal is not None))
     prefix: tuple[str, ...] = ()
+    hidden = HiddenPlaces()
     if seal is not None:
         mounts += [*_own_environment(project, seal), *_masks(masked_roots), *_withheld(project, fingerprint)]
         mounts += [*_declared_mounts(project.mounts, folder, overlay=overlay), *passed]
         prefix = _seal_prefix(seal, project, view, private, mounts)
+        hidden = _find_hidden(seal, project, view, mounts)
     environment = build_environment(
         project,
         environ=environ,
@@ -108,7 +119,7 @@ def prepare(
         steps_file=f"{temporary}/{_STEPS_NAME}",
         runner=command.environment,
     )
-    return Prepared(project, folder, view, prefix, environment, private.temporary / _STEPS_NAME)
+    return Prepared(project, folder, view, prefix, environment, private.temporary / _STEPS_NAME, hidden=hidden)
 
 
 def _make_view(
@@ -140,6 +151,11 @@ def _seal_prefix(
     )
 
 
+def _find_hidden(seal: Seal, project: ResolvedProject, view: View, inner: Iterable[Mounted]) -> HiddenPlaces:
+    mounted = (mount.path for mount in inner if "--tmpfs" not in mount.arguments)
+    return HiddenPlaces(seal.masked, (*seal.visible, str(project.project_dir), view.seen_at, *mounted))
+
+
 def _require_nothing_sealed(project: ResolvedProject) -> None:
     if not project.config.network:
         raise ProjectUnusableError(
@@ -157,7 +173,7 @@ def _require_nothing_sealed(project: ResolvedProject) -> None:
 
 
 def _private_inside(private: PrivateFolders, seal: Seal | None) -> tuple[str, str, list[Mounted]]:
-    """Give HOME and TMPDIR as the pipeline sees them, and the mounts that places outside the masks still need."""
+    """Return HOME and TMPDIR as the pipeline sees them, and the mounts for those that lie outside the masks."""
     if seal is None:
         return str(private.home), str(private.temporary), []
     mounts = []
@@ -221,7 +237,7 @@ def _copy_on_write(path: Path, folder: Path, *, overlay: bool) -> tuple[str, ...
 
 
 def _place_in_home(declared: str) -> Path:
-    """Give a passed file its place by the path that was declared, since links lead programs from there."""
+    """Return where in HOME a passed file goes: by its declared path, since that is where programs look for it."""
     path = Path(os.path.normpath(os.path.expanduser(declared)))
     return path.relative_to(Path.home()) if path.is_relative_to(Path.home()) else Path(path.name)
 

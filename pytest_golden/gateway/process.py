@@ -22,7 +22,7 @@ from pytest_golden.gateway.model import Ending
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_golden.gateway.handover import Handover
+    from pytest_golden.gateway.sockets import Handover
 
 INTERRUPT_GRACE_SECONDS = 3.0
 TERMINATE_GRACE_SECONDS = 2.0
@@ -70,7 +70,7 @@ class Supervisor:
         self._socket: socket.socket | None = None
 
     def run(self, launch: Launch, handover: Handover | None = None) -> Exit:
-        """Run a launch to its end. A Ctrl-C stops it by its ladder and gives `Ending.INTERRUPTED`.
+        """Run a launch to its end. A Ctrl-C stops it step by step and the ending is `INTERRUPTED`.
 
         With a `handover` what is launched must be by its launcher.
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment
+from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class ReadRecorder:
             self._set_up()
 
     def end(self, own: Path) -> tuple[str, ...] | None:
-        """Give what was opened since `begin`, sorted, relative to the root; None where that is not known.
+        """Return what was opened since `begin`, sorted, relative to the root; None where that is not known.
 
         What lies in `own`, a real path, is left out.
         """
@@ -70,7 +70,7 @@ class ReadRecorder:
         return tuple(found) if is_known else None
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Give why nothing is recorded, once."""
+        """Return why nothing is recorded, once."""
         if self._trouble is None or self._is_told:
             return ()
         self._is_told = True
@@ -111,7 +111,7 @@ class ReadRecorder:
         self.close()
 
     def _list_folders(self) -> Iterator[str]:
-        """Give the folders to watch, relative to the root with a slash at the end, each before what is in it is listed."""
+        """Return the folders to watch, relative to the root with a slash at the end, each before what is in it is listed."""
         pending = [""]
         while pending:
             folder = pending.pop()

@@ -1,23 +1,27 @@
-"""From what a manifest declares to absolute paths that exist, or a plain sentence why not."""
+"""The paths that a manifest declares, made absolute and checked, and the files that stand in for a project's own."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GatewayError
+from pytest_golden.gateway.content import find_regular_file
 from pytest_golden.gateway.model import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 
 class ProjectUnusableError(GatewayError):
-    """A golden project cannot be run, and why; becomes an outcome, never reaches a user as an exception."""
+    """A golden project cannot be run, and why. It becomes an outcome and never reaches a user as an exception."""
 
     def __init__(self, problem: Problem, message: str) -> None:
         super().__init__(message)
@@ -127,3 +131,68 @@ def _find_python(venv: Path) -> str:
     raise ProjectUnusableError(
         Problem.PATH_NOT_FOUND, f"venv {venv} holds no Python; make it with `python -m venv {venv}` and install into it"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """Files that replace a project's own in one view, such as candidates that are tried out; the originals stay untouched.
+
+    They lie below `root`, out of the pipeline's reach; `paths` are relative, with `/`. They count as what the pipeline
+    finds: one is in the write set only where the pipeline changed or removed it.
+    """
+
+    root: str = ""
+    paths: frozenset[str] = frozenset()
+
+    def root_of(self, relative: str, project_dir: str) -> str:
+        """Return the folder below which a path lay as the pipeline found it."""
+        return self.root if relative in self.paths else project_dir
+
+
+#: Every file is the project's own.
+NO_STAND_INS = StandIns()
+
+
+def write_stand_ins(files: Mapping[str, bytes], project_dir: Path, folder: Path) -> StandIns:
+    """Write stand-ins below a new folder, with the modes of the files that they replace and of the folders above those.
+
+    Raises:
+        ProjectUnusableError: the project has no regular file at one of these paths.
+        OSError: scratch is full.
+    """
+    if not files:
+        return NO_STAND_INS
+    folder.mkdir(mode=0o700)
+    modes: dict[str, int] = {}
+    for relative, content in files.items():
+        original = find_regular_file(str(project_dir), relative)
+        if original is None:
+            raise ProjectUnusableError(
+                Problem.PATH_NOT_FOUND,
+                f"{relative} is no regular file of {project_dir}, so nothing can stand in for it",
+            )
+        path = os.path.join(folder, relative)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _write_file(path, content)
+        while relative:
+            modes[relative] = stat.S_IMODE(os.lstat(os.path.join(project_dir, relative)).st_mode)
+            relative = os.path.dirname(relative)
+    for relative in sorted(modes, reverse=True):
+        os.chmod(os.path.join(folder, relative), modes[relative])
+    return StandIns(str(folder), frozenset(files))
+
+
+def put_into_copy(stand_ins: StandIns, copy: Path) -> None:
+    """Put stand-ins into a private copy of the project, whose files keep their modes."""
+    for relative in stand_ins.paths:
+        path = os.path.join(copy, relative)
+        mode = stat.S_IMODE(os.lstat(path).st_mode)
+        os.chmod(path, stat.S_IRUSR | stat.S_IWUSR)
+        with open(os.path.join(stand_ins.root, relative), "rb") as stand_in:
+            _write_file(path, stand_in.read())
+        os.chmod(path, mode)
+
+
+def _write_file(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.visibility import is_below
+from pytest_golden.gateway.view import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +73,7 @@ class Seal:
         shared_memory_bytes: int = SHARED_MEMORY_BYTES,
         sockets: Iterable[str] = (),
     ) -> tuple[str, ...]:
-        """Give the whole command line up to the pipeline's own.
+        """Return the whole command line up to the pipeline's own.
 
         `view` mounts the project; `inner` are further mounts, outer folders first, placed before the view where they
         hold the project and after it otherwise. `sockets` of the machine are covered where they would be in sight.
@@ -143,7 +143,7 @@ def cover(socket: str) -> Mounted:
 
 
 def without_idle_covers(prefix: Sequence[str], complaint: bytes) -> tuple[str, ...]:
-    """Give a command line without the covers that could not be made, by what the sandbox said.
+    """Return a command line without the covers that could not be made, by what the sandbox said.
 
     A socket that is there can always be covered. One that is gone, or that nobody in the seal can reach, needs no cover.
     """

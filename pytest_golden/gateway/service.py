@@ -1,6 +1,6 @@
 """The execution gateway: the only way in which a pipeline is executed.
 
-It prepares a view and a seal, has the supervisor run the commands, and gives the facts. It judges nothing and never
+It prepares a view and a seal, has the supervisor run the commands, and returns the facts. It judges nothing and never
 raises for what a project does.
 """
 
@@ -15,24 +15,26 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.environment import build_path_variable, find_missing, passed_variables
-from pytest_golden.gateway.execution import execute
-from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
-from pytest_golden.gateway.live import read_present_step
+from pytest_golden.gateway.execution import execute, read_present_step
 from pytest_golden.gateway.machine import Machine
 from pytest_golden.gateway.model import Ending, GatewayAbilities, PipelineOutcome, Problem, RunnerCommand
 from pytest_golden.gateway.outcome import Keeping, build_outcome, explain_os_error, outcome_not_started
-from pytest_golden.gateway.permissions import require_execution
+from pytest_golden.gateway.permissions import choose_request, require_execution
 from pytest_golden.gateway.preparation import Prepared, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, resolve_project
-from pytest_golden.gateway.runners import PipelineFile, RunnerError, find_runner_command
+from pytest_golden.gateway.runners.choice import find_runner_command
+from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
 from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.shell_terminal import run_in_terminal
 from pytest_golden.gateway.span_reader import OTEL, receive_spans
-from pytest_golden.gateway.terminal import run_in_terminal
+from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.gateway.written_files import examined
-from pytest_golden.redaction import Redactor, literals_in_file, secret_arguments, secret_literals
 from pytest_golden.redaction.escapes import strip_escapes
-from pytest_golden.trajectory import DEFAULT_READERS, GoldenStepsReader
+from pytest_golden.redaction.literals import literals_in_file, secret_arguments, secret_literals
+from pytest_golden.redaction.redactor import Redactor
+from pytest_golden.trajectory.readers.golden_steps import GoldenStepsReader
+from pytest_golden.trajectory.readers.reading import DEFAULT_READERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.gateway.written_files import Examine
     from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.trajectory import StepReader
+    from pytest_golden.trajectory.readers.model import StepReader
 
     FindCommand = Callable[[GoldenProjectConfig], RunnerCommand | None]
     KeepIf = Callable[[GoldenProjectConfig, PipelineOutcome], bool]
@@ -135,7 +137,7 @@ class ExecutionGateway:
         return self._machine.describe()
 
     def present_step(self) -> str | None:
-        """Give the step that the running pipeline has reached; may be called from another thread."""
+        """Return the step that the running pipeline has reached; may be called from another thread."""
         if (running := self._running) is None:
             return None
         steps_file, redactor = running
@@ -167,21 +169,25 @@ class ExecutionGateway:
         self,
         project: GoldenProjectConfig,
         *,
-        role: AgentRole,
-        permissions: Permissions,
+        role: AgentRole | None = None,
+        permissions: Permissions | None = None,
         stand_ins: Mapping[str, bytes] | None = None,
         examine: Examine | None = None,
+        agent_role: AgentRole | None = None,
+        agent_permissions: Permissions | None = None,
     ) -> PipelineOutcome:
-        """Execute one golden project and give the facts; never raises for what the project does.
+        """Execute one golden project and return the facts; never raises for what the project does.
 
+        `role` and `permissions` are required. `agent_role` and `agent_permissions` are other names for them.
         `stand_ins` are contents that this one view has in the place of the project's own files, by path below
         project_dir. They are no part of the write set. `examine` looks at what was written while the view still stands;
-        it is asked after `after:`, whenever the pipeline was started, and what it gives is redacted.
+        it is asked after `after:`, whenever the pipeline was started, and what it returns is redacted.
 
         Raises:
             PermissionDeniedError: the permissions ask for more than the role may have.
+            TypeError: role or permissions are missing, or given under both names.
         """
-        require_execution(role, permissions)
+        require_execution(*choose_request(role, permissions, agent_role, agent_permissions))
         redactor = self._redactor({}, ())
         try:
             order = replace(self._order(project), stand_ins=stand_ins or {}, examine=examine)
@@ -205,7 +211,7 @@ class ExecutionGateway:
         permissions: Permissions,
         announce: Callable[[tuple[str, ...], str], None],
     ) -> int:
-        """Open an interactive shell in a project's view and seal; gives its exit code.
+        """Open an interactive shell in a project's view and seal; return its exit code.
 
         `announce` gets the pipeline's command and its folder just before the shell starts. `before:` commands have run.
 
@@ -298,7 +304,7 @@ class ExecutionGateway:
             told = () if self._reads is None else self._reads.take_warnings()
             outcome = replace(outcome, warnings=(*warnings, *told, *filter(None, [warning]), *outcome.warnings))
             outcome = self._prove_untouched(order, outcome, before)
-            outcome = examined(order.examine, prepared.view, outcome, order.redactor.text)
+            outcome = examined(order.examine, prepared.view, outcome, order.redactor)
             return self._keep(prepared, outcome)
 
     @contextmanager
@@ -358,7 +364,7 @@ class ExecutionGateway:
         return replace(outcome, changed_underneath=shown, problem=outcome.problem or Problem.PROJECT_CHANGED)
 
     def _choose_readers(self, order: _Order) -> tuple[tuple[StepReader, ...], tuple[str, ...]]:
-        """Give the readers of a run, and a warning for each that is asked for and unknown."""
+        """Return the readers of a run, and a warning for each that is asked for and unknown."""
         wanted = order.project.config.steps
         names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else tuple(wanted)
         # The one is always read, the other where there is a receiver.

@@ -6,15 +6,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.handover import PORT, Handover
-from pytest_golden.trajectory.otel.receiver import LOOPBACK, OtlpReceiver
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_golden.gateway.preparation import Prepared
-    from pytest_golden.trajectory import StepReading
-    from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
+    from pytest_golden.gateway.sockets import Handover
+    from pytest_golden.trajectory.otel.receiver import OtlpReceiver
+    from pytest_golden.trajectory.readers.model import RunFacts, StepReading, ViewFiles
 
 OTEL = "otel"
 
@@ -29,7 +27,7 @@ class SpanReader:
         self._handover = handover
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:  # noqa: ARG002 - the protocol's arguments
-        """Stop the receiver, and give the steps of what it has."""
+        """Stop the receiver, and return the steps that it received."""
         self._receiver.stop()
         reading = self._receiver.read_steps()
         if self._handover is None or not self._handover.trouble:
@@ -40,7 +38,7 @@ class SpanReader:
 
 @contextmanager
 def receive_spans(prepared: Prepared) -> Iterator[tuple[Prepared, SpanReader | None, str]]:
-    """Have a receiver for a run where its project asks for one; gives what to launch, the reader, and a warning.
+    """Run a receiver where the project asks for one; yield what to launch, the reader, and a warning.
 
     The variables that lead exporters to it are those that the project does not set itself. Where none can be had, the
     run goes on without.
@@ -63,6 +61,9 @@ def receive_spans(prepared: Prepared) -> Iterator[tuple[Prepared, SpanReader | N
 
 
 def _open(prepared: Prepared, stack: ExitStack) -> tuple[OtlpReceiver, Handover | None]:
+    from pytest_golden.gateway.sockets import PORT, Handover
+    from pytest_golden.trajectory.otel.receiver import LOOPBACK, OtlpReceiver
+
     config = prepared.project.config
     is_cut_off = prepared.is_sealed and not config.network
     endpoint = f"http://{LOOPBACK}:{PORT}" if is_cut_off else None

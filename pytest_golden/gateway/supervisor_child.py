@@ -46,7 +46,7 @@ def become_subreaper() -> None:
 
 
 def parents() -> dict[int, int]:
-    """Give the parent of each process that can be seen."""
+    """Return the parent of each process that can be seen."""
     if not HAS_PROC:
         table = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
         return {int(pid): int(parent) for pid, parent in (line.split() for line in table.splitlines())}
@@ -60,7 +60,7 @@ def parents() -> dict[int, int]:
 
 
 def stat_fields(pid: int) -> list[bytes]:
-    """Give the fields of /proc/PID/stat after the command's name: state, ppid, ...; empty when it is gone."""
+    """Return the fields of /proc/PID/stat after the command's name: state, ppid, ...; empty when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()
@@ -92,7 +92,7 @@ def send(pids: list[int], number: int) -> None:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Give a process's proportional share of resident memory, which counts shared pages once over all sharers.
+    """Return a process's proportional share of resident memory, which counts shared pages once over all sharers.
 
     One that does not let its memory be looked into counts with all that it shares.
     """
@@ -107,7 +107,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def resident_bytes(pid: int) -> int:
-    """Give a process's resident memory with all that it shares."""
+    """Return a process's resident memory with all that it shares."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE_BYTES
@@ -123,13 +123,13 @@ def exceeds_memory(pids: list[int], limit_bytes: int) -> bool:
 
 
 def cpu_ticks(pid: int) -> int:
-    """Give the CPU time of a process and of the children it has waited for."""
+    """Return the CPU time of a process and of the children it has waited for."""
     fields = stat_fields(pid)
     return sum(int(field) for field in fields[11:15]) if fields else 0
 
 
 def living_cpu_seconds(pids: list[int]) -> float:
-    """Give the CPU time of processes that have not been waited for."""
+    """Return the CPU time of processes that have not been waited for."""
     return sum(map(cpu_ticks, pids)) / TICKS_PER_SECOND
 
 
@@ -217,7 +217,7 @@ class Run:
         ]
 
     def check(self) -> float | None:
-        """Apply what is due and give the seconds until the next look, None when only news can change anything."""
+        """Apply what is due; return the seconds until the next look, None when only an event can change anything."""
         now = time.monotonic()
         if not self.ending:
             if self.deadline is not None and now >= self.deadline:
@@ -253,7 +253,7 @@ class Run:
         self.peak_bytes = max(self.peak_bytes, sum(map(proportional_bytes, tree)))
 
     def next_look(self, now: float) -> float | None:
-        """Give the seconds until something may be due."""
+        """Return the seconds until something may be due."""
         if self.ladder:
             return max(0.0, self.ladder[0][0] - now)
         if self.ending:
@@ -264,7 +264,7 @@ class Run:
         return min(waits, default=None)
 
     def finish(self) -> dict[str, Any]:
-        """End whatever is left of it and give the facts."""
+        """End whatever is left of it and return the facts."""
         duration = time.monotonic() - self.started
         left = self.end_leftovers()
         code = self.process.returncode
@@ -282,7 +282,7 @@ class Run:
         }
 
     def end_leftovers(self) -> int:
-        """Kill every process that is still there and give how many survived that."""
+        """Kill every process that is still there and return how many survived that."""
         now = time.monotonic()
         # The kernel ends a sealed tree by itself as the sandbox exits; looking through /proc at once would cost more.
         patience, limit = now + (SEAL_SETTLE_SECONDS if self.request["sealed"] else 0), now + SETTLE_SECONDS
@@ -347,7 +347,7 @@ def serve(control: socket.socket) -> None:
 
 
 def accept(request: dict[str, Any], run: Run | None, control: socket.socket, handed: list[int]) -> Run | None:
-    """Act on one line; gives the run that is then going on, which gets the descriptors that came before it."""
+    """Act on one line; return the run that is then in progress, which gets the descriptors that came before it."""
     if request["op"] == "interrupt":
         if run is not None:
             run.stop("interrupted")

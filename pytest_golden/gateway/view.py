@@ -1,47 +1,72 @@
-"""Copy-on-write views of a project's folder: an overlay by the kernel, or a private copy.
+"""Copy-on-write views of a project's folder, and the folders of this machine that a seal around them hides or shows.
 
-A view tells the seal how it is mounted, gives what the pipeline left at a path, and takes the write set. It starts
-nothing.
+A view tells the seal how it is mounted, finds what the pipeline left at a path, and takes the write set. Nothing here mounts
+or starts anything.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
+from pytest_golden.gateway.resolution import NO_STAND_INS, put_into_copy
+from pytest_golden.gateway.write_set import (
+    UNREAD,
+    Fingerprint,
+    UpperLayer,
+    find_differences,
+    is_opaque,
+    is_whiteout,
+    take_fingerprint,
+    take_write_set,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_golden.gateway.model import WriteSet
+    from pytest_golden.gateway.resolution import StandIns
 
 if sys.platform == "linux":
     from fcntl import ioctl
 
-from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
-from pytest_golden.gateway.fingerprint import Fingerprint, find_differences, take_fingerprint
-from pytest_golden.gateway.stand_ins import NO_STAND_INS, put_into_copy
-from pytest_golden.gateway.write_set import UNREAD, UpperLayer, is_opaque, is_whiteout, take_write_set
-
-if TYPE_CHECKING:
-    from pytest_golden.gateway.model import WriteSet
-    from pytest_golden.gateway.stand_ins import StandIns
 
 _FICLONE = 0x40049409
 _CHUNK_BYTES = 1 << 20
 
+_QUOTED_ABSOLUTE = re.compile(r"""['"](/[^'"\n]+)['"]""")
+_BARE_ABSOLUTE = re.compile(r"""(?<![\w./])/[^\s'"`:,;()<>|]+""")
+_SAYS_MISSING = re.compile(
+    r"no such file|not found|not exist|cannot (?:open|find|access)|ENOENT|NoSuchFile", re.IGNORECASE
+)
+# Only the end of a pipeline's output is searched for paths, and only a few of them are checked.
+_MOST_OF_TEXT, _MOST_PATHS, _MOST_TOLD = 16 << 10, 50, 3
+_SHEBANG_BYTES = 256
+# As many as Linux follows. Longer chains are left to `os.path.realpath`, which recognises loops.
+_MOST_LINKS = 40
+_NO_NAMES = frozenset({"", ".", ".."})
+
 
 class View(Protocol):
-    """What the gateway needs of a view; `project_dir` is where the original lies, `seen_at` where the pipeline sees it."""
+    """What the gateway needs of a view. `project_dir` is the original's path, `seen_at` the path that the pipeline sees."""
 
     project_dir: Path
     seen_at: str
 
     def mount_arguments(self) -> list[str]:
-        """Give the sandbox's arguments that put the view in the original's place."""
+        """Return the sandbox's arguments that put the view in the original's place."""
         ...
 
     def find_file(self, relative: str) -> Path | None:
-        """Give a host path with the content that the pipeline saw last, None when there is no regular file."""
+        """Return a host path with the content that the pipeline saw last, None when there is no regular file."""
         ...
 
     def take_write_set(self) -> WriteSet:
@@ -49,7 +74,7 @@ class View(Protocol):
         ...
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """Give a host folder and the sorted paths below it of all that the pipeline wrote, with equal bytes too."""
+        """Return a host folder and the sorted paths below it of all that the pipeline wrote, with equal bytes too."""
         ...
 
     def write_kept(self, folder: Path) -> None:
@@ -232,3 +257,183 @@ def _copy_written(write_set: WriteSet, source: Path, folder: Path) -> None:
             copy_file(str(origin), str(copy))
             # A kept file is for looking at: it must not run with its owner's rights.
             copy.chmod(stat.S_IMODE(copy.stat().st_mode) & 0o777)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenPlaces:
+    """What a seal hides: the folders of this machine that it replaces, and the paths below them that it still shows."""
+
+    masked: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+
+    def hides(self, path: str) -> bool:
+        """Tell whether an absolute path exists on this machine but not in the view."""
+        mask = self._find_mask(path)
+        return mask is not None and os.path.lexists(path)
+
+    def explain(self, path: str) -> str:
+        """Say why a hidden path is missing from the view, and how to show it."""
+        folder = os.path.dirname(path)
+        prefix = next((str(above) for above in Path(path).parents if (above / "pyvenv.cfg").is_file()), None)
+        is_program = os.path.isfile(path) and os.access(path, os.X_OK)
+        shown = prefix or (folder if is_program and folder not in self.masked else path)
+        ways = [f"`venv: {prefix}`" if prefix else "`venv:`"] if is_program or prefix else []
+        ways.append(f"`mounts: [{{path: {shown}, mode: read}}]`")
+        return f"{path} is on this machine, but a pipeline sees a private {self._find_mask(path)}: declare {' or '.join(ways)}"
+
+    def explain_missing_program(self, name: str, path_variable: str) -> str | None:
+        """Say why a program of this machine cannot be started in the view; None if the seal is not the cause."""
+        if not self.masked:
+            return None
+        program = shutil.which(name, path=path_variable) or name
+        asked = (program, _read_interpreter(program)) if os.path.isabs(program) else ()
+        hidden = next((path for path in asked if path and self.hides(path)), None)
+        return None if hidden is None else self.explain(hidden)
+
+    def explain_missing_files(self, *texts: str) -> tuple[str, ...]:
+        """Explain up to three hidden paths that these texts report as missing. Only the end of each text is read."""
+        if not self.masked:
+            return ()
+        lines = [line for text in texts for line in text[-_MOST_OF_TEXT:].splitlines() if _SAYS_MISSING.search(line)]
+        named = [path for line in lines for path in (*_QUOTED_ABSOLUTE.findall(line), *_BARE_ABSOLUTE.findall(line))]
+        paths = dict.fromkeys(os.path.normpath(path.rstrip(".")) for path in named)
+        hidden = [path for path in list(paths)[-_MOST_PATHS:] if "\0" not in path and self.hides(path)]
+        return tuple(map(self.explain, hidden[-_MOST_TOLD:]))
+
+    def _find_mask(self, path: str) -> str | None:
+        masks = [mask for mask in self.masked if path != mask and is_below(path, mask)]
+        mask = max(masks, key=len, default=None)
+        is_shown = mask is None or any(is_below(path, shown) and is_below(shown, mask) for shown in self.shown)
+        return None if is_shown else mask
+
+
+def _read_interpreter(program: str) -> str | None:
+    """Return the absolute path in the first line of a script."""
+    try:
+        with open(program, "rb") as file:
+            first = file.read(_SHEBANG_BYTES).partition(b"\n")[0].decode("utf-8", "replace")
+    except OSError:
+        return None
+    words = first.removeprefix("#!").split() if first.startswith("#!") else []
+    return words[0] if words and os.path.isabs(words[0]) else None
+
+
+def find_interpreter_folders() -> Iterator[str]:
+    """Yield what the gate's own interpreter is made of: prefixes, `sys.path`, and where its `.pth` files lead."""
+    yield sys.prefix
+    yield sys.base_prefix
+    for entry in sys.path:
+        if os.path.isabs(entry):
+            yield entry
+            yield from find_linked_sources(Path(entry))
+
+
+def find_environment_folders(prefix: Path) -> Iterator[str]:
+    """Yield a virtual environment's folder, the interpreter it was made from, and its editable installs."""
+    yield str(prefix)
+    for name in ("python", "python3"):
+        program = prefix / "bin" / name
+        if program.is_symlink():
+            yield str(Path(os.path.realpath(program)).parent.parent)
+    for packages in prefix.glob("lib*/python3*/site-packages"):
+        yield from find_linked_sources(packages)
+
+
+def find_linked_sources(packages: Path) -> Iterator[str]:
+    """Yield the folders outside a site-packages folder that its `.pth` and editable-install files point to."""
+    try:
+        names = os.listdir(packages)
+    except OSError:
+        return
+    for name in names:
+        if name.endswith(".pth"):
+            lines = _read_text(packages / name).splitlines()
+            yield from (line.strip() for line in lines if os.path.isabs(line.strip()))
+        elif name.startswith("__editable__") and name.endswith(".py"):
+            yield from _QUOTED_ABSOLUTE.findall(_read_text(packages / name))
+
+
+def find_program_folders(path_variable: str) -> Iterator[str]:
+    """Yield every folder on PATH, and the environments that the symlinks in them lead to; each is read once."""
+    folders = dict.fromkeys(folder for folder in path_variable.split(os.pathsep) if os.path.isdir(folder))
+    yield from folders
+    targets = [target for folder in dict.fromkeys(map(os.path.realpath, folders)) for target in _link_targets(folder)]
+    yield from targets
+    for programs in dict.fromkeys((*folders, *map(os.path.dirname, targets))):
+        yield from _environment_around(Path(programs))
+
+
+def _link_targets(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        links = [entry.path for entry in entries if entry.is_symlink()]
+    return [target for target in _resolve_all(links) if os.path.exists(target)]
+
+
+def _environment_around(programs: Path) -> Iterator[str]:
+    """Yield the environment whose `bin` this is; a folder like ~/.local, which holds more than programs, is none."""
+    prefix = programs.parent
+    if (prefix / "pyvenv.cfg").exists():
+        yield from find_environment_folders(prefix)
+    elif programs.name == "shims" or (programs.name == "bin" and any(prefix.glob("lib/python3*/os.py"))):
+        yield str(prefix)
+
+
+def find_git_folders(root: Path) -> Iterator[str]:
+    """Yield the folders of the repository that a worktree belongs to; nothing for an ordinary checkout."""
+    mark = root / ".git"
+    text = _read_text(mark) if mark.is_file() else ""
+    if text.startswith("gitdir:"):
+        own = (root / text.partition(":")[2].strip()).resolve()
+        yield str(own)
+        common = _read_text(own / "commondir").strip()
+        if common:
+            yield str((own / common).resolve())
+
+
+def select_hidden(folders: Iterable[str], masked: Iterable[str]) -> tuple[str, ...]:
+    """Return the existing paths, links resolved, that lie below a masked folder and not below each other.
+
+    A masked folder itself is never returned: a user who has HOME on PATH does not mean to show all of it.
+    """
+    masked = frozenset(masked)
+    chosen: list[str] = []
+    for path in sorted(set(_resolve_all(folders))):
+        hidden = path not in masked and any(is_below(path, mask) for mask in masked)
+        if hidden and os.path.exists(path) and not (chosen and is_below(path, chosen[-1])):
+            chosen.append(path)
+    return tuple(chosen)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Tell whether a path lies inside a folder or is it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _resolve_all(paths: Iterable[str]) -> Iterator[str]:
+    """Yield what `os.path.realpath` makes of each path. Each folder is resolved once: hundreds of programs share a few."""
+    folders: dict[str, str] = {}
+    for path in paths:
+        yield _resolve_once(path, folders)
+
+
+def _resolve_once(given: str, folders: dict[str, str]) -> str:
+    path = given
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(path)
+        if name in _NO_NAMES:
+            break
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        path = os.path.join(folders[folder], name)
+        try:
+            path = os.path.join(folders[folder], os.readlink(path))
+        except OSError:  # It is no link.
+            return path
+    return os.path.realpath(given)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

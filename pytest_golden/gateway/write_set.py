@@ -1,13 +1,14 @@
-"""Which paths a pipeline wrote, by comparing what it left with what was there before.
+"""Which paths a pipeline wrote, and the fingerprint that proves that the project's own files were not touched.
 
-Rewriting a file with equal bytes is no change, a changed mode is one, and what was made and removed again is absent.
-Caches, `.git` and virtual environments never appear.
+Rewriting a file with equal bytes is no change, a changed mode is one, and what was made and removed again is absent. Caches,
+`.git` and virtual environments never appear; the last two are withheld from writing instead (see `seal.py`).
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.content import (
@@ -18,20 +19,38 @@ from pytest_golden.gateway.content import (
     lstat_below,
     lstat_or_none,
 )
-from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment, open_up
 from pytest_golden.gateway.model import WriteSet, WrittenFile
-from pytest_golden.gateway.stand_ins import NO_STAND_INS
+from pytest_golden.gateway.resolution import NO_STAND_INS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from pytest_golden.gateway.stand_ins import StandIns
+    from pytest_golden.gateway.resolution import StandIns
 
-#: How much of holes in a write set is hashed, which takes a second for two GiB; files beyond are named and not read.
+
+#: Folders whose content comes and goes by itself; never fingerprinted, copied or part of a write set.
+CACHE_FOLDERS = frozenset(
+    {
+        "__pycache__",
+        ".golden",
+        ".hypothesis",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+    }
+)
+#: Folders that a pipeline may read and never write; too large to look at each time.
+WITHHELD_FOLDERS = frozenset({".git", ".nox", ".tox"})
+#: The file that makes a folder a virtual environment, which is withheld too.
+VENV_MARK = "pyvenv.cfg"
+#: How many bytes of holes in a write set are hashed, at two GiB a second; files beyond are named and not read.
 MOST_HOLES_BYTES = 16 << 30
 #: The content hash of a file that was not read.
 UNREAD = ""
 _LEFT_OUT = CACHE_FOLDERS | WITHHELD_FOLDERS
+
+Mark = tuple[int, ...]
 
 
 def take_write_set(
@@ -62,7 +81,7 @@ def take_write_set(
         holes = count_hole_bytes(path, found)
         is_readable = holes <= holes_left
         holes_left -= holes if is_readable else 0
-        kind = _compare(path, found, original, before) if is_readable else "file"
+        kind = _find_change(path, found, original, before) if is_readable else "file"
         if kind is None:
             continue
         (changed if is_content(before) else created).append(relative)
@@ -74,28 +93,11 @@ def take_write_set(
     return WriteSet(tuple(sorted(created)), tuple(sorted(changed)), tuple(sorted(gone)), dict(sorted(files.items())))
 
 
-def _compare(path: str, found: os.stat_result, original: str, before: os.stat_result | None) -> str | None:
-    """Tell what is different in a file that was written: all of it, its mode, or (None) nothing."""
+def _find_change(path: str, found: os.stat_result, original: str, before: os.stat_result | None) -> str | None:
+    """Return what changed in a written file: `file` for its content, `mode` for its mode alone, None for nothing."""
     if before is None or not is_content(before) or not has_equal_content(path, found, original, before):
         return "file"
     return None if found.st_mode == before.st_mode else "mode"
-
-
-def list_content(root: str, prefix: str = "") -> Iterator[str]:
-    """List files and symlinks below a folder, relative to `root`, each as `prefix` and its name; caches left out."""
-    pending = [prefix]
-    while pending:
-        prefix = pending.pop()
-        try:
-            with os.scandir(os.path.join(root, prefix)) as listing:
-                entries = [entry for entry in listing if entry.name not in _LEFT_OUT]
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(f"{prefix}{entry.name}/")
-            else:
-                yield prefix + entry.name
 
 
 class UpperLayer:
@@ -162,6 +164,23 @@ class UpperLayer:
         return before is not None and stat.S_ISDIR(before.st_mode)
 
 
+def list_content(root: str, prefix: str = "") -> Iterator[str]:
+    """List files and symlinks below a folder, relative to `root`, each as `prefix` and its name; caches left out."""
+    pending = [prefix]
+    while pending:
+        prefix = pending.pop()
+        try:
+            with os.scandir(os.path.join(root, prefix)) as listing:
+                entries = [entry for entry in listing if entry.name not in _LEFT_OUT]
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name
+
+
 def is_whiteout(found: os.stat_result) -> bool:
     """Tell whether an entry of an upper layer says that the name below is gone."""
     return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
@@ -173,3 +192,79 @@ def is_opaque(folder: str) -> bool:
         return os.getxattr(folder, "user.overlay.opaque", follow_symlinks=False) == b"y"
     except (OSError, AttributeError):
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What was found below a folder.
+
+    `marks` maps each relative path to (inode, size, mode, mtime ns, ctime ns), a folder's to (inode, mode) alone since
+    its times change with the caches inside it. `withheld` are the folders (and a worktree's `.git` file) that were not
+    looked into.
+    """
+
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
+
+
+def take_fingerprint(root: str, *, is_ours: bool = False, known: Collection[str] = ()) -> Fingerprint:
+    """Look at every file below a folder, without following symlinks or opening a file.
+
+    A folder that cannot be listed is marked as unreadable, so that a change of that is seen too; in a copy of ours
+    (`is_ours`) it is made readable. `known` folders are read even where they have become virtual environments.
+    """
+    marks: dict[str, Mark] = {}
+    withheld: list[str] = []
+    pending = [(root, "")]
+    while pending:
+        folder, prefix = pending.pop()
+        try:
+            if is_ours:
+                open_up(folder)
+            with os.scandir(folder) as listing:
+                entries = list(listing)
+        except OSError as error:
+            marks[f"{prefix}(unreadable)"] = (error.errno or 0,)
+            continue
+        if prefix and prefix[:-1] not in known and is_environment({entry.name for entry in entries}):
+            withheld.append(prefix[:-1])
+            continue
+        for entry in entries:
+            name = entry.name
+            if name in WITHHELD_FOLDERS:
+                withheld.append(prefix + name)
+            elif name not in CACHE_FOLDERS:
+                _mark(entry, prefix + name, marks, pending)
+    return Fingerprint(marks, tuple(withheld))
+
+
+def _mark(entry: os.DirEntry[str], path: str, marks: dict[str, Mark], pending: list[tuple[str, str]]) -> None:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return  # Gone between the listing and the look; the comparison will tell if it mattered.
+    if stat.S_ISDIR(found.st_mode):
+        marks[path] = (found.st_ino, found.st_mode)
+        pending.append((entry.path, path + "/"))
+    else:
+        marks[path] = (found.st_ino, found.st_size, found.st_mode, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def find_differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
+    """Yield the paths that are new, gone or different, sorted."""
+    if before.marks == after.marks:
+        return
+    for path in sorted(before.marks.keys() | after.marks.keys()):
+        if before.marks.get(path) != after.marks.get(path):
+            yield path
+
+
+def is_environment(names: Collection[str]) -> bool:
+    """Tell whether a folder with these names in it is a virtual environment; the mark alone makes none."""
+    return VENV_MARK in names and not {"bin", "Scripts"}.isdisjoint(names)
+
+
+def open_up(folder: str) -> None:
+    """Make a folder of ours readable again after a pipeline has closed it."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        os.chmod(folder, stat.S_IRWXU)

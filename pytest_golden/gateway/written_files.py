@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.content import lstat_below
 from pytest_golden.gateway.model import Ending, OutputFinding, PipelineOutcome, Problem
+from pytest_golden.redaction.redactor import redact_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from pytest_golden.gateway.view import View
+    from pytest_golden.redaction.redactor import Redactor
 
     Examine = Callable[[PipelineOutcome, "WrittenFiles"], Iterable[OutputFinding]]
 
@@ -30,16 +32,18 @@ class WrittenFiles:
     """Everything that one run wrote.
 
     `paths` are relative to project_dir, with `/`, sorted; whatever a pipeline can make has a place there, symlinks and
-    pipes too. `redact` takes out of a text what is secret in the project, whose own folder is `project_dir`.
+    pipes too. `redact` removes the project's secrets from text, `redact_known` from binary content. `project_dir` is
+    the project's own folder.
     """
 
     root: Path
     paths: tuple[str, ...]
     redact: Callable[[str], str]
     project_dir: Path | None = None
+    redact_known: Callable[[str], str] = redact_known
 
     def locate(self, path: str) -> Path:
-        """Give the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.
+        """Return the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.
 
         Raises:
             FileNotFoundError: it was not written, or is gone by now.
@@ -56,24 +60,25 @@ class WrittenFiles:
         return place
 
 
-def examined(
-    examine: Examine | None, view: View, outcome: PipelineOutcome, redact: Callable[[str], str]
-) -> PipelineOutcome:
-    """Give the outcome with what an examination of the written files found; where nothing ran there is nothing to examine.
+def examined(examine: Examine | None, view: View, outcome: PipelineOutcome, redactor: Redactor) -> PipelineOutcome:
+    """Return the outcome with what an examination of the written files found; where nothing ran there is nothing to examine.
 
     A failure of the examination is the harness's, and the facts of the run stay.
     """
     if examine is None or outcome.ending is Ending.NOT_STARTED:
         return outcome
     try:
-        found = tuple(examine(outcome, WrittenFiles(*view.find_written(), redact, view.project_dir)))
+        written = WrittenFiles(*view.find_written(), redactor.text, view.project_dir, redactor.known)
+        found = tuple(examine(outcome, written))
     except KeyboardInterrupt:
         told = "interrupted while its outputs were examined"
         return replace(outcome, ending=Ending.INTERRUPTED, problem=None, message=told)
     except Exception as error:
         told = f"its outputs could not be examined: {error if isinstance(error, GoldenError) else repr(error)}"
-        return replace(outcome, problem=outcome.problem or Problem.HARNESS, message=outcome.message or redact(told))
-    return replace(outcome, output_findings=tuple(_redacted(one, redact) for one in found))
+        return replace(
+            outcome, problem=outcome.problem or Problem.HARNESS, message=outcome.message or redactor.text(told)
+        )
+    return replace(outcome, output_findings=tuple(_redacted(one, redactor.text) for one in found))
 
 
 def _redacted(finding: OutputFinding, redact: Callable[[str], str]) -> OutputFinding:

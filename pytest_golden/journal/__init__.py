@@ -1,75 +1,18 @@
-"""RECORDED: what was intended, expected and heard back. Rules settle and assess; rows are made in `store.py`. Executes nothing.
+"""RECORDED: what was intended, expected and heard back. Rules settle and assess; the stores keep rows. Executes nothing."""
 
-The names below are resolved on first use: whoever wants one module of the journal's does not wait for all of it.
-"""
+from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from pytest_golden.errors import JournalError, PayloadError, SignatureError
-from pytest_golden.lazy_names import resolve_lazily
 
-if TYPE_CHECKING:
-    from pytest_golden.journal.model import (
-        Assessment,
-        Expectation,
-        ExpectationStatus,
-        HistoryRecord,
-        ImmediateResult,
-        JournalEntry,
-        Polarity,
-        RoutedBy,
-        Signal,
-        SignalType,
-    )
-    from pytest_golden.journal.outside.callback import callback_signal
-    from pytest_golden.journal.outside.github import github_signal
-    from pytest_golden.journal.outside.human import human_signal
-    from pytest_golden.journal.reading.summary import JournalSummary, SuccessRate
-    from pytest_golden.journal.routing.explanation import RoutingExplanation
-    from pytest_golden.journal.service import Journal
+def __getattr__(name: str) -> Any:
+    # Few who use the journal read messages from outside.
+    if name == "github_signal":
+        from pytest_golden.journal.outside.github_webhooks import github_signal
 
-__all__ = [
-    "Assessment",
-    "Expectation",
-    "ExpectationStatus",
-    "HistoryRecord",
-    "ImmediateResult",
-    "Journal",
-    "JournalEntry",
-    "JournalError",
-    "JournalSummary",
-    "PayloadError",
-    "Polarity",
-    "RoutedBy",
-    "RoutingExplanation",
-    "Signal",
-    "SignalType",
-    "SignatureError",
-    "SuccessRate",
-    "callback_signal",
-    "github_signal",
-    "human_signal",
-]
+        return github_signal
+    if name == "human_signal":
+        from pytest_golden.journal.outside.human import human_signal
 
-__getattr__ = resolve_lazily(
-    __name__,
-    {
-        "Assessment": "model",
-        "Expectation": "model",
-        "ExpectationStatus": "model",
-        "HistoryRecord": "model",
-        "ImmediateResult": "model",
-        "Journal": "service",
-        "JournalEntry": "model",
-        "JournalSummary": "reading.summary",
-        "Polarity": "model",
-        "RoutedBy": "model",
-        "RoutingExplanation": "routing.explanation",
-        "Signal": "model",
-        "SignalType": "model",
-        "SuccessRate": "reading.summary",
-        "callback_signal": "outside.callback",
-        "github_signal": "outside.github",
-        "human_signal": "outside.human",
-    },
-)
+        return human_signal
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

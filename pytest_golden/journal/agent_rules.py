@@ -1,16 +1,22 @@
-"""What agents may have otherwise, as it is configured: a mapping of agents to a few known keys."""
+"""Rules of agents as they are configured: a mapping of agents to their rules, also in a shared YAML or JSON file."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rules import Retention, Rules
 from pytest_golden.manifest.findings import WrongValueError, findings_below, wrong
-from pytest_golden.manifest.kinds import FLAG, TEXT, Kind, list_of, one_of
-from pytest_golden.manifest.records import Key, Table, record_of
-from pytest_golden.manifest.unquoted import bare, show
+from pytest_golden.manifest.kinds import FLAG, TEXT, Key, Kind, Table, list_of, one_of, record_of
+from pytest_golden.manifest.units import bare, show
+
+VARIABLE = "GOLDEN_JOURNAL_RULES"
 
 
 def _check_limit(value: Any) -> int:
@@ -27,7 +33,7 @@ _RETENTION_KEYS = Table.of(
         Key("entries", _LIMIT, "So many closed entries are kept, the newest.", nullable=True),
     )
 )
-#: What can be said of an agent.
+#: The keys of an agent's rules.
 RULE_KEYS = Table.of(
     (
         Key(
@@ -78,3 +84,36 @@ def _read(record: Mapping[str, Any]) -> Rules:
         None if hosts is None else tuple(hosts),
         commands is not False,
     )
+
+
+def find_rules() -> Mapping[str, Mapping[str, Any]]:
+    """Return the rules in the file that GOLDEN_JOURNAL_RULES names; none where it is not set.
+
+    Raises:
+        SettingsError: it cannot be read, or holds something else than rules.
+    """
+    named = os.environ.get(VARIABLE)
+    return read_rules_file(Path(named)) if named else {}
+
+
+def read_rules_file(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Read a file of rules.
+
+    Raises:
+        SettingsError: it cannot be read, or holds something else than rules.
+    """
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        parse_rules(given)
+    except OSError as error:
+        raise SettingsError(f"the journal's rules in {path} cannot be read: {error.strerror or error}") from None
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f" line {place.line + 1}" if place is not None else ""
+        raise SettingsError(
+            f"the journal's rules in {path}{line} are no YAML; indent and quote them as YAML wants"
+        ) from None
+    except ValueError as error:
+        raise SettingsError(f"the journal's rules in {path}: {error}") from None
+    rules: Mapping[str, Mapping[str, Any]] = given
+    return rules

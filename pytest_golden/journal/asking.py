@@ -13,12 +13,11 @@ from pytest_golden.journal.given import clean_json, clean_text
 from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
 from pytest_golden.journal.model import Expectation, Polarity
 from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
-from pytest_golden.manifest.kinds import FLAG, TEXT, Kind, check_text, one_of
-from pytest_golden.manifest.records import Key, Table, record_of
-from pytest_golden.manifest.unquoted import show
+from pytest_golden.manifest.kinds import FLAG, TEXT, Key, Kind, Table, check_text, one_of, record_of
+from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.moments import from_ms, to_ms
-from pytest_golden.trajectory.json_form import json_form
+from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.values.json_form import json_form
 
 _MINUTE_MS = 60_000
 _LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
@@ -69,7 +68,7 @@ _check_record = record_of(EXPECTATION_KEYS).check
 
 
 def read_expectations(given: Any, *, entry_id: str, moment: datetime) -> tuple[Expectation, ...]:
-    """Make expectations, open from this moment on, of what a caller gives.
+    """Return expectations, open from this timestamp on, for the mappings that a caller gives.
 
     Raises:
         ValueError: what is wrong with them and where, all at once.

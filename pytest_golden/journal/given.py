@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.manifest.unquoted import show
+from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.text import storable
-from pytest_golden.trajectory.freezing import freeze
-from pytest_golden.trajectory.json_form import json_form
-from pytest_golden.trajectory.vocabulary import check_text
+from pytest_golden.storage.columns import storable, storable_json
+from pytest_golden.trajectory.vocabulary import check_text, freeze
+from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import json_form
 
 # Redacting and indexing more would hold up all who write.
 _MOST_CHARACTERS = 1 << 20
@@ -23,7 +23,7 @@ _MOST_ASKED = 1_000_000
 
 
 def clean_text(field: str, text: object) -> str:
-    """Give a text as it is kept.
+    """Return a text as it is kept.
 
     Raises:
         ValueError: it is blank, no text, too long, or holds a NUL character; the message names the field.
@@ -34,7 +34,7 @@ def clean_text(field: str, text: object) -> str:
 
 
 def clean_name(field: str, text: object, *, most_bytes: int = _LONGEST_NAME_BYTES) -> str:
-    """Give a name that is looked up later, as it is: hiding a part of it would make two names one.
+    """Return a name that is looked up later, as it is: hiding a part of it would make two names one.
 
     Raises:
         ValueError: it is blank, no text, too long, or holds a NUL character or half a character; the message names the field.
@@ -50,35 +50,37 @@ def clean_name(field: str, text: object, *, most_bytes: int = _LONGEST_NAME_BYTE
 
 
 def clean_optional(field: str, name: str | None) -> str | None:
-    """Give a name as `clean_name` does, None as it is."""
+    """Return a name as `clean_name` does, None as it is."""
     return None if name is None else clean_name(field, name)
 
 
 def clean_external_id(field: str, name: str | None) -> str | None:
-    """Give a sender's id of its news as `clean_optional` does; it may be longer."""
+    """Return a sender's id of its news as `clean_optional` does; it may be longer."""
     return None if name is None else clean_name(field, name, most_bytes=_LONGEST_EXTERNAL_ID_BYTES)
 
 
 def clean_notes(field: str, text: object) -> str | None:
-    """Give a text that may be blank or None as it is kept; refuses as `clean_text` does."""
+    """Return a text that may be blank or None as it is kept; refuses as `clean_text` does."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     return clean_text(field, text)
 
 
 def clean_json(field: str, value: Any) -> Any:
-    """Give any value as it is kept: JSON content, deeply frozen.
+    """Return any value as it is kept: JSON content, deeply frozen.
 
     Raises:
         ValueError: a text in it holds a NUL character, or all of them are too long; the message names the field.
     """
     plain = json_form(value)
-    _check_content(field, plain)
+    if not _check_content(field, plain):
+        # Hints and news are compared with stored ones, so both must hold the same escapes.
+        plain = json.loads(storable_json(json.dumps(plain)))
     return freeze(field, redact(plain))
 
 
 def clean_data(field: str, value: Any) -> Any:
-    """Give a mapping as it is kept, empty for None.
+    """Return a mapping as it is kept, empty for None.
 
     Raises:
         ValueError: it is something else, or `clean_json` refuses it; the message names the field.
@@ -91,7 +93,7 @@ def clean_data(field: str, value: Any) -> Any:
 
 
 def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
-    """Give actions as they are kept.
+    """Return actions as they are kept.
 
     Raises:
         ValueError: they are no list, or `clean_json` refuses them.
@@ -102,7 +104,7 @@ def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def check_limit(limit: int) -> int:
-    """Give a limit as databases take it.
+    """Return a limit as databases take it.
 
     Raises:
         ValueError: it is no whole number, or below 1.
@@ -112,8 +114,9 @@ def check_limit(limit: int) -> int:
     return min(limit, _MOST_ASKED)
 
 
-def _check_content(field: str, value: Any) -> None:
-    count = 0
+def _check_content(field: str, value: Any) -> bool:
+    """Refuse content that cannot be stored, and tell whether all texts can be stored unchanged."""
+    count, is_storable = 0, True
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -121,6 +124,7 @@ def _check_content(field: str, value: Any) -> None:
             if "\0" in one:
                 raise ValueError(f"{field} holds a NUL character; remove it")
             count += len(one)
+            is_storable = is_storable and storable(one) == one
         elif isinstance(one, dict):
             waiting += (*one.keys(), *one.values())
         elif isinstance(one, list):
@@ -129,3 +133,4 @@ def _check_content(field: str, value: Any) -> None:
         raise ValueError(
             f"{field} has {count:,} characters, and more than {_MOST_CHARACTERS:,} are not kept; say where the rest is"
         )
+    return is_storable

@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 
 def read_words(source: str, data: Mapping[str, Any]) -> Words:
-    """Give what a signal has; `source` is its own, whatever its data say."""
+    """Return what a signal has; `source` is its own, whatever its data say."""
     words: dict[str, list[str]] = {}
     for key, value in _walk(data):
         values = words.setdefault(key, [])
@@ -54,12 +54,12 @@ def write_text(value: Any) -> str:
 
 
 def find_missing(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
-    """Give the keys of a hint that a signal does not have."""
+    """Return the keys of a hint that a signal does not have."""
     return tuple(key for key in hint if key not in words)
 
 
 def find_other(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
-    """Give the keys of a hint that have another value in the signal."""
+    """Return the keys of a hint that have another value in the signal."""
     return tuple(key for key, value in hint.items() if key in words and write_text(value) not in words[key])
 
 
@@ -85,18 +85,18 @@ def describe_misfit(hint: Mapping[str, Any], words: Words) -> str:
 
 @lru_cache(maxsize=64)
 def anchor_of(key: str, value: str) -> int:
-    """Give the number under which an expectation with this key and value in its hint may lie in the index."""
+    """Return the number under which an expectation with this key and value in its hint may lie in the index."""
     written = f"{key}\0{value}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(written, digest_size=8).digest()) >> 1
 
 
 def anchors_of(words: Words) -> tuple[int, ...]:
-    """Give all numbers under which an expectation may lie that a signal fits."""
+    """Return all numbers under which an expectation may lie that a signal fits."""
     return tuple(anchor_of(key, value) for key, values in words.items() for value in values)
 
 
 def list_anchors(hint: Mapping[str, Any]) -> tuple[int, ...]:
-    """Give the numbers under which a hint may be kept, those first that are likely to be rare: long, and not the source."""
+    """Return the numbers under which a hint may be kept, those first that are likely to be rare: long, and not the source."""
     written = [(key, write_text(value)) for key, value in hint.items()]
     written.sort(key=lambda pair: (pair[0] == SOURCE, -len(pair[1])))
     return tuple(anchor_of(key, value) for key, value in written)
@@ -118,19 +118,19 @@ def read_shape(shape: str) -> Shape:
 
 
 def count_keys(shape: str) -> int:
-    """Give how many keys a hint of this shape has."""
+    """Return how many keys a hint of this shape has."""
     source, keys = read_shape(shape)
     return len(keys) + (source is not None)
 
 
 def rank(keys: int, expires_at: int | None) -> int:
-    """Give a number that is smaller the more keys a hint has, and then the nearer its expiry (milliseconds, None: never)."""
+    """Return a number that is smaller the more keys a hint has, and then the nearer its expiry (milliseconds, None: never)."""
     expiry = _NEVER if expires_at is None else min(max(expires_at, 0), _NEVER - 1)
     return ((MOST_KEYS - min(keys, MOST_KEYS)) << _EXPIRY_BITS) | expiry
 
 
 def _walk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Give every key that is not the signal's own source, with its value, whatever lies how deep."""
+    """Return every key that is not the signal's own source, with its value, whatever lies how deep."""
     waiting: list[tuple[str, Any]] = [("", data)]
     while waiting:
         way, value = waiting.pop()

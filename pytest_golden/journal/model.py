@@ -9,7 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.frozen import FrozenDict
+from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ class ImmediateResult(StrEnum):
 
 
 class Assessment(StrEnum):
-    """Where an entry stands, by all that was heard of it."""
+    """Where an entry stands, by all signals received about it."""
 
     OPEN = "open"
     SUCCESS = "success"
@@ -97,7 +97,7 @@ class Expectation:
         return hash(self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return _to_dict(self)
 
 
@@ -120,7 +120,7 @@ class Signal:
         return hash(self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return _to_dict(self)
 
 
@@ -138,7 +138,7 @@ class HistoryRecord:
         return hash((self.what, self.who, self.when))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return _to_dict(self)
 
 
@@ -172,7 +172,7 @@ class JournalEntry:
         return hash(self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return _to_dict(self)
 
 

@@ -19,15 +19,14 @@ from pytest_golden.journal.model import (
 )
 from pytest_golden.journal.rules import Counts
 from pytest_golden.manifest.units import parse_duration
-from pytest_golden.storage.moments import from_ms, to_ms
-from pytest_golden.storage.text import storable
-from pytest_golden.trajectory.freezing import freeze, freeze_mapping
+from pytest_golden.storage.columns import from_ms, storable, to_ms
+from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from pytest_golden.frozen import FrozenDict
+    from pytest_golden.values.frozen import FrozenDict
 
 _COUNTED = ("open", "met", "unmet", "expired", "critical_lost", "positive", "negative", "correction")
 #: The columns of an entry that hold its counts.
@@ -51,7 +50,7 @@ READ_SIGNAL_COLUMNS = (*SIGNAL_COLUMNS, "expectation_id", "routed_by")
 
 
 def entry_columns(entry: JournalEntry) -> dict[str, Any]:
-    """Give an entry's columns but its counts, which begin at 0."""
+    """Return an entry's columns but its counts, which begin at 0."""
     return {
         "id": entry.id,
         "job_id": entry.job_id,
@@ -102,7 +101,7 @@ def read_entry(
 
 
 def expectation_columns(expectation: Expectation) -> dict[str, Any]:
-    """Give the columns of an open expectation."""
+    """Return the columns of an open expectation."""
     return {
         "id": expectation.id,
         "entry_id": expectation.entry_id,
@@ -119,7 +118,7 @@ def expectation_columns(expectation: Expectation) -> dict[str, Any]:
 
 
 def find_due(check: Mapping[str, Any] | None, created_at: int) -> int | None:
-    """Give when a check is due, in milliseconds since the epoch as `created_at` is; None for what is no check here."""
+    """Return when a check is due, in milliseconds since the epoch as `created_at` is; None for what is no check here."""
     try:
         return None if check is None else created_at + round(parse_duration(check.get("after")) * 1000)
     except ValueError:
@@ -129,7 +128,7 @@ def find_due(check: Mapping[str, Any] | None, created_at: int) -> int | None:
 def routing_columns(
     expectation: Expectation, anchor: int | None, agent_id: str, session_key: str | None
 ) -> dict[str, Any]:
-    """Give the columns by which signals find an expectation; `anchor` is the one of its hint's that it lies under."""
+    """Return the columns by which signals find an expectation; `anchor` is the one of its hint's that it lies under."""
     hint = expectation.match_hint or {}
     return {
         "agent_id": agent_id,
@@ -141,7 +140,7 @@ def routing_columns(
 
 
 def signal_columns(signal: Signal) -> dict[str, Any]:
-    """Give a signal's columns but those that tell how it found its entry."""
+    """Return a signal's columns but those that tell how it found its entry."""
     return {
         "id": signal.id,
         "entry_id": signal.entry_id,
@@ -155,7 +154,7 @@ def signal_columns(signal: Signal) -> dict[str, Any]:
 
 
 def count_columns(counts: Counts) -> dict[str, int]:
-    """Give the columns that hold an entry's counts."""
+    """Return the columns that hold an entry's counts."""
     return {column: getattr(counts, name) for column, name in zip(COUNT_COLUMNS, _COUNTED, strict=True)}
 
 
@@ -169,7 +168,7 @@ def read_counts(row: Any) -> Counts:
 
 
 def storable_or_none(text: str | None) -> str | None:
-    """Give the text as a database takes it, None as it is."""
+    """Return the text as a database takes it, None as it is."""
     return None if text is None else storable(text)
 
 

@@ -1,15 +1,23 @@
-"""How news answers an expectation, and how an entry is assessed. Pure: nothing is read, stored or asked.
+"""How a signal settles an expectation, how an entry is assessed, and which sources are reserved. Pure.
 
-An entry's assessment is a fold over all that it has. It is folded from counts, so that a signal costs the same however
-many expectations the entry has.
+An assessment is folded from counts, so that a signal costs the same however many expectations its entry has.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, replace
 
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
+from pytest_golden.manifest.units import show
+from pytest_golden.trajectory.vocabulary import check_text
 
+HUMAN = "human"
+GITHUB = "github"
+#: The source of what a scheduled check has found out.
+CHECK = "check"
+#: Sources whose word weighs more, or that only this program can know: no agent and no callback may use one of them.
+RESERVED_SOURCES = frozenset({HUMAN, GITHUB, CHECK, "golden", "system"})
 _LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
 _ANSWERS = {
     SignalType.POSITIVE: ExpectationStatus.MET,
@@ -29,11 +37,11 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an agent may have otherwise.
+    """The rules of one agent, where they differ from the defaults.
 
-    `all_expired` is what an entry is whose expectations all went without news; `intent_types` are those that it may log
-    (None: any). `check_hosts` are those whose pages its checks may ask (None: any), `check_commands` whether they may run
-    commands.
+    `all_expired` is the assessment of an entry whose expectations all expired without news; `intent_types` are those that the
+    agent may log (None: any). `check_hosts` are the hosts whose pages its checks may request (None: any), `check_commands`
+    whether its checks may run commands.
     """
 
     all_expired: Assessment = Assessment.EXPIRED
@@ -43,7 +51,7 @@ class Rules:
     check_commands: bool = True
 
     def check_intent_type(self, agent_id: str, intent_type: str | None) -> None:
-        """Refuse an intent type that the agent may not log with a `ValueError`."""
+        """Raise ValueError for an intent type that the agent may not log."""
         if self.intent_types is not None and intent_type not in self.intent_types:
             allowed = ", ".join(self.intent_types) or "none"
             raise ValueError(f"intent_type {intent_type!r} is not one of agent {agent_id!r}: give one of {allowed}")
@@ -70,7 +78,7 @@ class Counts:
     def moved(
         self, before: ExpectationStatus | None, after: ExpectationStatus, number: int = 1, *, critical: bool
     ) -> Counts:
-        """Count expectations that go from one status to another; `before` is None for new ones."""
+        """Return the counts after `number` expectations changed status; `before` is None for new ones."""
         if before is after:
             return self
         changed = {after.value: getattr(self, after) + number}
@@ -81,7 +89,7 @@ class Counts:
         return replace(self, **changed)
 
     def heard(self, signal_type: SignalType) -> Counts:
-        """Count a signal; a neutral one decides nothing."""
+        """Return the counts after a signal; a neutral one decides nothing."""
         if signal_type is SignalType.NEUTRAL:
             return self
         return replace(self, **{signal_type.value: getattr(self, signal_type) + 1})
@@ -109,7 +117,7 @@ def settle(
 
 
 def lapse(polarity: Polarity) -> ExpectationStatus:
-    """Give the status of an expectation whose time is over without news."""
+    """Return the status of an expectation whose time is over without news."""
     return ExpectationStatus.MET if polarity is Polarity.NEGATIVE else ExpectationStatus.EXPIRED
 
 
@@ -134,3 +142,18 @@ def _fold(counts: Counts, rules: Rules) -> Assessment:
 def _fold_without_expectations(counts: Counts) -> Assessment:
     settled = Assessment.SUCCESS if counts.positive else Assessment.OPEN
     return _RESULTS.get(counts.immediate_result, settled)
+
+
+def check_free_source(source: object) -> str:
+    """Return the source if anybody may use it; letter case, spaces and invisible characters do not disguise a name.
+
+    Raises:
+        ValueError: it is reserved, blank or no text.
+    """
+    checked = check_text("source", source)
+    seen = "".join(letter for letter in unicodedata.normalize("NFKC", checked) if letter.isprintable())
+    if "".join(seen.split()).casefold() in RESERVED_SOURCES:
+        raise ValueError(
+            f"source {show(checked)} is reserved: {', '.join(sorted(RESERVED_SOURCES))} cannot be spoken for; use a name of your own"
+        )
+    return checked

@@ -6,10 +6,17 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.agent_rules import parse_rules
+from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.asking import read_expectations
-from pytest_golden.journal.checks.allowing import refuse_forbidden
-from pytest_golden.journal.default_store import find_default_store
+from pytest_golden.journal.assessment_store import (
+    Change,
+    ask_for_agent,
+    ask_for_standing,
+    override,
+    read_agent,
+    read_standing,
+)
+from pytest_golden.journal.checks.rules import refuse_forbidden
 from pytest_golden.journal.given import (
     check_limit,
     clean_actions,
@@ -20,28 +27,24 @@ from pytest_golden.journal.given import (
     clean_optional,
     clean_text,
 )
-from pytest_golden.journal.hearing.hearing import ask_about, hear, read_incoming
-from pytest_golden.journal.hearing.orphans import route_to_new
-from pytest_golden.journal.hearing.rerouting import reroute_orphans
 from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
-from pytest_golden.journal.reading.filters import ALL, read_filter
-from pytest_golden.journal.reading.store import count_entries, get_routing, list_entries, list_open, list_orphans
-from pytest_golden.journal.reading.summary import summarize
-from pytest_golden.journal.routing.explanation import read_explanation
+from pytest_golden.journal.receiving import ask_about, hear, read_incoming, reroute_orphans, route_to_new
+from pytest_golden.journal.review import ALL, read_filter
+from pytest_golden.journal.review_figures import summarize
+from pytest_golden.journal.review_store import count_entries, get_routing, list_entries, list_open, list_orphans
+from pytest_golden.journal.routing import read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
-from pytest_golden.journal.rules_file import find_rules
-from pytest_golden.journal.standing.store import (
-    Change,
-    ask_for_agent,
-    ask_for_standing,
-    override,
-    read_agent,
-    read_standing,
+from pytest_golden.journal.store import (
+    Outcome,
+    SweptStore,
+    find_default_store,
+    get_entry,
+    has_entry,
+    insert_entry,
+    record_outcome,
 )
-from pytest_golden.journal.store import Outcome, get_entry, has_entry, insert_entry, record_outcome
-from pytest_golden.journal.swept_store import SweptStore
-from pytest_golden.journal.transfer.transfer import export_journal, import_journal, tell_nobody
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.journal.transfer.service import export_journal, import_journal, tell_nobody
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.vocabulary import check_time, check_word
 
@@ -52,10 +55,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.hearing.hearing import Incoming
     from pytest_golden.journal.model import Expectation
-    from pytest_golden.journal.reading.summary import JournalSummary
-    from pytest_golden.journal.routing.explanation import RoutingExplanation
+    from pytest_golden.journal.receiving import Incoming
+    from pytest_golden.journal.review_figures import JournalSummary
+    from pytest_golden.journal.routing import RoutingExplanation
     from pytest_golden.journal.transfer.model import ExportReport, ImportReport
 
 
@@ -114,7 +117,7 @@ class Journal:
         job_id: str | None = None,
         parent_id: str | None = None,
     ) -> JournalEntry:
-        """Begin an entry: say what is about to be done, before it is done. The entry is on the disk on return.
+        """Begin an entry: record what is about to be done, before it is done. The entry is on disk on return.
 
         Raises:
             ValueError: a text is blank or no text, or the agent may not log this type; the message names it.
@@ -151,7 +154,7 @@ class Journal:
         expectations: Iterable[Mapping[str, Any]] | None = (),
         agent_id: str | None = None,
     ) -> JournalEntry:
-        """Say how an entry's action ended and what is expected of it now; give the entry with all that it has.
+        """Record how an entry's action ended and what is expected of it now; return the entry with all that it has.
 
         All of it is kept, or nothing. An expectation is `{description, match_hint, expires_minutes, polarity, critical,
         check}`, of which only the description is required. Said again, the later result and notes stand, actions replace
@@ -191,7 +194,7 @@ class Journal:
         session_key: str | None = None,
         entry_id: str | None = None,
     ) -> Signal:
-        """Take in news, let it answer the expectation that it fits, and give the signal as it is kept.
+        """Receive a signal, let it answer the expectation that it fits, and return it as it is stored.
 
         What is due is resolved first. The same `external_id` from one source has one effect; without one, the same content
         until a younger expectation fits. The source `human` stands above all rules, on an entry or a session's latest.
@@ -217,7 +220,7 @@ class Journal:
         return self._hear_unnamed(read_incoming(signal, asked, session))
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
-        """Let a person say where an entry stands, above all rules; the last word wins. Gives the entry with all it has.
+        """Record a person's assessment of an entry, above all rules; the last one wins. Returns the entry with all it has.
 
         Raises:
             ValueError: a value that is not allowed, as to open the entry again; the message names it and what is.
@@ -234,7 +237,7 @@ class Journal:
             return get_entry(connection, entry_id)
 
     def sweep(self) -> int:
-        """Resolve every expectation whose time is over, and give how many there were; again at once it finds none.
+        """Resolve every expectation whose time is over, and return how many there were; a second call at once finds none.
 
         Raises:
             StorageError: it cannot be written.
@@ -242,7 +245,7 @@ class Journal:
         return self.swept_store.sweep()
 
     def reroute_orphans(self) -> int:
-        """Give open expectations the orphans that fit their hints, and give how many found a place.
+        """Assign orphans to open expectations whose hints they fit, and return how many were assigned.
 
         `log_outcome` does so for the expectations that it adds; this is for those that came in another way.
 
@@ -252,7 +255,7 @@ class Journal:
         return reroute_orphans(self.swept_store, self._now())
 
     def get(self, entry_id: str) -> JournalEntry:
-        """Give an entry with its expectations, signals and history.
+        """Return an entry with its expectations, signals and history.
 
         Raises:
             JournalError: there is no such entry.
@@ -269,7 +272,7 @@ class Journal:
         *,
         agent_id: str | None = None,
     ) -> tuple[JournalEntry, ...]:
-        """Give the newest entries with their expectations, newest first; without `agent_id` those of all agents.
+        """Return the newest entries with their expectations, newest first; without `agent_id` those of all agents.
 
         Raises:
             ValueError: an unknown filter or a limit below 1.
@@ -286,7 +289,7 @@ class Journal:
             )
 
     def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
-        """Give what is still expected, the soonest expiry first and what never expires last, at most `limit` of them.
+        """Return what is still expected, the soonest expiry first and what never expires last, at most `limit` of them.
 
         Raises:
             ValueError: a limit below 1, or an agent that is no text.
@@ -297,7 +300,7 @@ class Journal:
             return list_open(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
 
     def orphans(self, *, limit: int = 500) -> tuple[Signal, ...]:
-        """Give the signals that found no entry yet, the newest first, at most `limit` of them.
+        """Return the signals that found no entry yet, the newest first, at most `limit` of them.
 
         Raises:
             ValueError: a limit below 1.
@@ -308,7 +311,7 @@ class Journal:
             return list_orphans(connection, limit=limit)
 
     def explain_routing(self, signal_id: str) -> RoutingExplanation:
-        """Tell by which rule a signal found its place, which expectations it might have concerned, and why they took it or not.
+        """Explain by which rule a signal was routed, which expectations were candidates, and why they took it or not.
 
         Raises:
             JournalError: there is no such signal.
@@ -319,7 +322,7 @@ class Journal:
             return read_explanation(signal_id, *get_routing(connection, signal_id))
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
-        """Sum up how often what was begun since a moment succeeded: in all, by intent type, and by day.
+        """Return how often what was begun since a timestamp succeeded: in all, by intent type, and by day.
 
         Raises:
             ValueError: a moment that is no aware datetime, or an agent that is no text.
@@ -331,7 +334,7 @@ class Journal:
             return summarize(*count_entries(connection, agent_id=agent_id, since=began))
 
     def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody) -> ExportReport:
-        """Write everything as JSON Lines, as it is at one moment; equal journals give equal files. `progress` gets line numbers.
+        """Write a consistent copy of everything as JSON Lines; equal journals give equal files. `progress` gets line numbers.
 
         Raises:
             JournalError: something else than an earlier export has the path.
@@ -347,7 +350,7 @@ class Journal:
         with_checks: bool = False,
         progress: Callable[[int], None] = tell_nobody,
     ) -> ImportReport:
-        """Take in all that an export holds, or nothing; what is known otherwise here is merged, in any order with one result.
+        """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
 
         Nothing of it is executed. With `with_checks`, for a file that is trusted, a heartbeat runs its checks; else only
         the journal's in which they were asked for does.

@@ -1,18 +1,30 @@
-"""Journal entries and what belongs to them as rows, and back. Each function works on an open connection.
+"""Write and read journal entries, expectations and signals; the store that use cases work on; the default store.
 
-What news means is decided in `rules.py`. An entry's counts are kept beside it, so that a signal costs the same however
-many expectations the entry has.
+Each function that takes a connection works inside the caller's transaction. `rules.py` decides what news means. An entry's
+counts are kept beside it, so that a signal costs the same however many expectations the entry has.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import BigInteger, Integer, bindparam, func, insert, literal_column, select, update
 
+from pytest_golden.errors import SettingsError
+from pytest_golden.journal.assessment_store import (
+    UPDATE_ENTRY,
+    Change,
+    add_history,
+    describe_unknown,
+    get_standing,
+    write_standing,
+)
+from pytest_golden.journal.expiry_store import ask_for_soonest, is_any_due, resolve_due
 from pytest_golden.journal.hints import list_anchors
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
 from pytest_golden.journal.rows import (
@@ -30,27 +42,26 @@ from pytest_golden.journal.rows import (
     storable_or_none,
 )
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules, settle
-from pytest_golden.journal.standing.store import (
-    UPDATE_ENTRY,
-    Change,
-    add_history,
-    describe_unknown,
-    get_standing,
-    write_standing,
-)
-from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import Prepared, Question, ask
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.settings import NO_STORE, find_manifest_above
+from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
+from pytest_golden.storage.statements import Prepared, Question, ask
+from pytest_golden.trajectory.vocabulary import check_time
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
     from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, Signal
     from pytest_golden.journal.rules import Counts
+    from pytest_golden.storage.store import Store
 
+_T = TypeVar("_T")
+_STORE_VARIABLE = "GOLDEN_STORE_URL"
 _ROUTED = ("expectation_id", "agent_id", "routed_by", "is_late")
 _HEARD = ("session_key", "content_digest", "routing", "expectation_mark")
 _INSERT_ENTRY = Prepared(insert(entries), *ENTRY_COLUMNS)
@@ -81,7 +92,7 @@ _PARTS = {
         ("history", entry_history, select(entry_history)),
     )
 }
-# An anchor with so many open expectations is as good as any with more.
+# Beyond this many open expectations, anchors count as equally crowded.
 _CROWDED = 32
 _COUNT_AT_ANCHOR = Prepared(
     select(func.count().label("number")).select_from(
@@ -97,7 +108,7 @@ _COUNT_AT_ANCHOR = Prepared(
 
 
 class Heard(NamedTuple):
-    """How a signal was routed, and what it is known again by."""
+    """How a received signal was routed, and what identifies it when it comes again."""
 
     routed_by: RoutedBy
     routing: Mapping[str, Any] | None = None
@@ -108,7 +119,7 @@ class Heard(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an agent says of how its action ended; no actions leave those that were said before."""
+    """What an agent says of how its action ended; without actions, those that were said before stay."""
 
     result: ImmediateResult
     notes: str | None = None
@@ -116,8 +127,63 @@ class Outcome(NamedTuple):
     expectations: tuple[Expectation, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SweptStore:
+    """A store, a clock that returns an aware UTC datetime, and the rules by agent: what the journal's use cases need."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    rules: Mapping[str, Rules]
+
+    def now(self) -> datetime:
+        """Return the current time at the precision of the store, so that a new entry equals the same one read back.
+
+        Raises:
+            ValueError: the clock returns something else than an aware datetime.
+        """
+        return from_ms(to_ms(check_time("the clock's time", self.clock())))
+
+    def sweep(self) -> int:
+        """Resolve every expectation whose time is over, in batches, and return how many there were.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        moment = self.now()
+        count, is_more = 0, True
+        while is_more:
+            with self.store.write() as connection:
+                resolved, is_more = resolve_due(connection, moment, self.rules)
+            count += resolved
+        return count
+
+    def after_sweep(self, moment: datetime, work: Callable[[Connection], _T]) -> _T:
+        """Do some work in the transaction that resolves the last of what is due.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        return self.answered_after_sweep(moment, (), lambda connection, _: work(connection))
+
+    def answered_after_sweep(
+        self, moment: datetime, questions: Sequence[Question], work: Callable[[Connection, list[Iterator[Any]]], _T]
+    ) -> _T:
+        """Do the same with the answers to questions, which are asked together with what is due.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        while True:
+            with self.store.write_asking(ask_for_soonest(), *questions) as (connection, (soonest, *answers)):
+                if not is_any_due(soonest, moment):
+                    return work(connection, answers)
+                _, is_more = resolve_due(connection, moment, self.rules)
+                if not is_more:
+                    return work(connection, ask(connection, *questions))
+
+
 def insert_entry(connection: Connection, entry: JournalEntry) -> None:
-    """Keep a new entry as it stands, one that is already closed too. What is in its tuples is not kept."""
+    """Insert a new entry as it stands, even a closed one. What is in its tuples is not written."""
     _INSERT_ENTRY.leave(connection, entry_columns(entry))
 
 
@@ -127,9 +193,9 @@ def has_entry(connection: Connection, entry_id: str) -> bool:
 
 
 def insert_expectations(connection: Connection, new: Sequence[Expectation], *, by_hint_only: bool = False) -> None:
-    """Keep new, open expectations and count them; their entries must be there.
+    """Insert new, open expectations and count them; their entries must exist.
 
-    With `by_hint_only` no signal is taken to concern them because of its session or time.
+    With `by_hint_only`, no signal is taken to concern them because of its session or time.
     """
     for entry_id, of_entry in groupby(new, key=lambda expectation: expectation.entry_id):
         standing = get_standing(connection, entry_id)
@@ -148,10 +214,10 @@ def record_signal(
     who: str = "golden",
     rules: Rules = DEFAULT_RULES,
 ) -> Assessment:
-    """Keep a signal on its entry, let it settle the expectation that it fits, and give the entry's assessment.
+    """Record a signal on its entry, let it settle the expectation that it answers, and return the entry's assessment.
 
-    Without an expectation it is news about the entry alone. One that settles nothing because it is late, or because the
-    expectation was resolved before, is kept as news about the entry.
+    Without an expectation it is news about the entry alone. So is a signal that settles nothing, because it is late or the
+    expectation was resolved before.
 
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
@@ -171,9 +237,9 @@ def take_signal(
     is_kept: bool = False,
     rules: Rules = DEFAULT_RULES,
 ) -> Signal:
-    """Do what `record_signal` does with a signal that was routed, at its own moment, and give it as it is kept.
+    """Record a routed signal as `record_signal` does, at its own timestamp, and return it as it is stored.
 
-    `is_kept` tells that it is there as an orphan already. A signal without an entry is kept as an orphan.
+    `is_kept` tells that it is stored already, as an orphan. A signal without an entry is stored as an orphan.
 
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
@@ -206,10 +272,10 @@ def record_outcome(
     rules: Rules = DEFAULT_RULES,
     standing: Any = None,
 ) -> Assessment:
-    """Keep how an entry's action ended, with what is expected now, and give the entry's assessment.
+    """Record how an entry's action ended, with what is expected now, and return the entry's assessment.
 
-    Said twice, the later result stands and its expectations are added; the history has both. `standing` is that of the
-    entry, where it was read in this transaction.
+    When called again, the later result stands and its expectations are added; the history has both. `standing` is that of the
+    entry, if it was read in this transaction.
 
     Raises:
         JournalError: there is no such entry.
@@ -233,7 +299,7 @@ def record_outcome(
 
 
 def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
-    """Give an entry with its expectations, signals and history.
+    """Return an entry with its expectations, signals and history.
 
     Raises:
         JournalError: there is no such entry.
@@ -248,7 +314,7 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
 
 
 def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[str, Any]:
-    """Give the columns of a signal that tell what it is to its entry."""
+    """Return the columns that relate a signal to its entry."""
     is_late = expectation_id is not None and standing.expires_at is not None and now >= standing.expires_at
     is_answer = expectation_id is not None and standing.status == ExpectationStatus.OPEN and not is_late
     return {
@@ -306,7 +372,7 @@ def _insert_expectation_rows(
 
 
 def choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
-    """Choose the anchor with the fewest open expectations; `crowds` knows those that are kept together."""
+    """Return the anchor with the fewest open expectations; `crowds` caches the counts, and is updated."""
     for anchor in anchors:
         if anchor not in crowds:
             _count_crowds(connection, (anchor,), crowds)
@@ -320,3 +386,22 @@ def choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[i
 def _count_crowds(connection: Connection, anchors: Collection[int], crowds: dict[int, int]) -> None:
     counted = ask(connection, *(Question(_COUNT_AT_ANCHOR, {"the_anchor": anchor}) for anchor in anchors))
     crowds.update((anchor, int(next(rows)[0])) for anchor, rows in zip(anchors, counted, strict=True))
+
+
+def find_default_store() -> str | Path:
+    """Return GOLDEN_STORE_URL, else `.golden/golden.db` in the nearest manifest's workspace root, else in this folder.
+
+    This is the store that the gate uses in this folder. Nothing is opened.
+
+    Raises:
+        SettingsError: GOLDEN_STORE_URL turns recording off.
+        ManifestError: the manifest cannot be read.
+    """
+    said = os.environ.get(_STORE_VARIABLE)
+    if said == NO_STORE:
+        raise SettingsError(f"{_STORE_VARIABLE} is {NO_STORE}, so there is no store here; name one")
+    if said:
+        return said
+    manifest = os.environ.get("GOLDEN_MANIFEST") or find_manifest_above(Path.cwd())
+    root = Path.cwd() if manifest is None else load_manifest(Path(manifest)).workspace_root
+    return root / STATE_FOLDER / STORE_NAME

@@ -22,6 +22,8 @@ _MOST_LINES_OF_CAUSE, _MOST_OF_CAUSE, _MOST_CAUSES = 8, 1_000, 12
 _ERROR_WORDS = ("Error", "Exception", "Failure", "ERROR", "FATAL", "error:", "fatal:", "panic:")
 _OTHER_ERROR_WORDS = ("ailed", "ot found", "enied", "ould not", "annot ", "o such ", "efused", "nvalid")
 _TRACEBACK = "Traceback (most recent call last)"
+# It says that something was raised, but not what.
+_BARE_HEAD = re.compile(r"\W*(?:Exception Group )?Traceback \(most recent call last\)\W*")
 _GROUP_MARGIN = re.compile(r"^\s*[|+] ?-*[ ]?")
 _CAUSE = "The above exception was the direct cause of the following exception"
 _CONTEXT = "During handling of the above exception, another exception occurred"
@@ -55,26 +57,29 @@ class _Raised:
 
 
 def find_main_cause(text: str) -> str:
-    """Give the part that tells most; the whole text when no part stands out."""
+    """Return the part that tells most; the whole text when no part stands out."""
     return next(iter(find_causes(text)), "")
 
 
 def find_causes(text: str) -> tuple[str, ...]:
-    """Give the parts of a text that tell why something failed, the most telling first, twelve at most.
+    """Return the parts of a text that tell why something failed, the most telling first, twelve at most.
 
     For a text of one line it is that line. The exceptions of one chain are told together first: the root says why, the
-    last one where. Nothing for a blank text.
+    last one where. Empty for a blank text, and for the first line of a traceback alone.
     """
     lines = _read_lines(text)
-    if len(lines) <= 1:
-        return tuple(lines)
     raised = list(_find_raised(lines))
+    lines = [line for line in lines if not _BARE_HEAD.fullmatch(line)]
+    if not any(lines):
+        return ()
+    if len(lines) == 1 and not raised:
+        return tuple(lines)
     causes = list(_tell_chains(raised)) if raised else [*_find_blocks(lines), "\n".join(lines)]
     return tuple(dict.fromkeys(causes))[:_MOST_CAUSES]
 
 
 def find_origin(text: str) -> str | None:
-    """Give the package or the standard module that raised the last exception of a text's tracebacks; `""` for own code.
+    """Return the package or the standard module that raised the last exception of a text's tracebacks; `""` for own code.
 
     None when there is no traceback.
     """
@@ -83,7 +88,7 @@ def find_origin(text: str) -> str | None:
 
 
 def cut_failure(text: str) -> str:
-    """Give of a long text the head and the tail: what is looked at."""
+    """Return of a long text the head and the tail: what is looked at."""
     if len(text) <= _MOST_OF_HEAD + _MOST_OF_TAIL:
         return text
     return f"{text[:_MOST_OF_HEAD]}\n{text[-_MOST_OF_TAIL:]}"
@@ -168,7 +173,7 @@ def _tell_chains(raised: Sequence[_Raised]) -> Iterator[str]:
 
 
 def _find_blocks(lines: Sequence[str]) -> Iterator[str]:
-    """Give the errors of a log: those with a class first, then those with a name, and the last first."""
+    """Return the errors of a log: those with a class first, then those with a name, and the last first."""
     blocks = list(_list_blocks(lines, _ERROR_WORDS)) or list(_list_blocks(lines, _OTHER_ERROR_WORDS))
     blocks.reverse()
     yield from (block for block in blocks if _CLASSED_ERROR.search(block))

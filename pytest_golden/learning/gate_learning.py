@@ -1,7 +1,7 @@
-"""Learns from recorded gate results: an outcome, a training example and a tally of failures each. Never on the critical path.
+"""Learn from recorded gate results: an outcome, a training example and a tally each. Never on the critical path.
 
-What a result taught and the mark that it was learned from are one transaction: whatever ends the process, the next run
-goes on where this one stopped.
+What a result taught and the mark that it was learned from are saved in one transaction: however the process ends, the next
+run continues where this one stopped.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.learning.draft import MemoryDraft
-from pytest_golden.learning.model import training_value
-from pytest_golden.learning.results.reading import (
+from pytest_golden.learning.gate_results import (
     GATE_AGENT,
     find_telling_message,
     make_outcome,
@@ -21,7 +19,7 @@ from pytest_golden.learning.results.reading import (
     read_result,
     read_steps,
 )
-from pytest_golden.learning.results.store import (
+from pytest_golden.learning.gate_results_store import (
     count_unlearned,
     find_pass,
     list_unlearned,
@@ -29,14 +27,14 @@ from pytest_golden.learning.results.store import (
     read_long_trajectory,
     read_short_trajectories,
 )
-from pytest_golden.learning.results.turns import note_turns
+from pytest_golden.learning.memories import MemoryDraft, words_of
+from pytest_golden.learning.model import training_value
 from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.learning.store import find_by_keys, insert_all_new, rewrite_memory
-from pytest_golden.learning.tally import TALLIES, Tally
-from pytest_golden.learning.words import words_of
+from pytest_golden.learning.turns import note_turns
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.text import storable
+from pytest_golden.storage.columns import storable, to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.results.model import RecordedResult
+    from pytest_golden.learning.gate_results import RecordedResult
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -64,7 +62,7 @@ class LearningReport:
     seconds: float = 0.0
 
 
-# A run that was told not to be learned from is passed over for good.
+# A run that asked not to be learned from is skipped for good.
 _MAY_LEARN = frozenset({None, "on"})
 
 

@@ -9,12 +9,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import utc_now
-from pytest_golden.journal.default_store import find_default_store
+from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import store as rows
-from pytest_golden.learning.draft import check_key, check_namespace, draft_memory
-from pytest_golden.learning.limits import check_limit, check_seconds
+from pytest_golden.learning.memories import check_key, check_limit, check_namespace, check_seconds, draft_memory
 from pytest_golden.learning.vectors.model import HybridAnswer, SearchMethod, VectorsError
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class MemoryStore:
 
     @property
     def store(self) -> Store:
-        """Give the store that the memories are in."""
+        """Return the store that the memories are in."""
         return self._store
 
     def close(self) -> None:
@@ -138,12 +137,12 @@ class MemoryStore:
             return rows.put_memories(connection, drafts, to_ms(self._clock()))
 
     def get(self, namespace: Iterable[str], key: str, *, version: int | None = None) -> Memory | None:
-        """Get the newest version of a memory, or the one that is asked for; None when there is none."""
+        """Return the newest version of a memory, or the given one; None when there is none."""
         with self._store.read() as connection:
             return rows.find_memory(connection, check_namespace(namespace), check_key(key), version)
 
     def history(self, namespace: Iterable[str], key: str) -> tuple[Memory, ...]:
-        """Give all versions of a memory, oldest first."""
+        """Return all versions of a memory, oldest first."""
         with self._store.read() as connection:
             return rows.list_versions(connection, check_namespace(namespace), check_key(key))
 
@@ -154,12 +153,12 @@ class MemoryStore:
             return rows.delete_memory(connection, place, name)
 
     def list_namespaces(self, prefix: Iterable[str] = ()) -> tuple[tuple[str, ...], ...]:
-        """Give the namespaces that begin with these whole elements and hold something, sorted."""
+        """Return the namespaces that begin with these whole elements and hold something, sorted."""
         with self._store.read() as connection:
             return rows.list_namespaces(connection, check_namespace(prefix))
 
     def list_keys(self, namespace: Iterable[str]) -> tuple[str, ...]:
-        """Give the keys in exactly this namespace, sorted."""
+        """Return the keys in exactly this namespace, sorted."""
         with self._store.read() as connection:
             return rows.list_keys(connection, check_namespace(namespace))
 
@@ -203,7 +202,7 @@ class MemoryStore:
         return HybridAnswer(self.search_memories(prefix, query, limit), SearchMethod.WORDS, notice)
 
     def embed_memories(self, namespace: Iterable[str] = (), *, batch_seconds: float = 60.0) -> int:
-        """Make the vectors that memories in these namespaces lack, and give how many; a search then finds all made.
+        """Make the vectors that memories in these namespaces lack, and return how many; a later search needs to make none.
 
         Args:
             namespace: its first elements; `()` is everywhere.
@@ -223,7 +222,7 @@ class MemoryStore:
         with self._turn:
             if self._hybrid is None:
                 try:
-                    from pytest_golden.learning.vectors.hybrid import HybridSearch  # noqa: PLC0415 - loads an extra
+                    from pytest_golden.learning.vectors.hybrid import HybridSearch
                 except ImportError as error:
                     message = f"it takes an extra: pip install 'pytest-golden-projects[embeddings]' ({error})"
                     raise VectorsError(message) from None

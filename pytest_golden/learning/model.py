@@ -1,27 +1,31 @@
-"""What the learner keeps: outcomes, plans, memories. Frozen values with a dict form; `rules.py` makes plans of outcomes."""
+"""What the learner keeps: outcomes, plans and memories, as frozen values with a dict form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, new_id, utc_now
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.learning.dict_form import read_fields, write_fields
-from pytest_golden.learning.limits import (
+from pytest_golden.learning.memories import (
     MOST_STEPS,
     MOST_TASK_CHARACTERS,
+    SCHEMA_VERSION,
     check_confidence,
+    check_known_version,
     check_seconds,
     check_texts,
     freeze_json,
     freeze_json_mapping,
+    thaw,
 )
-from pytest_golden.trajectory.vocabulary import check_text, check_time
+from pytest_golden.trajectory.vocabulary import check_text, check_time, parse_time
+from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Mapping, Sequence
+
+_TIMESTAMP_FIELDS = frozenset({"timestamp", "created_at", "updated_at", "last_used", "judged_at"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ class ProductionOutcome:
         return hash(self.outcome_id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names and `schema_version`, JSON-safe."""
+        """Return all fields under their own names and `schema_version`, JSON-safe."""
         return write_fields(self, with_version=True)
 
     @classmethod
@@ -110,7 +114,7 @@ class ExtractedPlan:
         check_text("plan_id", self.plan_id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names and `schema_version`, JSON-safe."""
+        """Return all fields under their own names and `schema_version`, JSON-safe."""
         return write_fields(self, with_version=True)
 
     @classmethod
@@ -140,7 +144,7 @@ class Memory:
         return hash((self.namespace, self.key, self.version))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return write_fields(self)
 
 
@@ -152,18 +156,44 @@ class MemoryHit:
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give memory and score, JSON-safe."""
+        """Return memory and score, JSON-safe."""
         return {"memory": self.memory.to_dict(), "score": self.score}
 
 
 def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str, Any]:
-    """Give the value of a training example: an outcome beside the plan that was read out of it."""
+    """Return the value of a training example: an outcome beside the plan that was read out of it."""
     return {
         "training_id": f"training_{plan.plan_id}",
         "outcome": outcome.to_dict(),
         "plan": plan.to_dict(),
         "created_at": iso_utc(outcome.timestamp),
     }
+
+
+def write_fields(value: Any, *, with_version: bool = False) -> dict[str, Any]:
+    """Return all fields of a frozen value, JSON-safe, and `schema_version` where that is wanted."""
+    plain: dict[str, Any] = {"schema_version": SCHEMA_VERSION} if with_version else {}
+    for name in (one.name for one in fields(value)):
+        held = getattr(value, name)
+        plain[name] = iso_utc(held) if isinstance(held, datetime) else thaw(held)
+    return plain
+
+
+def read_fields(kind: type[Any], mapping: Mapping[str, Any], *, required: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments for a value of this kind; unknown keys are left out, timestamps are read.
+
+    Raises:
+        ValueError: a required key is missing, a moment is none, or the form is that of a newer program.
+    """
+    check_known_version(mapping)
+    known = {one.name: mapping[one.name] for one in fields(kind) if one.name in mapping}
+    for name in _TIMESTAMP_FIELDS & known.keys():
+        if known[name] is not None:
+            known[name] = parse_time(name, known[name])
+    missing = [name for name in required if name not in known]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    return known
 
 
 def _check_optional_text(name: str, text: object) -> None:

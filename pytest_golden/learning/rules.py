@@ -22,7 +22,7 @@ _MOST_OF_ERROR = 500
 
 
 def extract_plan_by_rules(outcome: ProductionOutcome) -> ExtractedPlan:
-    """Give the plan of an outcome, a failed one as well; its time is the outcome's."""
+    """Return the plan of an outcome, a failed one as well; its time is the outcome's."""
     path = outcome.execution_path
     return ExtractedPlan(
         outcome_id=outcome.outcome_id,

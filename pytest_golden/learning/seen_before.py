@@ -1,24 +1,25 @@
-"""How often a failure was seen before, where, and which commit ended it: by its signature alone, for a gate that has just failed."""
+"""How often a failure was seen before, where, and which commit ended it: one tally for each signature and project."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.learning.results.store import find_pass
+from pytest_golden.learning.gate_results import Occasion
+from pytest_golden.learning.gate_results_store import find_pass
+from pytest_golden.learning.memories import MemoryDraft, add_words
 from pytest_golden.learning.signature import cause_of, digest_signature, error_signature
 from pytest_golden.learning.store import find_by_keys, list_below_key
-from pytest_golden.learning.tally import TALLIES, Tally
-from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.columns import from_ms, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.results.model import Occasion
-
+TALLIES = ("signatures", "golden")
+_MOST_OF_MESSAGE, _MOST_WORDS = 500, 2_000
 _MOST_LINES, _MOST_PROJECTS, _MOST_READ = 50, 20, 20_000
 _SHORT_COMMIT = 7
 
@@ -41,11 +42,15 @@ class SeenBefore:
     is_fixed: bool
 
     def __str__(self) -> str:
-        """Give one sentence: how often, in which project, when last, and which commit ended it."""
+        """Return one sentence: how often, in which project, when last, and which commit ended it."""
         times = "once" if self.count == 1 else f"{self.count} times"
         told = f"seen before {times} in {self.project}, last on {_day(self.last)}{_at_commit(self.last)}"
+        return f"{told}; {self.describe_end() or 'it has not passed since'}"
+
+    def describe_end(self) -> str | None:
+        """Say what ended the failure; None when its project has not passed since."""
         if self.fixed is None:
-            return f"{told}; it has not passed since"
+            return None
         came_and_went = self.fixed.commit is not None and _checkout(self.fixed) == _checkout(self.last)
         # Of edits it is not known whether they were the same.
         edits = " with uncommitted changes" if self.fixed.dirty else ""
@@ -53,13 +58,13 @@ class SeenBefore:
             fixed = (
                 f"passed before at the same commit{edits}" if came_and_went else f"last fixed{_by_commit(self.fixed)}"
             )
-            return f"{told}; {fixed}, and broken again since"
+            return f"{fixed}, but it broke again"
         if came_and_went:
-            return f"{told}; passed again at the same commit{edits}"
-        return f"{told}; last fixed{_by_commit(self.fixed)}"
+            return f"passed again at the same commit{edits}"
+        return f"last fixed{_by_commit(self.fixed)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields as JSON-safe values, and the sentence as `text`."""
+        """Return the fields as JSON-safe values, and the sentence as `text`."""
         return {
             "why": self.why,
             "text": str(self),
@@ -74,10 +79,80 @@ class SeenBefore:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is known of one way in which one project fails. `fixed` is the first pass after the failure before the last."""
+
+    signature: str
+    project: str
+    message: str
+    count: int
+    first: Occasion
+    last: Occasion
+    fixed: Occasion | None = None
+    words: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of its memory: all projects with one signature stand beside each other."""
+        return f"{digest_signature(self.signature)}/{self.project}"
+
+    @classmethod
+    def begin(cls, message: str, project: str, occasion: Occasion) -> Tally:
+        """Count a failure as the first of its kind."""
+        cause = cause_of(message)
+        told = cause[:_MOST_OF_MESSAGE]
+        words = storable(add_words(project, told, _MOST_WORDS))
+        return cls(error_signature(cause), project, told, 1, occasion, occasion, words=words)
+
+    def count_on(self, later: Tally, fixed: Occasion | None) -> Tally:
+        """Add a later failure of the same kind; `fixed` is the first pass after this tally's last one, if there was one.
+
+        One that was learned of late, as after stores were merged, is counted and leaves what came after it.
+        """
+        newest = self if later.last.at < self.last.at else later
+        return replace(
+            newest,
+            count=self.count + later.count,
+            first=min(self.first, later.first, key=lambda occasion: occasion.at),
+            fixed=fixed or self.fixed,
+            words=add_words(self.words, later.words, _MOST_WORDS),
+        )
+
+    def to_draft(self) -> MemoryDraft:
+        """Return it as a memory to store."""
+        value = {
+            "signature": self.signature,
+            "project": self.project,
+            "message": self.message,
+            "count": self.count,
+            "first": self.first.to_dict(),
+            "last": self.last.to_dict(),
+            "fixed": None if self.fixed is None else self.fixed.to_dict(),
+            "words": self.words,
+        }
+        return MemoryDraft(TALLIES, self.key, value, ("signature",), None, self.words)
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Tally:
+        """Read back what `to_draft` stores."""
+        fixed = value["fixed"]
+        return cls(
+            value["signature"],
+            value["project"],
+            value["message"],
+            value["count"],
+            Occasion.from_dict(value["first"]),
+            Occasion.from_dict(value["last"]),
+            None if fixed is None else Occasion.from_dict(fixed),
+            value["words"],
+        )
+
+
 def find_seen_before(
     connection: Connection, text: str, *, project: str | None = None, prefer: str | None = None, limit: int = 5
 ) -> tuple[SeenBefore, ...]:
-    """Find the same failure by its signature alone: a look at an index, however much is stored.
+    """Find the same failure by its signature alone: one index lookup, however much is stored.
 
     Ask before the present run is learned from, or it counts itself. A text of many lines is tried line by line, too.
 
@@ -99,14 +174,8 @@ def find_seen_before(
     return tuple(describe_tally(connection, tally, "signature") for tally in ranked[:limit])
 
 
-def _signatures(text: str) -> Iterator[str]:
-    lines = [line for line in text[-_MOST_READ:].splitlines() if line.strip()]
-    causes = dict.fromkeys(error_signature(cause_of(one)) for one in (text, *lines[-_MOST_LINES:]))
-    return (signature for signature in causes if signature)
-
-
 def describe_tally(connection: Connection, tally: Tally, why: str) -> SeenBefore:
-    """Give what a tally says, and which pass came after it."""
+    """Return what a tally says, and which pass came after it."""
     since = find_pass(connection, tally.project, after=tally.last.entry)
     return SeenBefore(
         why=why,
@@ -119,6 +188,12 @@ def describe_tally(connection: Connection, tally: Tally, why: str) -> SeenBefore
         fixed=since or tally.fixed,
         is_fixed=since is not None,
     )
+
+
+def _signatures(text: str) -> Iterator[str]:
+    lines = [line for line in text[-_MOST_READ:].splitlines() if line.strip()]
+    causes = dict.fromkeys(error_signature(cause_of(one)) for one in (text, *lines[-_MOST_LINES:]))
+    return (signature for signature in causes if signature)
 
 
 def _checkout(occasion: Occasion) -> tuple[str | None, bool | None]:

@@ -172,7 +172,7 @@ _FOREIGN_PRIVATE = re.compile(f"[{chr(_PRIVATE)}-{chr(_LAST_PRIVATE)}]")
 
 
 def error_signature(text: str) -> str:
-    """Give the normalised form of an error's text.
+    """Return the normalised form of an error's text.
 
     Of a text of many lines it is the form of the exception, or of the error, that it ends with. Quoted values, names,
     times, UUIDs and ULIDs, paths, hosts, hexadecimal and other numbers become `<value>`, `<name>`, `<time>`, `<uuid>`,
@@ -183,7 +183,7 @@ def error_signature(text: str) -> str:
 
 
 def normalise_cause(cause: str) -> str:
-    """Give the normalised form of a text that is one error's message."""
+    """Return the normalised form of a text that is one error's message."""
     normal = " ".join(_FOREIGN_PRIVATE.sub("?", strip_escapes(cause[:_MOST_READ])).split())
     # One replacement can complete what another rule looks for.
     for _ in range(_MOST_ROUNDS):
@@ -195,12 +195,12 @@ def normalise_cause(cause: str) -> str:
 
 
 def cause_of(message: str) -> str:
-    """Give a result's message without what the gate puts around the cause: the exit code, how many more reasons."""
+    """Return a result's message without what the gate puts around the cause: the exit code, how many more reasons."""
     return _VERDICT.sub("", _MORE.sub("", message.strip()), count=1)
 
 
 def digest_signature(signature: str) -> str:
-    """Give the 32 hexadecimal digits under which failures with this signature are counted."""
+    """Return the 32 hexadecimal digits under which failures with this signature are counted."""
     return hashlib.sha256(signature.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 

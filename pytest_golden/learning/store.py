@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from pytest_golden.learning.model import Memory, MemoryHit
-from pytest_golden.storage.inserting import insert_if_absent
-from pytest_golden.storage.moments import from_ms
-from pytest_golden.storage.namespaces import namespace_range, read_namespace, write_namespace
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.columns import from_ms, namespace_range, read_namespace, write_namespace
 from pytest_golden.storage.schema import memories
 from pytest_golden.storage.search import find_memories, index_memories, index_memory, unindex_memory
-from pytest_golden.trajectory.freezing import freeze_mapping
+from pytest_golden.storage.statements import Prepared, insert_if_absent
+from pytest_golden.trajectory.vocabulary import freeze_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Row, Select
 
-    from pytest_golden.learning.draft import MemoryDraft
+    from pytest_golden.learning.memories import MemoryDraft
 
 _COLUMNS: tuple[Any, ...] = tuple(column for column in memories.c if column.name not in {"is_newest", "words"})
 _NEWEST: Select[Any] = select(*_COLUMNS, memories.c.words).where(
@@ -90,7 +88,7 @@ def insert_if_new(connection: Connection, draft: MemoryDraft, moment: int) -> in
 
 
 def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], moment: int) -> frozenset[str]:
-    """Store each memory whose key is new, as version 1, and give the keys of those."""
+    """Store each memory whose key is new, as version 1, and return those keys."""
     if not drafts:
         return frozenset()
     rows = [_row_of(draft, moment) for draft in drafts]
@@ -115,7 +113,7 @@ def rewrite_memory(connection: Connection, draft: MemoryDraft, moment: int) -> N
 def find_memory(
     connection: Connection, namespace: Iterable[str], key: str, version: int | None = None
 ) -> Memory | None:
-    """Give the newest version, or the one that is asked for; None when there is none."""
+    """Return the newest version, or the given one; None when there is none."""
     query = _one_key(namespace, key)
     wanted = memories.c.is_newest.is_(True) if version is None else memories.c.version == version
     row = connection.execute(query.where(wanted)).one_or_none()
@@ -123,7 +121,7 @@ def find_memory(
 
 
 def list_versions(connection: Connection, namespace: Iterable[str], key: str) -> tuple[Memory, ...]:
-    """Give all versions, oldest first."""
+    """Return all versions, oldest first."""
     return tuple(map(_memory, connection.execute(_one_key(namespace, key).order_by(memories.c.version))))
 
 
@@ -139,7 +137,7 @@ def delete_memory(connection: Connection, namespace: Iterable[str], key: str) ->
 
 
 def list_namespaces(connection: Connection, prefix: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Give the namespaces that hold something and begin with these elements, sorted."""
+    """Return the namespaces that hold something and begin with these elements, sorted."""
     # The index holds them in order: each look skips to the next one, however many memories one has.
     limits = namespace_range(prefix)
     first = select(func.min(memories.c.namespace).label("place"))
@@ -157,7 +155,7 @@ def _is_before(place: Any, limits: tuple[str, str] | None) -> Any:
 def list_newest_keys(
     connection: Connection, namespace: Iterable[str], *, before: str | None = None, limit: int
 ) -> tuple[Memory, ...]:
-    """Give the newest versions in a namespace, the greatest key first; with `before`, of the keys below this one."""
+    """Return the newest versions in a namespace, the greatest key first; with `before`, of the keys below this one."""
     query = select(*_COLUMNS).where(memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True))
     if before is not None:
         query = query.where(memories.c.key < before)
@@ -166,7 +164,7 @@ def list_newest_keys(
 
 
 def find_everywhere(connection: Connection, prefix: Iterable[str], key: str) -> tuple[Memory, ...]:
-    """Give the newest versions of a key in all namespaces that begin with these elements."""
+    """Return the newest versions of a key in all namespaces that begin with these elements."""
     found: list[Memory] = []
     places = [write_namespace(place) for place in list_namespaces(connection, prefix)]
     for start in range(0, len(places), _MOST_KEYS):
@@ -177,7 +175,7 @@ def find_everywhere(connection: Connection, prefix: Iterable[str], key: str) -> 
 
 
 def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ...]:
-    """Give the keys in a namespace, sorted."""
+    """Return the keys in a namespace, sorted."""
     query = select(memories.c.key).where(
         memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True)
     )
@@ -185,7 +183,7 @@ def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ..
 
 
 def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequence[str]) -> tuple[Memory, ...]:
-    """Give the newest versions of these keys, as far as they are there."""
+    """Return the newest versions of these keys, as far as they are there."""
     place = write_namespace(namespace)
     found: list[Memory] = []
     for start in range(0, len(keys), _MOST_KEYS):
@@ -196,7 +194,7 @@ def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequenc
 
 
 def find_by_places(connection: Connection, places: Iterable[tuple[Iterable[str], str]]) -> tuple[Memory, ...]:
-    """Give the newest versions at these places, a namespace and a key each, as far as they are there."""
+    """Return the newest versions at these places, a namespace and a key each, as far as they are there."""
     wanted = [(write_namespace(namespace), key) for namespace, key in places]
     found: list[Memory] = []
     for start in range(0, len(wanted), _MOST_PLACES):
@@ -209,7 +207,7 @@ def find_by_places(connection: Connection, places: Iterable[tuple[Iterable[str],
 
 
 def list_below_key(connection: Connection, namespace: Iterable[str], start: str, limit: int) -> tuple[Memory, ...]:
-    """Give the newest versions of the keys that begin with `start` and a slash, in the order of their keys."""
+    """Return the newest versions of the keys that begin with `start` and a slash, in the order of their keys."""
     low, high = f"{start}/", f"{start}0"
     query = select(*_COLUMNS).where(
         memories.c.namespace == write_namespace(namespace),
@@ -221,14 +219,14 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
 
 
 def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:
-    """Give the newest versions in which any word of the query stands, best first."""
+    """Return the newest versions in which any word of the query stands, best first."""
     return tuple(iterate_search(connection, prefix, query, limit, at_once=limit))
 
 
 def iterate_search(
     connection: Connection, prefix: Iterable[str], query: str, limit: int, *, at_once: int
 ) -> Iterator[MemoryHit]:
-    """Give the same one by one; so many are read at once, and what nobody takes is not read."""
+    """Yield the same memories one by one, reading `at_once` of them at a time, and no more than are consumed."""
     found = find_memories(connection, query, tuple(prefix), limit)
     for start in range(0, len(found), at_once):
         scores = dict(found[start : start + at_once])
@@ -237,7 +235,7 @@ def iterate_search(
 
 
 def find_by_numbers(connection: Connection, numbers: Iterable[int]) -> dict[int, Memory]:
-    """Give the memories in these rows, as far as they are newest versions."""
+    """Return the memories in these rows, as far as they are newest versions."""
     rows = connection.execute(select(*_COLUMNS).where(memories.c.number.in_(numbers), memories.c.is_newest))
     return {row.number: _memory(row) for row in rows}
 

@@ -1,4 +1,4 @@
-"""How a declared output is compared: the words for it, what a file's suffix says, and which rules each of them knows.
+"""How a declared output is compared: the declared words, what a file's suffix says, and the rules of each comparison.
 
 Pure text over paths; no file is looked at.
 """
@@ -21,7 +21,7 @@ _BY_SUFFIX: Mapping[str, str] = {
     **dict.fromkeys((".txt", ".log", ".md", ".sql", ".yaml", ".yml", ".html", ".xml"), "text"),
 }
 
-#: For which comparisons a rule is one.
+#: The comparisons that know each rule.
 COMPARISONS_OF_RULE: Mapping[str, tuple[str, ...]] = {
     "ignore_lines": ("text",),
     "masks": ("text", "json"),
@@ -51,7 +51,7 @@ def comparison_of_pattern(pattern: str) -> str | None:
 
 
 def _plain_suffix(path: str) -> str:
-    """Give the suffix below that of a compression, in small letters."""
+    """Return the suffix below that of a compression, in small letters."""
     pure = PurePosixPath(path)
     suffix = pure.suffix.lower()
     return PurePosixPath(pure.stem).suffix.lower() if suffix in COMPRESSED_SUFFIXES else suffix

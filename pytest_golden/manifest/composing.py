@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from pytest_golden.manifest.findings import UNREADABLE, Step
-from pytest_golden.manifest.unquoted import Unquoted, read_unquoted, show
+from pytest_golden.manifest.units import Unquoted, read_unquoted, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +81,7 @@ class Document:
     _root: _Branch | int
 
     def find_spot(self, path: Sequence[Step], *, at_key: bool = False) -> Spot:
-        """Give where the value at `path` begins, or its key; of what is not there, where the nearest whole begins."""
+        """Return where the value at `path` begins, or its key; of what is not there, where the nearest whole begins."""
         place: Any = self._root
         for depth, step in enumerate(path, start=1):
             if not isinstance(place, _Branch):
@@ -115,7 +115,7 @@ def compose(text: str, *, parser: Any = _PARSER) -> Document:
 
 
 def spot_of_offset(text: str, offset: int) -> Spot:
-    """Give line and column of the character at an offset."""
+    """Return line and column of the character at an offset."""
     return Spot(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
@@ -276,7 +276,7 @@ class _Composer:
             frame.key = _MERGE if is_merge else self._read_key(frame, value, offset)
 
     def _read_key(self, frame: _Frame, value: Any, offset: int) -> str | None:
-        """Give the key's text, None for one that cannot be used."""
+        """Return the key's text, None for one that cannot be used."""
         key = value.text if isinstance(value, Unquoted) else value
         if not isinstance(key, str):
             if key is not UNREADABLE:

@@ -38,7 +38,7 @@ class ExpectedOutcome:
         return _parse(str(text))
 
     def __str__(self) -> str:
-        """Give the manifest's text back."""
+        """Return the manifest's text back."""
         if self.kind is ExpectedKind.SPECIFIC_ERROR:
             return f"{self.kind}:{self.pattern}"
         return f"{self.kind}:{self.exit_code}" if self.kind is ExpectedKind.EXIT_CODE else str(self.kind)

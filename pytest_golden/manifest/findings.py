@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     at_key: bool = False
 
     def __str__(self) -> str:
-        """Give `mounts[0].mode: message`."""
+        """Return `mounts[0].mode: message`."""
         shown = self.path[:-1] if self.at_key else self.path
         way = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in shown).lstrip(".")
         return f"{way}: {self.message}" if way else self.message
@@ -40,7 +40,7 @@ def wrong(message: str) -> WrongValueError:
 
 
 def findings_below(step: Step, error: ValueError) -> list[Finding]:
-    """Give the mistakes of a part as mistakes of the whole that holds it at `step`."""
+    """Return the mistakes of a part as mistakes of the whole that holds it at `step`."""
     inner = error.findings if isinstance(error, WrongValueError) else (Finding((), str(error)),)
     return [finding._replace(path=(step, *finding.path)) for finding in inner]
 

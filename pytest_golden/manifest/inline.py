@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.errors import ManifestError, ManifestProblem
 from pytest_golden.manifest.kinds import check_name, check_text
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest, is_absolute_path, slug, stem_name
-from pytest_golden.manifest.unquoted import show
+from pytest_golden.manifest.units import show
 
 if TYPE_CHECKING:
     import os
@@ -31,14 +31,13 @@ def parse_golden_projects_input(text: str, workspace_root: str | os.PathLike[str
     r"""Read the inline forms; both may be mixed, and commas at the end, blanks and new lines do not matter.
 
     A project without a name gets the stem of its path as a slug; where names collide, the slug of its path below
-    `workspace_root`. A leading drive letter (`D:\\...`, `D:/...`) is not a name.
+    `workspace_root`. A leading drive letter (`D:\\...`, `D:/...`) is not a name. For a text without
+    projects the tuple is empty.
 
     Raises:
-        ManifestError: nothing is named, a name or path is unusable, or two projects have one name.
+        ManifestError: a name or path is unusable, or two projects have one name.
     """
     parts = [_split(part) for part in re.split(r"[,\r\n]", text) if part.strip()]
-    if not parts:
-        raise _error(['no golden project is named; write "a.yaml, b.yaml" or "name:path, name:path"'])
     problems = [problem for part in parts if (problem := _find_problem(part)) is not None]
     if problems:
         raise _error(problems)
@@ -81,7 +80,7 @@ def _find_problem(part: _Part) -> str | None:
 
 
 def _give_names(parts: Sequence[_Part], root: str) -> list[str]:
-    """Give every part its name, of those without one the shortest that no other part has: stem, path, path with suffix."""
+    """Name every part; one without a name gets the shortest that no other part has: stem, path, path with suffix."""
     names = [part.name or stem_name(part.path) for part in parts]
     for keep_suffix in (False, True):
         count = Counter(names)

@@ -1,36 +1,128 @@
-"""Every key of the manifest once: its kind and the words that editors and the documentation show for it."""
+"""Every key of the manifest once: its kind, and the text that editors and the documentation show for it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.manifest.comparisons import COMPARISONS, COMPARISONS_OF_RULE, comparison_of_pattern
+from pytest_golden.manifest.findings import Finding
 from pytest_golden.manifest.kinds import (
     ARGUMENT,
+    BYTES,
     COMMAND,
     COUNT,
     DAY,
     DURATION,
     ENVIRONMENT,
+    FACTOR,
     FLAG,
+    GLOB,
+    JSON_PATH,
     NAME,
     OUTCOME,
+    PATTERN,
+    PATTERN_BELOW,
+    ROWS,
     SIZE,
     STEPS,
     TAG,
     TEXT,
+    TOLERANCE,
     VARIABLE,
     VERSION,
+    Key,
     Kind,
+    Table,
     list_of,
     one_of,
+    record_of,
 )
-from pytest_golden.manifest.output_keys import OUTPUT_KEYS
-from pytest_golden.manifest.output_kinds import FACTOR
-from pytest_golden.manifest.records import Key, Table, record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+
+def find_output_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
+    """Find rules of an output that its comparison does not know, and ranges that nothing can meet."""
+    return [*_rules_of_another_kind(fields), *_secret_without_baseline(fields), *_empty_ranges(fields)]
+
+
+def _rules_of_another_kind(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    path, declared = fields.get("path"), fields.get("compare")
+    if declared is None and not isinstance(path, str):
+        return
+    comparison = declared or comparison_of_pattern(str(path))
+    found = f"{path} does not say by its suffix what it is" if comparison is None else f"this output is {comparison}"
+    for rule, comparisons in COMPARISONS_OF_RULE.items():
+        if _is_said(fields.get(rule)) and comparison not in comparisons:
+            wanted = " or ".join(f"compare: {word}" for word in comparisons)
+            yield Finding((rule,), f"{rule} is for {wanted}, and {found}; write that, or remove {rule}")
+
+
+def _secret_without_baseline(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    if fields.get("allow_secret") is not None and fields.get("compare") == "exists":
+        told = "allow_secret is only for outputs that become baselines, and compare: exists keeps none; remove it"
+        yield Finding(("allow_secret",), told)
+
+
+def _empty_ranges(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    for low, high in (("min_rows", "max_rows"), ("min_bytes", "max_bytes")):
+        least, most = fields.get(low), fields.get(high)
+        if least is not None and most is not None and least > most:
+            yield Finding((low,), f"{least} is more than {high}, {most}; nothing could meet both")
+
+
+def _is_said(value: Any) -> bool:
+    # A value that equals the default asks for nothing. 0 rows or bytes are a bound, and only those numbers are ints here.
+    return value is not None and (value not in (False, (), 0.0) or (isinstance(value, int) and value is not False))
+
+
+OUTPUT_KEYS = Table.of(
+    (
+        Key(
+            "path",
+            GLOB,
+            "Pattern (a glob) of the files, below project_dir.",
+            required=True,
+        ),
+        Key(
+            "compare",
+            one_of(*COMPARISONS),
+            "How a file is compared with its baseline. Default: by the suffix of each file.",
+            nullable=True,
+        ),
+        Key(
+            "ignore_lines", list_of(PATTERN, one_alone=True), "text: lines in which one of these is found do not count."
+        ),
+        Key("masks", list_of(PATTERN, one_alone=True), "text, json: what these match in texts counts as equal."),
+        Key(
+            "ignore_paths",
+            list_of(JSON_PATH, one_alone=True),
+            "json: parts that do not count, such as $.run.id, $.rows[0], $.rows[*].at or $..updated_at.",
+        ),
+        Key("unordered", FLAG, "text, json, table: lines, arrays or rows may stand in any order."),
+        Key("absolute_tolerance", TOLERANCE, "json, table: numbers are equal that differ by no more than this."),
+        Key(
+            "relative_tolerance",
+            TOLERANCE,
+            "json, table: numbers are equal that differ by no more than this part of the larger.",
+        ),
+        Key("key", list_of(TEXT, one_alone=True), "table: the columns that tell rows apart; they must be unique."),
+        Key("ignore_columns", list_of(TEXT, one_alone=True), "table: columns that do not count."),
+        Key("schema_only", FLAG, "table: true compares the columns and their types, and no rows."),
+        Key("min_rows", ROWS, "table: the least number of rows.", nullable=True),
+        Key("max_rows", ROWS, "table: the greatest number of rows.", nullable=True),
+        Key(
+            "allow_secret",
+            TEXT,
+            "Why this output may become a baseline although redaction finds a secret in it, such as 'made-up test data'.",
+            nullable=True,
+        ),
+        Key("min_bytes", BYTES, "exists: the least size; bytes, or 10kB, 2MiB.", nullable=True),
+        Key("max_bytes", BYTES, "exists: the greatest size.", nullable=True),
+    ),
+    find_conflicts=find_output_conflicts,
+)
 MOUNT_KEYS = Table.of(
     (
         Key(
@@ -46,7 +138,6 @@ MOUNT_KEYS = Table.of(
         ),
     )
 )
-
 QUARANTINE_KEYS = Table.of(
     (
         Key(
@@ -55,14 +146,12 @@ QUARANTINE_KEYS = Table.of(
         Key("reason", TEXT, "Why its result does not count until then.", required=True),
     )
 )
-
 RETIRED_KEYS = Table.of(
     (
         Key("name", NAME, "The name of a golden project that is no longer declared.", required=True),
         Key("reason", TEXT, "Why it is gone.", required=True),
     )
 )
-
 PROJECT_KEYS = Table.of(
     (
         Key("name", NAME, "Unique; letters, digits, _ . and -. Default: the path's stem."),
@@ -149,7 +238,9 @@ PROJECT_KEYS = Table.of(
             "What to do about written files that no output and no pattern of writes names.",
         ),
         Key(
-            "writes", list_of(TEXT), "Patterns of the files that the pipeline is expected to write, below project_dir."
+            "writes",
+            list_of(PATTERN_BELOW),
+            "Patterns of the files that the pipeline is expected to write, below project_dir.",
         ),
         Key(
             "outputs",
@@ -164,14 +255,13 @@ PROJECT_KEYS = Table.of(
         ),
     )
 )
-
 DEFAULT_KEYS = PROJECT_KEYS.without(
     {name: f"{name} cannot have a default; write it in each project" for name in ("name", "path")}
 )
 
 
 def _unread(schema: Mapping[str, Any]) -> Kind:
-    """Make the kind of a block that is read part by part in `assembling.py`, so that one mistake hides no other."""
+    """Make the kind of a block that `reader.py` checks part by part, so that one mistake hides no other."""
     return Kind(lambda value: value, {"anyOf": [dict(schema), {"type": "null"}]})
 
 

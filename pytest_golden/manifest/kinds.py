@@ -1,16 +1,20 @@
 """What values a key of the manifest may have: each kind is a check and the JSON Schema that says the same.
 
-A check takes what YAML or a Python caller gives and returns the clean value; it takes its own result back unchanged.
-It raises `ValueError`. Which key is of which kind stands in `keys.py`.
+A check takes a value from YAML or from a Python caller. It returns the clean value, takes that unchanged when it is checked
+again, and raises `ValueError` for a wrong one. Which key is of which kind stands in `keys.py`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from datetime import date, datetime
+from functools import lru_cache
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from pytest_golden.manifest.expected import ExpectedOutcome
@@ -23,23 +27,191 @@ from pytest_golden.manifest.findings import (
     findings_below,
     wrong,
 )
-from pytest_golden.manifest.units import DURATION_FORM, SIZE_FORM, parse_duration, parse_size
-from pytest_golden.manifest.unquoted import Unquoted, bare, show
+from pytest_golden.manifest.units import (
+    DURATION_FORM,
+    SIZE_FORM,
+    Unquoted,
+    bare,
+    parse_duration,
+    parse_json_path,
+    parse_size,
+    show,
+)
 
 VERSION_NUMBER = 1
 NAME_FORM = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 LONGEST_NAME = 200
-_NAME = re.compile(NAME_FORM)
+# YAML 1.1 reads `1e-6` as a text, since it has no decimal point.
+NUMBER_FORM = r"^[-+]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?$"
 RESERVED_TAGS = frozenset({"filterwarnings", "parametrize", "skip", "skipif", "usefixtures", "xfail"})
+
+_NAME = re.compile(NAME_FORM)
 _VARIABLE = re.compile(r"[^=\s]+")
+_NUMBER = re.compile(NUMBER_FORM)
+# Path beginnings that a shell would expand to a folder outside project_dir.
+_ELSEWHERE_FORM = r"~[^/]*/|~$|\$\{?[A-Za-z_][A-Za-z0-9_]*\}?/|%[A-Za-z_][A-Za-z0-9_]*%/"
+_ELSEWHERE = re.compile(_ELSEWHERE_FORM)
+_LARGEST_COUNT = 2**63 - 1
+_LONGEST_GUESS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values are allowed."""
+    """The values that are allowed: a check of them, and its JSON Schema."""
 
     check: Check
     schema: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a record. `description` is what editors and the documentation show; nullable: null means none."""
+
+    name: str
+    kind: Kind
+    description: str
+    required: bool = False
+    nullable: bool = False
+
+    def check(self, value: Any) -> Any:
+        """Check a value of this key.
+
+        Raises:
+            ValueError: what is wrong with it; a `WrongValueError` when the mistake lies inside it.
+        """
+        if self.nullable and isinstance(value, Unquoted) and not value.text:
+            raise wrong("has no value; write one, or null for none, or remove the key")
+        if self.nullable and (value is None or (isinstance(value, Unquoted) and value.kind == "null")):
+            return None
+        return self.kind.check(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The keys of a record.
+
+    `refusals` are messages for keys that it does not have but users might expect. `find_conflicts` finds good values that
+    contradict each other.
+    """
+
+    keys: Mapping[str, Key]
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        keys: Iterable[Key],
+        refusals: Mapping[str, str] | None = None,
+        *,
+        find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None,
+    ) -> Table:
+        """Make a table from its keys."""
+        return cls({key.name: key for key in keys}, refusals or {}, find_conflicts)
+
+    def without(self, refusals: Mapping[str, str]) -> Table:
+        """Return this table without the keys that `refusals` names, and with no key required."""
+        kept = (key for name, key in self.keys.items() if name not in refusals)
+        return Table.of(kept, {**self.refusals, **refusals})
+
+
+def collect(record: Mapping[str, Any], table: Table) -> tuple[dict[str, Any], list[Finding]]:
+    """Check a record; return its good values, clean, and all mistakes of the others."""
+    clean: dict[str, Any] = {}
+    findings: list[Finding] = []
+    for name, value in record.items():
+        key = table.keys.get(name)
+        if key is None:
+            findings.append(Finding((name,), _refuse(name, table), at_key=True))
+        elif value is not UNREADABLE:
+            try:
+                clean[name] = key.check(value)
+            except ValueError as error:
+                findings += findings_below(name, error)
+    findings += [
+        Finding((), f"the key {key.name} is missing; write it")
+        for key in table.keys.values()
+        if key.required and key.name not in record
+    ]
+    if table.find_conflicts is not None:
+        findings += table.find_conflicts(clean)
+    return clean, findings
+
+
+def record_of(table: Table) -> Kind:
+    """Make the kind of a record. A value of the model stands for the mapping of its fields."""
+
+    def check(value: Any) -> dict[str, Any]:
+        record = vars(value) if is_dataclass(value) and not isinstance(value, Unquoted) else value
+        if not isinstance(record, Mapping):
+            raise wrong(f"a mapping is wanted, not {show(value)}; its keys are {', '.join(table.keys)}")
+        clean, findings = collect(record, table)
+        if findings:
+            raise WrongValueError(findings)
+        return clean
+
+    return Kind(check, record_schema(table))
+
+
+def record_schema(table: Table) -> dict[str, Any]:
+    """Return the JSON Schema of a record."""
+    properties = {name: key_schema(key) for name, key in table.keys.items()}
+    required = [key.name for key in table.keys.values() if key.required]
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": required} if required else schema
+
+
+def key_schema(key: Key) -> dict[str, Any]:
+    """Return the JSON Schema of a key's value."""
+    allowed = {"anyOf": [dict(key.kind.schema), {"type": "null"}]} if key.nullable else dict(key.kind.schema)
+    return {"description": key.description, **allowed}
+
+
+def one_of(*words: str) -> Kind:
+    """Make the kind of a text that is one of a few words."""
+
+    def check(value: Any) -> str:
+        text = check_text(value)
+        if text not in words:
+            raise wrong(f"{show(text)} is not known here; write {', '.join(words[:-1])} or {words[-1]}")
+        return text
+
+    return Kind(check, {"enum": list(words)})
+
+
+def list_of(item: Kind, *, one_alone: bool = False) -> Kind:
+    """Make the kind of a list; with `one_alone` a single text may stand in place of a list."""
+
+    def check(value: Any) -> tuple[Any, ...]:
+        items = (value,) if one_alone and isinstance(value, str) else _check_list(value)
+        return check_each(items, item.check)
+
+    schema = {"type": "array", "items": dict(item.schema)}
+    return Kind(check, {"anyOf": [dict(item.schema), schema]} if one_alone else schema)
+
+
+def suggest(word: object, known: Iterable[str]) -> str | None:
+    """Find the known word that is nearest to this one; None when none is near."""
+    # A mapping from a Python caller may have keys that are not texts.
+    if not isinstance(word, str) or len(word) > _LONGEST_GUESS:
+        return None
+    import difflib
+
+    known = tuple(known)
+    near = difflib.get_close_matches(word, known, n=1) or difflib.get_close_matches(word.lower(), known, n=1)
+    return near[0] if near else None
+
+
+def _refuse(name: str, table: Table) -> str:
+    return table.refusals.get(name) or _refuse_unknown(name, tuple(table.keys))
+
+
+@lru_cache(maxsize=256)
+def _refuse_unknown(name: str, known: tuple[str, ...]) -> str:
+    nearest = suggest(name, known)
+    return f"unknown key {show(name)}; " + (
+        f"did you mean {nearest!r}?" if nearest else f"the keys here are {', '.join(known)}"
+    )
 
 
 def check_argument(value: Any) -> str:
@@ -70,11 +242,19 @@ def check_name(value: Any) -> str:
 
 
 def check_tag(value: Any) -> str:
-    """Check a tag: it becomes a pytest marker, and must not be one that pytest acts upon."""
+    """Check a tag: it becomes a pytest marker, and must not be one that pytest itself acts on."""
     tag = check_name(value)
     if tag in RESERVED_TAGS:
         raise wrong(f"the tag {tag!r} has a meaning of its own in pytest; choose another word")
     return tag
+
+
+def check_variable(value: Any) -> str:
+    """Check the name of an environment variable."""
+    text = check_text(value)
+    if not _VARIABLE.fullmatch(text):
+        raise wrong(f"{show(text)} cannot name an environment variable; write the name alone, such as DATABASE_URL")
+    return text
 
 
 def _say_not_text(value: Any) -> str:
@@ -165,14 +345,6 @@ def _check_steps(value: Any) -> str | tuple[str, ...]:
     return names
 
 
-def check_variable(value: Any) -> str:
-    """Check the name of an environment variable."""
-    text = check_text(value)
-    if not _VARIABLE.fullmatch(text):
-        raise wrong(f"{show(text)} cannot name an environment variable; write the name alone, such as DATABASE_URL")
-    return text
-
-
 def _check_variable_value(value: Any) -> str:
     # The value may be a secret: no message shows it.
     if isinstance(value, Unquoted) and value.kind in {"number", "date"}:
@@ -203,27 +375,93 @@ def _check_environment(value: Any) -> dict[str, str]:
     return clean
 
 
-def one_of(*words: str) -> Kind:
-    """Make the kind of a text that is one of a few words."""
+def _check_glob(value: Any) -> str:
+    text = check_text(value)
+    if PurePosixPath(text).is_absolute() or PureWindowsPath(text).drive:
+        raise wrong(f"{show(text)} is absolute; write it relative to project_dir")
+    if "\\" in text:
+        raise wrong(f"{show(text)} holds a backslash; write / between folders")
+    parts = [part for part in text.split("/") if part not in {"", "."}]
+    if ".." in parts:
+        raise wrong(f"{show(text)} leads out of project_dir; remove the '..'")
+    if not parts:
+        raise wrong(f"{show(text)} names no file; write a pattern such as out/*.csv")
+    return _check_pattern_below("/".join(parts))
 
-    def check(value: Any) -> str:
-        text = check_text(value)
-        if text not in words:
-            raise wrong(f"{show(text)} is not known here; write {', '.join(words[:-1])} or {words[-1]}")
-        return text
 
-    return Kind(check, {"enum": list(words)})
+def _check_pattern_below(value: Any) -> str:
+    """Check a pattern below project_dir. `~` and variables are refused: they are not expanded, so they would match nothing."""
+    text = check_text(value)
+    found = _ELSEWHERE.match(text)
+    if found is not None:
+        named, sign = show(found[0].rstrip("/")), text[0]
+        message = (
+            f"{show(text)} would mean a folder named {named}, since nothing is expanded here; write a path below "
+            f"project_dir, or [{sign}] instead of {sign} if a folder really has that name"
+        )
+        raise wrong(message)
+    return text
 
 
-def list_of(item: Kind, *, one_alone: bool = False) -> Kind:
-    """Make the kind of a list; with `one_alone` a single text may stand without one."""
+def _check_pattern(value: Any) -> str:
+    text = check_text(value)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        message = f"{show(text)} is not a regular expression: {error}; put a backslash before what is meant literally"
+        raise wrong(message) from None
+    return text
 
-    def check(value: Any) -> tuple[Any, ...]:
-        items = (value,) if one_alone and isinstance(value, str) else _check_list(value)
-        return check_each(items, item.check)
 
-    schema = {"type": "array", "items": dict(item.schema)}
-    return Kind(check, {"anyOf": [dict(item.schema), schema]} if one_alone else schema)
+def _check_json_path(value: Any) -> str:
+    text = check_text(value)
+    parse_json_path(text)
+    return text
+
+
+def _check_tolerance(value: Any) -> float:
+    number = _read_number(value)
+    if number is None:
+        raise wrong(f"{show(value)} is not a number; write one from 0 up, such as 0.01 or 1e-6")
+    if number < 0:
+        raise wrong(f"{show(value)} is below 0; write a tolerance from 0 up")
+    return number
+
+
+def _check_factor(value: Any) -> float:
+    number = _read_number(value)
+    if number is None:
+        raise wrong(f"{show(value)} is not a number; write a factor above 1, such as 2.0")
+    if number <= 1:
+        raise wrong(f"{show(value)} is not above 1; write how many times as long it may take, such as 2.0")
+    return number
+
+
+def _read_number(value: Any) -> float | None:
+    plain = bare(value)
+    if isinstance(plain, str) and _NUMBER.fullmatch(plain):
+        plain = float(plain)
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        return None
+    try:
+        number = float(plain)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _check_rows(value: Any) -> int:
+    plain = bare(value)
+    if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain <= _LARGEST_COUNT:
+        raise wrong(f"{show(value)} is not a number of rows; write a whole number from 0 up, without quotes")
+    return plain
+
+
+def _check_bytes(value: Any) -> int:
+    plain = bare(value)
+    return 0 if plain == 0 and not isinstance(plain, bool | float) else parse_size(value)
 
 
 ARGUMENT = Kind(check_argument, {"type": "string"})
@@ -248,3 +486,18 @@ COMMAND = Kind(
 )
 STEPS = Kind(_check_steps, {"anyOf": [NAME.schema, {"type": "array", "items": NAME.schema}]})
 ENVIRONMENT = Kind(_check_environment, {"type": "object", "additionalProperties": {"type": ["string", "number"]}})
+GLOB = Kind(
+    _check_glob,
+    {"type": "string", "minLength": 1, "pattern": rf"^(?!/)(?!{_ELSEWHERE_FORM})(?!.*\\)(?!(.*/)?\.\.(/|$))"},
+)
+PATTERN_BELOW = Kind(_check_pattern_below, {"type": "string", "minLength": 1, "pattern": rf"^(?!{_ELSEWHERE_FORM})"})
+PATTERN = Kind(_check_pattern, {"type": "string", "minLength": 1, "format": "regex"})
+JSON_PATH = Kind(_check_json_path, {"type": "string", "pattern": r"^\$[.\[]"})
+TOLERANCE = Kind(
+    _check_tolerance, {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": NUMBER_FORM}]}
+)
+FACTOR = Kind(
+    _check_factor, {"anyOf": [{"type": "number", "exclusiveMinimum": 1}, {"type": "string", "pattern": NUMBER_FORM}]}
+)
+ROWS = Kind(_check_rows, {"type": "integer", "minimum": 0})
+BYTES = Kind(_check_bytes, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_FORM}]})

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
-from dataclasses import dataclass as plain_dataclass
-from datetime import date
-from functools import cache
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationInfo, field_validator, model_validator
-from pydantic.dataclasses import dataclass
-
-from pytest_golden.frozen import FrozenDict
+from pytest_golden.manifest.checked import as_json, check_fields, refuse_wrong_arguments
 from pytest_golden.manifest.expected import ExpectedKind, ExpectedOutcome
 from pytest_golden.manifest.findings import WrongValueError
-from pytest_golden.manifest.keys import MOUNT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
+from pytest_golden.manifest.keys import MOUNT_KEYS, OUTPUT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
 from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM
-from pytest_golden.manifest.output_keys import OUTPUT_KEYS, find_output_conflicts
 from pytest_golden.manifest.rules import find_conflicts
+from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import date
     from pathlib import Path
 
 __all__ = [
@@ -40,52 +35,47 @@ __all__ = [
     "stem_name",
 ]
 
-# A value may be a secret (`set_env`), so that pydantic must not print it.
-_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-
-@dataclass(frozen=True, config=_STRICT)
+@refuse_wrong_arguments
+@dataclass(frozen=True)
 class Mount:
     """A folder or file outside project_dir that the pipeline needs, and what it may do there."""
 
     path: str
     mode: Literal["read", "copy", "write"] = "read"
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check(cls, value: Any, info: ValidationInfo) -> Any:
-        return MOUNT_KEYS.keys[str(info.field_name)].check(value)
+    def __post_init__(self) -> None:
+        check_fields(self, MOUNT_KEYS)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@refuse_wrong_arguments
+@dataclass(frozen=True)
 class Quarantine:
     """Until that day, the day itself included, the result is reported and does not fail the gate."""
 
     until: date
     reason: str
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check(cls, value: Any, info: ValidationInfo) -> Any:
-        return QUARANTINE_KEYS.keys[str(info.field_name)].check(value)
+    def __post_init__(self) -> None:
+        check_fields(self, QUARANTINE_KEYS)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@refuse_wrong_arguments
+@dataclass(frozen=True)
 class RetiredProject:
     """A golden project that was taken out on purpose."""
 
     name: str
     reason: str
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check(cls, value: Any, info: ValidationInfo) -> Any:
-        return RETIRED_KEYS.keys[str(info.field_name)].check(value)
+    def __post_init__(self) -> None:
+        check_fields(self, RETIRED_KEYS)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@refuse_wrong_arguments
+@dataclass(frozen=True)
 class DeclaredOutput:
-    """Files that a pipeline must write and how they are compared with their baselines: the keys of `output_keys.py`.
+    """Files that a pipeline must write and how they are compared with their baselines: `OUTPUT_KEYS` in `keys.py`.
 
     `path` is a glob below project_dir. `compare` None goes by the suffix of each file that is found.
     """
@@ -103,23 +93,16 @@ class DeclaredOutput:
     schema_only: bool = False
     min_rows: int | None = None
     max_rows: int | None = None
+    allow_secret: str | None = None
     min_bytes: int | None = None
     max_bytes: int | None = None
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check(cls, value: Any, info: ValidationInfo) -> Any:
-        return OUTPUT_KEYS.keys[str(info.field_name)].check(value)
-
-    @model_validator(mode="after")
-    def _check_together(self) -> DeclaredOutput:
-        findings = find_output_conflicts(vars(self))
-        if findings:
-            raise WrongValueError(findings)
-        return self
+    def __post_init__(self) -> None:
+        check_fields(self, OUTPUT_KEYS)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@refuse_wrong_arguments
+@dataclass(frozen=True)
 class GoldenProjectConfig:
     """One golden project: the manifest's keys under their own names, described in `keys.py`.
 
@@ -162,22 +145,15 @@ class GoldenProjectConfig:
     outputs: tuple[DeclaredOutput, ...] = ()
     max_slowdown: float | None = None
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check(cls, value: Any, info: ValidationInfo) -> Any:
-        return PROJECT_KEYS.keys[str(info.field_name)].check(value)
-
-    @field_validator("set_env", mode="after")
-    @classmethod
-    def _freeze(cls, value: Mapping[str, str]) -> Mapping[str, str]:
-        return FrozenDict(value)
-
-    @model_validator(mode="after")
-    def _check_together(self) -> GoldenProjectConfig:
-        findings = find_conflicts(vars(self))
+    def __post_init__(self) -> None:
+        fields = check_fields(self, PROJECT_KEYS)
+        findings = find_conflicts(fields)
         if findings:
             raise WrongValueError(findings)
-        return self
+        fields["set_env"] = FrozenDict(self.set_env)
+        fields["mounts"] = tuple(Mount(**mount) for mount in fields["mounts"])
+        fields["outputs"] = tuple(DeclaredOutput(**output) for output in fields["outputs"])
+        fields["quarantine"] = None if self.quarantine is None else Quarantine(**fields["quarantine"])
 
     @property
     def display_title(self) -> str:
@@ -190,12 +166,12 @@ class GoldenProjectConfig:
         return ExpectedOutcome.parse(self.expected_outcome)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values; `GoldenProjectConfig(**values)` is equal to this one."""
-        values: dict[str, Any] = _adapter().dump_python(self, mode="json")
+        """Return JSON-safe values; `GoldenProjectConfig(**values)` is equal to this one."""
+        values: dict[str, Any] = as_json(self)
         return values
 
 
-@plain_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All golden projects in the order of their declaration.
 
@@ -219,7 +195,7 @@ class Manifest:
         return next((project for project in self.projects if project.name == name), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values under the manifest's own keys, with `path` and `lines` beside them."""
+        """Return JSON-safe values under the manifest's own keys, with `path` and `lines` beside them."""
         return {
             "workspace_root": str(self.workspace_root),
             "require_golden_projects": self.require_golden_projects,
@@ -244,11 +220,13 @@ def slug(text: str) -> str:
 
 
 def stem_name(path: str) -> str:
-    """Give the name that a project has by its path: the stem, as a slug where it is no name."""
+    """Return the name that a project has by its path: the stem, as a slug where it is no name."""
     stem = PureWindowsPath(path).stem
     return stem[:LONGEST_NAME] if re.fullmatch(NAME_FORM, stem) else slug(stem)
 
 
-@cache
-def _adapter() -> TypeAdapter[GoldenProjectConfig]:
-    return TypeAdapter(GoldenProjectConfig)
+def find_independent(projects: Iterable[GoldenProjectConfig]) -> frozenset[str]:
+    """Return the projects that may run beside others: those declared `independent` that no other project needs."""
+    everyone = tuple(projects)
+    needed = {name for project in everyone for name in project.needs}
+    return frozenset(project.name for project in everyone if project.independent and project.name not in needed)

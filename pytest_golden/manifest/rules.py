@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.manifest.findings import Finding
-from pytest_golden.manifest.records import suggest
+from pytest_golden.manifest.kinds import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

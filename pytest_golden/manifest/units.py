@@ -1,17 +1,45 @@
-"""Durations and sizes as people write them. Pure; the limits themselves are enforced by the gateway."""
+"""The notations inside a manifest's values: words without quotes, durations, sizes and JSON paths.
+
+Values only. The file's structure is read in `composing.py`; what a JSON path finds, and what a limit ends, is decided elsewhere.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
 from fractions import Fraction
-from typing import Any
-
-from pytest_golden.manifest.unquoted import bare, show
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 # For the JSON Schema: the same forms, without their bounds.
 DURATION_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s|m|h)?\s*$"
 SIZE_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$"
+LONGEST_PATH: Final = 1000
+
+_FIRST_SIGNS = frozenset("0123456789+-.~nNyYtTfFoO")
+_NULLS = frozenset({"~", "null", "Null", "NULL"})
+_BOOLEANS = {
+    form: value
+    for words, value in (("yes true on", True), ("no false off", False))
+    for word in words.split()
+    for form in (word, word.capitalize(), word.upper())
+}
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+(?:[eE][-+][0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_AMBIGUOUS = re.compile(
+    r"[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?[1-9][0-9_]*|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"
+    r"|[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
+    r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
+)
 
 _LONGEST_SECONDS = 366 * 24 * 3600
 _LARGEST_BYTES = 2**63 - 1
@@ -25,12 +53,93 @@ _AMOUNT = re.compile(r"([-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]*)")
 _DURATIONS = "a number of seconds, or a duration such as 500ms, 90s, 10m or 1.5h"
 _SIZES = "a number of bytes, or a size such as 500MB (10^6) or 2GiB (2^30)"
 
+_PATH_STEP = re.compile(
+    r"""\.\.(?P<anywhere>[^\s.\[\]*'"]+)
+    |\.(?P<member>[^\s.\[\]*'"]+)
+    |\[(?P<index>[0-9]{1,15})\]
+    |(?P<every>\[\*\]|\.\*)
+    |\['(?P<single>(?:[^'\\]|\\.)+)'\]
+    |\["(?P<double>(?:[^"\\]|\\.)+)"\]""",
+    re.VERBOSE,
+)
+_PATH_FORMS = "write $ and then .name, ['a name'], [0], [*] or ..name, such as $.rows[*].updated_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Unquoted:
+    """A word without quotes that YAML does not read as text: null, or a boolean, number or date that may be meant as text.
+
+    `text` is the word as written; `kind` is `null`, `boolean`, `number` or `date`. `value` is the Python value. It is None
+    also for a number that people read differently from YAML 1.1 (`0x10`, `010`, `1:30`, `1_000`), for a date with a time,
+    and for a date that no calendar has.
+    """
+
+    text: str
+    kind: str
+    value: Any = None
+
+
+def read_unquoted(text: str) -> str | Unquoted:
+    """Return a word without quotes as text, or as what YAML 1.1 makes of it.
+
+    The rules are PyYAML's, so that editors and other programs that read the file agree with it.
+    """
+    if not text:
+        return Unquoted(text, "null")
+    if text[0] not in _FIRST_SIGNS:
+        return text
+    if text in _NULLS:
+        return Unquoted(text, "null")
+    if text in _BOOLEANS:
+        return Unquoted(text, "boolean", _BOOLEANS[text])
+    return _read_number(text) or _read_date(text) or text
+
+
+def _read_number(text: str) -> Unquoted | None:
+    if _DECIMAL.fullmatch(text):
+        return Unquoted(text, "number", int(text))
+    if _FLOAT.fullmatch(text):
+        return Unquoted(text, "number", float(text))
+    if _NOT_FINITE.fullmatch(text):
+        return Unquoted(text, "number", float(text.replace(".", "")))
+    return Unquoted(text, "number") if _AMBIGUOUS.fullmatch(text) else None
+
+
+def _read_date(text: str) -> Unquoted | None:
+    if _DATE.fullmatch(text):
+        try:
+            return Unquoted(text, "date", date.fromisoformat(text))
+        except ValueError:
+            return Unquoted(text, "date")
+    return Unquoted(text, "date") if _TIMESTAMP.fullmatch(text) else None
+
+
+def bare(value: Any) -> Any:
+    """Return the Python value of a word without quotes, and anything else as it is."""
+    return value.value if isinstance(value, Unquoted) else value
+
+
+def show(value: Any) -> str:
+    """Return a value as it is shown in a message, never long."""
+    if isinstance(value, Unquoted):
+        return value.text or "nothing"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None or isinstance(value, bool | int | float):
+        told = repr(value)
+        return told if len(told) <= 60 else f"{told[:57]}..."
+    return f"a value of type {type(value).__name__}"
+
 
 def parse_duration(value: Any) -> float:
     """Read a duration in seconds: a number, or text with the unit ms, s, m or h (none means seconds).
 
     Raises:
-        ValueError: it is no such thing, not above 0, or longer than 366 days.
+        ValueError: it is not a duration, not above 0, or longer than 366 days.
     """
     amount = _read_amount(value, _SECONDS, default="s")
     if amount is None:
@@ -46,7 +155,7 @@ def parse_size(value: Any) -> int:
     """Read a size in bytes: a whole number, or text with B, kB, MB, GB, TB (1000) or KiB, MiB, GiB, TiB (1024).
 
     Raises:
-        ValueError: it is no such thing, less than one byte, or beyond 2^63 - 1.
+        ValueError: it is not a size, less than one byte, or above 2^63 - 1.
     """
     amount = _read_amount(value, _BYTES, default="b")
     if amount is None or (amount.denominator != 1 and not isinstance(value, str)):
@@ -68,3 +177,63 @@ def _read_amount(value: Any, units: dict[str, Fraction] | dict[str, int], *, def
     unit = match[2] or default
     scale = units.get(unit if default == "s" else unit.lower())
     return None if scale is None else Fraction(match[1]) * scale
+
+
+class JsonStepKind(StrEnum):
+    """What one step of a JSON path selects."""
+
+    MEMBER = "member"
+    INDEX = "index"
+    EVERY = "every"
+    ANYWHERE = "anywhere"
+
+
+class JsonStep(NamedTuple):
+    """One step: the member `name`, the item at `position` from 0, every member or item, or members `name` at any depth."""
+
+    kind: JsonStepKind
+    name: str = ""
+    position: int = -1
+
+
+@lru_cache(maxsize=1024)
+def parse_json_path(text: str) -> tuple[JsonStep, ...]:
+    """Split a JSON path such as `$.a.b`, `$.rows[0]`, `$.rows[*].at` or `$..generated_at` into its steps, at least one.
+
+    `..name` finds members of that name in what the steps before it find, and at any depth below that.
+
+    Raises:
+        ValueError: it is not a JSON path, or names the whole document.
+    """
+    if not text.startswith("$"):
+        raise _wrong_path(text, f"does not begin with $; {_PATH_FORMS}")
+    if text == "$":
+        raise _wrong_path(text, "names the whole document; name a part of it, or write compare: exists")
+    if len(text) > LONGEST_PATH:
+        raise _wrong_path(text, f"is longer than {LONGEST_PATH} characters; shorten it")
+    steps: list[JsonStep] = []
+    place = 1
+    while place < len(text):
+        match = _PATH_STEP.match(text, place)
+        if match is None:
+            raise _wrong_path(
+                text, f"cannot be read from character {place + 1} on ({text[place : place + 20]!r}); {_PATH_FORMS}"
+            )
+        steps.append(_make_step(match))
+        place = match.end()
+    return tuple(steps)
+
+
+def _make_step(match: re.Match[str]) -> JsonStep:
+    kind, text = str(match.lastgroup), str(match[str(match.lastgroup)])
+    if kind == "index":
+        return JsonStep(JsonStepKind.INDEX, position=int(text))
+    if kind == "every":
+        return JsonStep(JsonStepKind.EVERY)
+    if kind == "anywhere":
+        return JsonStep(JsonStepKind.ANYWHERE, text)
+    return JsonStep(JsonStepKind.MEMBER, text if kind == "member" else re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL))
+
+
+def _wrong_path(text: str, what: str) -> ValueError:
+    return ValueError(f"the JSON path {show(text)} {what}")

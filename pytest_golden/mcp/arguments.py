@@ -11,10 +11,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from pytest_golden.journal.asking import EXPECTATION_KEYS
 from pytest_golden.journal.model import ImmediateResult, Polarity, SignalType
-from pytest_golden.journal.reading.filters import FILTERS
-from pytest_golden.journal.sources import RESERVED_SOURCES
-from pytest_golden.manifest.records import suggest
-from pytest_golden.manifest.unquoted import show
+from pytest_golden.journal.review import FILTERS
+from pytest_golden.journal.rules import RESERVED_SOURCES
+from pytest_golden.manifest.kinds import suggest
+from pytest_golden.manifest.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ MOST_LISTED = 200
 
 
 def _read_whole(number: Any) -> Any:
-    """Take 2.0 for 2, as JSON Schema does."""
+    """Return 2 for 2.0, as JSON Schema does."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -158,7 +158,7 @@ def read_arguments(tool: str, kind: type[_Read], given: Mapping[str, Any]) -> _R
 
 
 def arguments_schema(kind: type[Arguments]) -> dict[str, Any]:
-    """Give the JSON Schema of a tool's arguments; what need not be given is told by its absence from `required`."""
+    """Return the JSON Schema of a tool's arguments; what need not be given is told by its absence from `required`."""
     schema = kind.model_json_schema()
     properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
     required = {"required": schema["required"]} if "required" in schema else {}

@@ -1,35 +1,49 @@
-"""Who calls a tool: the agent that was named at the start, or the client by its own name; and in which session."""
+"""Who calls a tool, the agent named at the start or the client by its own name, and in which session."""
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id
-from pytest_golden.learning.results.reading import GATE_AGENT
-from pytest_golden.mcp.model import Caller
+from pytest_golden.learning.gate_results import GATE_AGENT
 
 if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from starlette.requests import Request
 
-    from pytest_golden.mcp.model import CallerOptions
-
+#: The key of the server's state in its lifespan, which lasts one connection over stdio, and many over HTTP.
+SESSION = "session"
 _NAMELESS = "mcp"
 _LONGEST_NAME = 100
 _KEY_DIGITS = 26
-#: The key of the state that lives as long as a server of one connection does, or as a server of many.
-SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerOptions:
+    """`agent` is the caller of every tool (None: the client's name); `session` the key of all calls (None: one per connection)."""
+
+    agent: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a tool, and in which session."""
+
+    agent: str
+    session: str
 
 
 def begin_session() -> dict[str, str]:
-    """Make the state of a server: a key for its connection."""
+    """Return the state of a server: a key for its connection."""
     return {SESSION: new_id("mcp")}
 
 
 def find_caller(context: ServerRequestContext[dict[str, str], Any], options: CallerOptions) -> Caller:
-    """Tell who calls.
+    """Return who calls.
 
     Raises:
         ValueError: the client's name is the gate's own.
@@ -39,7 +53,7 @@ def find_caller(context: ServerRequestContext[dict[str, str], Any], options: Cal
 
 
 def is_gates_own(agent: str) -> bool:
-    """Tell whether a name is that of the gate, whose entries no agent may touch; what is not seen hides no name."""
+    """Tell whether a name is that of the gate, whose entries no agent may touch; invisible characters do not disguise it."""
     return _seen(unicodedata.normalize("NFKC", agent)).casefold() == GATE_AGENT
 
 
@@ -57,7 +71,7 @@ def _seen(name: str) -> str:
 
 
 def _find_session(context: ServerRequestContext[dict[str, str], Any]) -> str:
-    """Give one key per connection. By HTTP that is the protocol's session, and since 2026, which has none, the network's."""
+    """Return one key per connection: over HTTP from the protocol's session, or where it has none (since 2026), from the network's."""
     own = context.lifespan_context[SESSION]
     request: Request | None = context.request
     if request is None:

@@ -1,25 +1,47 @@
-"""The tools: what they are called, what they take and give, which of them write, and what does their work."""
+"""The tools: their names, what they take and return, and which of them write; and the instructions for agents.
+
+The instructions tell an agent when it connects which tool to use when, and when not to.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from pytest_golden.mcp import arguments, schemas
+from pytest_golden.mcp import arguments
+from pytest_golden.mcp import tool_answers as schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_golden.mcp.model import Caller
+    from pytest_golden.mcp.caller import Caller
     from pytest_golden.mcp.workplace import Workplace
+
+_READING = """\
+Golden projects are data pipelines of this workspace that must always work. `pytest --golden` runs them all and records each run; these tools read that record.
+
+Before you change something: `recall` with the text of the error at hand, or `search_lessons` with a few words, tells what earlier failures taught. \
+Nothing found means that nothing is known, not that nothing can go wrong.
+After a gate run: `golden_status` tells its verdict. For each project that FAILED or is in ERROR, `explain_failure` gives the reasons, the failing step, \
+the end of the output, what changed since the last pass, and what is known of it. Do not weaken a golden project to make it pass.
+At the start of a piece of work, and when you come back to one: `review_journal` with filter "failure", then "open"; what failed is to be mended first."""
+_WRITING = """\
+The journal keeps what you meant to do and whether it came true:
+1. Before work whose success shows only later (a deploy, a migration, a change to a pipeline, a fix that is to hold): `log_intent`, one sentence. Keep its entry_id.
+2. When it is done: `log_outcome` with what you saw at once, and with expectations for what must come true later. An expectation is one \
+thing that can be observed, with expires_minutes, and with a match_hint of keys that the answering news will carry, such as {"source": "ci", "sha": "..."}.
+3. When you learn something that answers an expectation: `add_signal` with your own source name and the same keys in data. Never report what you did not see.
+
+Do not log trifles: reading files, searching, formatting, running a test while you work, or steps of something that is logged already. One entry for each piece \
+of work that a colleague would want to know of next week. Write no secrets: they are blotted out."""
+_READ_ONLY = "This server only reads: it was started with --read-only."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenTool:
-    """One tool. The function of its name in `writing.py` or `reading.py` does its work."""
+    """One tool. The function of its name in `tool_calls.py` does its work."""
 
     name: str
     title: str
@@ -29,7 +51,7 @@ class GoldenTool:
     is_writer: bool = False
 
     def describe(self) -> Tool:
-        """Give what a client is shown."""
+        """Return the description that a client gets."""
         return Tool(
             name=self.name,
             title=self.title,
@@ -46,10 +68,11 @@ class GoldenTool:
         )
 
     def call(self, place: Workplace, caller: Caller, given: arguments.Arguments) -> Mapping[str, Any]:
-        """Do it, with the arguments as `kind` has read them."""
-        # Loaded by the first call: a client that connects does not wait for it.
-        module = import_module(f"pytest_golden.mcp.{'writing' if self.is_writer else 'reading'}")
-        work: Callable[[Workplace, Caller, Any], Mapping[str, Any]] = getattr(module, self.name)
+        """Do the tool's work, with the arguments as `kind` has read them."""
+        # Imported by the first call: a client that connects does not wait for it.
+        from pytest_golden.mcp import tool_calls
+
+        work: Callable[[Workplace, Caller, Any], Mapping[str, Any]] = getattr(tool_calls, self.name)
         return work(place, caller, given)
 
 
@@ -145,5 +168,10 @@ TOOLS: Mapping[str, GoldenTool] = {
 
 
 def list_tools(*, is_read_only: bool) -> Mapping[str, GoldenTool]:
-    """Give the tools that there are, without those that write where nothing is to be written."""
+    """Return all tools, without those that write on a read-only server."""
     return {name: tool for name, tool in TOOLS.items() if not (is_read_only and tool.is_writer)}
+
+
+def write_instructions(*, is_read_only: bool) -> str:
+    """Return the instructions for an agent."""
+    return f"{_READING}\n\n{_READ_ONLY if is_read_only else _WRITING}"

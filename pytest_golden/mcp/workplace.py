@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import StorageTrouble
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pytest_golden.errors import StorageError
-    from pytest_golden.mcp.services import Services
+    from pytest_golden.mcp.tool_services import Services
     from pytest_golden.storage.store import Store
 
 
@@ -52,7 +51,7 @@ class Workplace:
             return self._store
 
     def services(self) -> Services:
-        """Give the services.
+        """Return the services.
 
         Raises:
             GoldenError: there is no store, or it cannot be opened.
@@ -60,12 +59,14 @@ class Workplace:
         with self._turn:
             if self._services is None:
                 # A client that connects waits for what is loaded before: what a call needs is loaded by the first one.
-                on: Callable[..., Services] = import_module("pytest_golden.mcp.services").Services.on
+                from pytest_golden.mcp.tool_services import Services
+
+                on: Callable[..., Services] = Services.on
                 self._services = on(self.open(), self._rules)
             return self._services
 
     def notice(self, error: StorageError) -> None:
-        """Let go of a store whose file was moved or removed: the next call opens what is there then, or makes one."""
+        """Close a store whose file was moved or removed: the next call opens the file that is there then, or creates one."""
         if error.trouble is StorageTrouble.GONE:
             self.close()
 

@@ -11,7 +11,6 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_golden.redaction.late import compile_late
 from pytest_golden.redaction.names import (
     is_access_token_name,
     is_authorization_name,
@@ -19,9 +18,10 @@ from pytest_golden.redaction.names import (
     is_secret_name,
     is_weak_name,
 )
-from pytest_golden.redaction.references import (
+from pytest_golden.redaction.rule import (
     MARK,
     NUMBER,
+    compile_late,
     is_nothing,
     is_number,
     is_reference,
@@ -142,7 +142,7 @@ def redact_assignments(text: str, lowered: str) -> str:
 
 
 def find_secret_part(name: str, value: str) -> Span | None:
-    """Give where the secret lies in the whole value of a secret name, or None when it holds none.
+    """Return where the secret lies in the whole value of a secret name, or None when it holds none.
 
     The scheme of an authorization header stays.
     """
@@ -208,7 +208,7 @@ def _mark_found(text: str, hits: Iterator[re.Match[str]], find: Callable[[str, r
 
 
 def _find_argument(text: str, option: re.Match[str]) -> Span | None:
-    """Give the argument of an option with a secret name: `--password value`."""
+    """Return the argument of an option with a secret name: `--password value`."""
     name = option["name"]
     span = _value_span(text, name, option.start("name"), option) if holds_secret(name) else None
     return None if span is None or _KEY_END.match(text, span[1]) else span
@@ -334,7 +334,7 @@ def _is_line_start(text: str, name_start: int) -> bool:
 
 
 def _line_value_end(text: str, start: int, head: re.Match[str]) -> int:
-    """Give where a value at the start of a line ends: at a blank after `KEY=`, else with the line."""
+    """Return where a value at the start of a line ends: at a blank after `KEY=`, else with the line."""
     spaced = head[0].endswith((" ", "\t"))
     end = (_LINE_END if spaced else _BLANK).search(text, start)
     value = _REST.sub("", text[start : end.start() if end else len(text)]).rstrip()

@@ -1,4 +1,8 @@
-"""Secret values that are known: from the environment, from a credentials file, or handed in.
+"""Read a credentials file into pairs of name and value, whatever its format: YAML, JSON, INI, .env, .netrc, .pgpass.
+
+Nothing is refused: a file that one format cannot explain is read line by line.
+
+Secret values that are known: from the environment, from a credentials file, or handed in.
 
 A known value is hidden wherever it turns up, also URL-encoded, in base64 and with JSON's escapes. Values that are too
 short or too common to be told from ordinary text are not taken: hiding `postgres` would hide the log.
@@ -8,17 +12,77 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote
 
-from pytest_golden.redaction.credentials import list_pairs
+import yaml
+
+from pytest_golden.redaction.command_secrets import find_url_password
 from pytest_golden.redaction.names import is_secret_name, is_weak_name
-from pytest_golden.redaction.references import MARK, is_nothing, is_reference, looks_random
-from pytest_golden.redaction.urls import find_url_password
+from pytest_golden.redaction.rule import MARK, compile_late, is_nothing, is_reference, looks_random
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+
+_LARGEST_TREE = 1 << 20
+_MOST_NODES = 20_000
+_LINE = compile_late(
+    r"^[ \t]*(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+)?[\"']?(?P<name>[\w.\-]{1,128})[\"']?[ \t]*[=:][ \t]*(?P<value>[^\n]*)$",
+    re.MULTILINE,
+)
+_NETRC = compile_late(r"\bpassword[ \t]+(?P<value>\S+)")
+_PGPASS = compile_late(
+    r"^(?:[^:\n\\]|\\.){1,256}:(?:\d+|\*):(?:[^:\n\\]|\\.){1,256}:(?:[^:\n\\]|\\.){1,256}:(?P<value>[^\n]+)$",
+    re.MULTILINE,
+)
+_COMMENT = compile_late(r"[ \t][#;][^\n]*$")
+
+
+def list_pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Return every name with its value as text; a value may come more than once, in more than one spelling."""
+    yield from _tree_pairs(text)
+    for line in _LINE.finditer(text):
+        value = line["value"].strip()
+        yield line["name"], _without_quotes(value)
+        if (shorter := _COMMENT.sub("", value).strip()) != value:
+            yield line["name"], _without_quotes(shorter)
+    if "machine " in text or "default " in text:
+        yield from (("password", found["value"]) for found in _NETRC.finditer(text))
+    for found in _PGPASS.finditer(text):
+        yield "password", re.sub(r"\\(.)", r"\1", found["value"].strip())
+
+
+def _tree_pairs(text: str) -> Iterator[tuple[str, str]]:
+    if len(text) > _LARGEST_TREE or ("&" in text and "*" in text):
+        return
+    try:
+        tree = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
+    yield from _walk(tree)
+
+
+def _walk(tree: Any) -> Iterator[tuple[str, str]]:
+    waiting: list[tuple[str, Any]] = [("", tree)]
+    for _ in range(_MOST_NODES):
+        if not waiting:
+            return
+        name, node = waiting.pop()
+        if isinstance(node, dict):
+            waiting += [(str(key), value) for key, value in node.items()]
+        elif isinstance(node, list):
+            waiting += [(name, value) for value in node]
+        elif isinstance(node, str | int) and not isinstance(node, bool):
+            yield name, str(node)
+
+
+def _without_quotes(value: str) -> str:
+    value = value.rstrip(",") if value[:1] in {'"', "'"} else value
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
 
 _SHORTEST = 6
 _SHORTEST_NUMBER = 8
@@ -79,12 +143,12 @@ def is_worth_hiding(value: str) -> bool:
 
 
 def secret_literals(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the values of secret-named variables, and the passwords in variables that hold a URL, in their order."""
+    """Return the values of secret-named variables, and the passwords in variables that hold a URL, in their order."""
     return _distinct(_values_of(environment.items()))
 
 
 def secret_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
-    """Give the values of secret-named options, `--name=value` or `--name value`, and passwords in URLs, in their order."""
+    """Return the values of secret-named options, `--name=value` or `--name value`, and passwords in URLs, in their order."""
     words = list(arguments)
     pairs = [word.partition("=")[::2] for word in words if "=" in word]
     pairs += [(name, value) for name, value in pairwise(words) if _is_option(name) and not _is_option(value)]
@@ -97,12 +161,12 @@ def _is_option(word: str) -> bool:
 
 
 def literals_in_file(text: str) -> tuple[str, ...]:
-    """Give the values worth hiding in a credentials file: YAML, INI, JSON, .env, .netrc or .pgpass."""
+    """Return the values worth hiding in a credentials file: YAML, INI, JSON, .env, .netrc or .pgpass."""
     return _distinct(_values_of(list_pairs(text)))
 
 
 def spellings(literals: Iterable[str]) -> tuple[str, ...]:
-    """Give every form in which the literals are looked for, the longest first."""
+    """Return every form in which the literals are looked for, the longest first."""
     forms = {form for literal in literals if is_worth_hiding(literal) for form in _forms(literal)}
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
@@ -141,7 +205,7 @@ def _forms(literal: str) -> Iterator[str]:
 
 
 def _base64_forms(encoded: bytes) -> Iterator[str]:
-    """Give the base64 of the value alone, and the part of it that stays the same inside a longer text."""
+    """Return the base64 of the value alone, and the part of it that stays the same inside a longer text."""
     for alphabet in (base64.b64encode, base64.urlsafe_b64encode):
         yield alphabet(encoded).decode().rstrip("=")
         for shift in range(3):

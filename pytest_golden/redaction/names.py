@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pytest_golden.redaction.late import compile_late
+from pytest_golden.redaction.rule import compile_late
 
 _WORD = compile_late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NOT_ALNUM = compile_late(r"[^a-z0-9]+")

@@ -1,4 +1,10 @@
-"""The redactor: text and nested values in, the same without their secrets out. Pure; it reads no file and no environment."""
+"""Fields of mappings that are secret by what stands around them, whatever their own names say.
+
+They are the data of a Kubernetes secret, the private half of a JSON web key, `passwords: {bob: ...}`, cookies that sign
+somebody in.
+
+The redactor: text and nested values in, the same without their secrets out. Pure; it reads no file and no environment.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +16,77 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.redaction.assignments import ASSIGNMENT_KEYWORDS, find_secret_part, holds_secret, redact_assignments
-from pytest_golden.redaction.commands import COMMAND_KEYWORDS, redact_arguments, redact_commands
-from pytest_golden.redaction.cookies import COOKIE_KEYWORDS, is_cookie_name, redact_cookie_pairs, redact_cookies
-from pytest_golden.redaction.documents import DOCUMENT_KEYWORDS, is_pair_of_secret, redact_documents
-from pytest_golden.redaction.fields import find_inner_test, is_secret_field, is_telling_name
-from pytest_golden.redaction.late import compile_late
+from pytest_golden.redaction.command_secrets import (
+    COMMAND_KEYWORDS,
+    COOKIE_KEYWORDS,
+    URL_KEYWORDS,
+    is_cookie_name,
+    is_signing_in,
+    redact_arguments,
+    redact_commands,
+    redact_cookie_pairs,
+    redact_cookies,
+    redact_strict_urls,
+    redact_urls,
+)
+from pytest_golden.redaction.document_secrets import (
+    DOCUMENT_KEYWORDS,
+    is_basic_credential,
+    is_pair_of_secret,
+    redact_documents,
+)
+from pytest_golden.redaction.escapes import (
+    ESCAPE_KEYWORDS,
+    may_hold_escape,
+    merge_redacted,
+    strip_all_colours,
+    strip_escapes,
+)
 from pytest_golden.redaction.literals import redact_spellings, spellings
-from pytest_golden.redaction.references import MARK
-from pytest_golden.redaction.rule import lower_each
+from pytest_golden.redaction.rule import MARK, compile_late, is_nothing, is_reference, lower_each
 from pytest_golden.redaction.tokens import TOKEN_KEYWORDS, redact_tokens
-from pytest_golden.redaction.urls import URL_KEYWORDS, redact_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+
+PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "k"})
+"""The private members of a JSON web key (RFC 7518, section 6)."""
+_GROUPS = frozenset({"passwords", "secrets", "apikeys"})
+_SECRET_DATA = frozenset({"data", "stringData"})
+_WHOLE_AUTH = "_auth"
+_AUTH = frozenset({"auth", _WHOLE_AUTH})
+_SHORTEST_MEMBER = 16
+
+
+def is_telling_name(name: str) -> bool:
+    """Tell whether `is_secret_field` or `find_inner_test` asks for more than this name, cookies aside."""
+    return name in PRIVATE_MEMBERS or name in _AUTH or name in _SECRET_DATA or _is_group(name)
+
+
+def is_secret_field(mapping: Mapping[Any, Any], name: str, value: str) -> bool:
+    """Tell whether a text in a mapping is secret, whatever its name says by itself."""
+    if name in PRIVATE_MEMBERS:
+        return "kty" in mapping and len(value) >= _SHORTEST_MEMBER
+    return name == _WHOLE_AUTH or (name in _AUTH and is_basic_credential(value))
+
+
+def find_inner_test(mapping: Mapping[Any, Any], name: str) -> Callable[[str, str], bool] | None:
+    """Return what tells whether a text in the mapping of this name is secret, or None when nothing is to be asked."""
+    if is_cookie_name(name):
+        return is_signing_in
+    if _is_group(name) or (name in _SECRET_DATA and mapping.get("kind") == "Secret"):
+        return _is_something
+    return None
+
+
+def _is_group(name: str) -> bool:
+    return name.lower().replace("_", "") in _GROUPS
+
+
+def _is_something(_: str, value: str) -> bool:
+    return not (is_reference(value) or is_nothing(value) or value.startswith(("/", "./", "~/")))
+
 
 _Value = TypeVar("_Value")
 _MOST_ROUNDS = 6
@@ -30,11 +94,19 @@ _DEEPEST = 200
 _WITHOUT_TEXT = frozenset({NoneType, bool, int, float})
 # One look for all keywords pays while the text is short enough.
 _SHORT, _VERY_SHORT = 400, 60
-_KEYWORDS = TOKEN_KEYWORDS | ASSIGNMENT_KEYWORDS | URL_KEYWORDS | COMMAND_KEYWORDS | COOKIE_KEYWORDS | DOCUMENT_KEYWORDS
+_KEYWORDS = (
+    TOKEN_KEYWORDS
+    | ASSIGNMENT_KEYWORDS
+    | URL_KEYWORDS
+    | COMMAND_KEYWORDS
+    | COOKIE_KEYWORDS
+    | DOCUMENT_KEYWORDS
+    | ESCAPE_KEYWORDS
+)
 
 
 def _drop_longer(keywords: Iterable[str]) -> list[str]:
-    """Give the keywords without those that hold another one: they need no look of their own."""
+    """Return the keywords without those that hold another one: they need no look of their own."""
     least: list[str] = []
     for keyword in sorted(keywords, key=lambda one: (len(one), one)):
         if not any(shorter in keyword for shorter in least):
@@ -68,9 +140,39 @@ class Redactor:
         object.__setattr__(self, "_spellings", spellings(self.literals))
 
     def text(self, text: str) -> str:
-        """Give the text without its secrets; JSON text stays valid JSON."""
+        """Return the text without its secrets; JSON text stays valid JSON.
+
+        Colours stay, except in lines where a secret is only visible without them.
+        """
         if not self.extra and _is_known_clean(text) and redact_spellings(text, self._spellings) == text:
             return text
+        return self._redact_coloured(text) if may_hold_escape(text) else self._redact_plain(text)
+
+    def known(self, text: str) -> str:
+        """Return the text without known values and without secrets that are recognizable by form; names are not read.
+
+        Use it for binary content: among random bytes, a name followed by "=" means nothing.
+        """
+        text = redact_strict_urls(redact_spellings(text, self._spellings))
+        for rule in self.extra:
+            # It could remove half of a binary file as a terminal title.
+            text = text if rule is strip_escapes else rule(text)
+        return redact_tokens(text, lower_each(text), set())
+
+    def _redact_coloured(self, text: str) -> str:
+        """Redact the text as it is, and then without its colours: a colour inside a name hides the name."""
+        for _ in range(_MOST_ROUNDS):
+            before = text
+            text = self._redact_plain(before)
+            plain = strip_all_colours(text)
+            redacted = self._redact_plain(plain)
+            if redacted != plain:
+                text = merge_redacted(text, plain, redacted)
+            if text == before:
+                break
+        return text
+
+    def _redact_plain(self, text: str) -> str:
         redacted = text
         for rule in self.extra:
             redacted = rule(redacted)
@@ -81,7 +183,7 @@ class Redactor:
         return kept if kept == redacted else _keep_json_valid(kept, self._redact_until_settled(kept), self)
 
     def value(self, value: _Value) -> _Value:
-        """Give the value without its secrets, of the same type: text, bytes, mappings, sequences and sets, nested.
+        """Return the value without its secrets, of the same type: text, bytes, mappings, sequences and sets, nested.
 
         Anything else comes back as it is. What is nested deeper than 200 levels, or in itself, becomes the mark.
         """
@@ -134,6 +236,8 @@ class Redactor:
 
     def _redact_field(self, mapping: Mapping[Any, Any], name: Any, value: Any, depth: int) -> Any:
         """Redact what stands in a mapping under a name; what else stands in it can make it secret."""
+        if isinstance(name, str) and may_hold_escape(name):
+            name = strip_all_colours(name)
         if type(name) is str and _is_ordinary_name(name):
             return self._redact_value(value, depth)
         if isinstance(name, str) and isinstance(value, str):
@@ -190,8 +294,13 @@ def _redact_words(items: Any) -> Any:
 
 
 def redact(value: _Value) -> _Value:
-    """Give the value without the secrets that show themselves by form or name; known values want a `Redactor`."""
+    """Return the value without the secrets that show themselves by form or name; known values want a `Redactor`."""
     return _DEFAULT.value(value)
+
+
+def redact_known(text: str) -> str:
+    """Return the text without secrets that are recognizable by form; names are not read."""
+    return _DEFAULT.known(text)
 
 
 def _apply_all(text: str, absent: set[int]) -> str:
@@ -219,7 +328,9 @@ def _is_known_clean(text: str) -> bool:
 # The names of fields and steps come again and again, and some hold a keyword: `execution_path`.
 @lru_cache(maxsize=4_096)
 def _is_clean(text: str) -> bool:
-    return _ANY_KEYWORD.search(lower_each(text)) is None or _apply_all(text, set()) == text
+    if _ANY_KEYWORD.search(lower_each(text)) is None:
+        return True
+    return not may_hold_escape(text) and _apply_all(text, set()) == text
 
 
 @lru_cache(maxsize=4_096)
@@ -247,7 +358,7 @@ def _same_sequence(value: Any, redacted: list[Any]) -> Any:
 
 
 def _keep_json_valid(before: str, after: str, redactor: Redactor) -> str:
-    """Give `after`, or where that is no JSON any more and `before` was, the same redacted value by value.
+    """Return `after`, or where that is no JSON any more and `before` was, the same redacted value by value.
 
     JSON Lines are looked at line by line.
     """

@@ -6,9 +6,15 @@ import base64
 import binascii
 import re
 
-from pytest_golden.redaction.late import compile_late
-from pytest_golden.redaction.references import MARK, is_reference, looks_random
-from pytest_golden.redaction.rule import Rule, apply_rules, list_keywords
+from pytest_golden.redaction.rule import (
+    MARK,
+    Rule,
+    apply_rules,
+    compile_late,
+    is_reference,
+    list_keywords,
+    looks_random,
+)
 
 
 def redact_tokens(text: str, lowered: str, absent: set[int]) -> str:
@@ -214,6 +220,31 @@ _KEY_TAIL = compile_late(
     r"""(?:[A-Za-z0-9+/=,:\-]++|\\{1,7}[nr](?=\\)|\\{1,7}[nr][ \t]*+[A-Z][\w\-]{1,20}:[ ][\w\-,]{1,80}+"""
     r"""|\\{1,7}[nr][ \t]*+(?=[A-Za-z0-9+/=]{16}|[A-Za-z0-9+/]{1,15}={0,2}(?:[\\"']|$))|\\{1,7}(?=[A-Za-z0-9+/]{16}))++"""
 )
+
+
+# What people call a token, by its beginning. For other tokens the beginning itself is shown.
+_KINDS = {
+    "AKIA": "an AWS access key",
+    "ASIA": "an AWS access key",
+    "AIza": "a Google API key",
+    "eyJ": "a JSON web token",
+    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "a GitHub token"),
+    "github_pat_": "a GitHub token",
+    "glpat-": "a GitLab token",
+    "xox": "a Slack token",
+    "dapi": "a Databricks token",
+    "-----BEGIN": "a private key",
+}
+
+
+def describe_token(text: str, position: int) -> str | None:
+    """Say what kind of token begins at this position; None if its beginning is not known."""
+    kind = next((kind for mark, kind in _KINDS.items() if text.startswith(mark, position)), None)
+    if kind is not None:
+        return kind
+    marks = (*_MARKED, *(word for rule in _RULES if rule.offset == 0 for word in rule.keywords))
+    mark = next((mark for mark in marks if text.startswith(mark, position)), None)
+    return None if mark is None else f"a token that begins with {mark}"
 
 
 def _redact_private_keys(text: str) -> str:

@@ -1,28 +1,37 @@
-"""The floor: what the base's manifest promised and this one does not any more. Pure comparison of two manifests.
+"""The floor: what the base's manifest promised and this one no longer does. Pure comparison of two manifests.
 
-A weakening is no failure of a project; a person has to accept it. Tightening is nothing, and so are words for people:
-title, description, tags. Values of environment variables are never quoted, only their names.
+A weakening is not a failure of a project; a person has to accept it. What asks for as much or more is no weakening, and
+neither is a change of title, description or tags. Values of environment variables are never quoted, only their names.
 """
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_golden.redaction import redact
-from pytest_golden.regression.output_floor import find_changed_baselines, find_weaker_outputs
-from pytest_golden.regression.weakening import ChangedBaseline, Weakening, WeakeningKind
-from pytest_golden.regression.wording import format_duration, format_size
+from pytest_golden.manifest.comparisons import comparison_of_pattern
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.unexpected import is_named
+from pytest_golden.regression.verdict import ChangedBaseline, Weakening, WeakeningKind
+from pytest_golden.regression.wording import format_duration, format_size, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
-
+    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
 __all__ = ["ChangedBaseline", "Weakening", "WeakeningKind", "find_weakenings"]
-
-
+_MOST_NAMED = 10
+_WHOLE_SUBMODULE = "all of them (a submodule)"
+_BY_SUFFIX = "by suffix"
+# How strict each comparison is. If the suffix of each file decides, it is somewhere in between.
+_STRENGTH = {"exists": 0, "image_size": 1, "table": 2, "json": 2, _BY_SUFFIX: 2, "text": 3, "bytes": 4}
+_LISTS = ("ignore_lines", "masks", "ignore_paths", "ignore_columns")
+_SWITCHES = ("unordered", "schema_only")
+_TOLERANCES = ("absolute_tolerance", "relative_tolerance")
+_LEAST = ("min_rows", "min_bytes")
+_MOST = ("max_rows", "max_bytes")
 _MOUNT_MODES = ("read", "copy", "write")
 _STRICTNESS = ("allow", "warn", "fail")
 
@@ -30,13 +39,13 @@ _STRICTNESS = ("allow", "warn", "fail")
 def find_weakenings(
     base: Manifest, head: Manifest, *, not_run: Mapping[str, str], changed_baselines: Iterable[ChangedBaseline] = ()
 ) -> tuple[Weakening, ...]:
-    """Compare this manifest with the base's.
+    """Return in which ways this manifest asks less than the base's.
 
     Args:
         base: the manifest as it was.
         head: the manifest as it is.
         not_run: names of projects that were deselected or skipped in this run, each with the reason.
-        changed_baselines: baselines that are others than at the base, or gone.
+        changed_baselines: baselines that differ from the base, or are gone.
 
     Returns:
         The weakenings of the whole manifest first, then by project in the base's order.
@@ -64,7 +73,7 @@ def _compare_projects(
     for old in base.projects:
         new = present.get(old.name)
         if new is not None:
-            yield from _compare(old, new)
+            yield from _compare_floor(old, new)
             yield from find_changed_baselines(old, baselines.get(old.name, ()))
             if old.name in not_run:
                 message = f"was not run: {redact(not_run[old.name])}"
@@ -74,7 +83,7 @@ def _compare_projects(
             yield Weakening(old.name, WeakeningKind.PROJECT_GONE, message, old.path)
 
 
-def _compare(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
+def _compare_floor(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
     yield from _changed_texts(old, new)
     yield from _raised_limits(old, new)
     yield from _added_entries(old, new)
@@ -89,12 +98,12 @@ def _compare(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Wea
     yield from find_weaker_outputs(old, new)
 
 
-def _texts(project: GoldenProjectConfig) -> tuple[tuple[str, WeakeningKind, object], ...]:
-    """Give the keys of which any change is a weakening, since no one can tell whether it is a loosening."""
+def _list_texts(project: GoldenProjectConfig) -> tuple[tuple[str, WeakeningKind, object], ...]:
+    """Return the keys whose every change counts as a weakening, since no rule can tell whether it asks less."""
     return (
-        ("expected_outcome", WeakeningKind.EXPECTATION, _outcome(project)),
+        ("expected_outcome", WeakeningKind.EXPECTATION, _write_outcome(project)),
         ("path", WeakeningKind.PATH, PurePosixPath(project.path)),
-        ("project_dir", WeakeningKind.PROJECT_DIR, _folder(project)),
+        ("project_dir", WeakeningKind.PROJECT_DIR, _find_folder(project)),
         ("runner", WeakeningKind.RUNNER, project.runner),
         ("command", WeakeningKind.COMMAND, _quote(project.command or ())),
         ("args", WeakeningKind.ARGS, _quote(project.args)),
@@ -107,11 +116,26 @@ def _texts(project: GoldenProjectConfig) -> tuple[tuple[str, WeakeningKind, obje
 
 
 def _changed_texts(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
-    for (key, kind, was), (_, _, now) in zip(_texts(old), _texts(new), strict=True):
+    for (key, kind, was), (_, _, now) in zip(_list_texts(old), _list_texts(new), strict=True):
         if was != now:
             before, after = redact(str(was)), redact(str(now))
             message = f"{key} changed from {before or 'none'} to {after or 'none'}"
             yield Weakening(new.name, kind, message, before or None, after or None)
+
+
+def _write_outcome(project: GoldenProjectConfig) -> str:
+    """Return the expected outcome in one form: `exit_code:0` is `success`."""
+    text = str(project.expected)
+    return "success" if text == "exit_code:0" else text
+
+
+def _find_folder(project: GoldenProjectConfig) -> PurePosixPath:
+    """Return project_dir, or the folder of `path` if none is declared."""
+    return PurePosixPath(project.path).parent if project.project_dir is None else PurePosixPath(project.project_dir)
+
+
+def _quote(words: tuple[str, ...]) -> str:
+    return " ".join(repr(word) if " " in word or not word else word for word in words)
 
 
 def _raised_limits(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
@@ -172,16 +196,120 @@ def _longer_quarantine(old: GoldenProjectConfig, new: GoldenProjectConfig) -> It
         yield Weakening(new.name, WeakeningKind.QUARANTINE, message, was, until)
 
 
-def _outcome(project: GoldenProjectConfig) -> str:
-    """Give the expected outcome in one form: `exit_code:0` is `success`."""
-    text = str(project.expected)
-    return "success" if text == "exit_code:0" else text
+def find_weaker_outputs(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
+    """Yield the weakenings of one project's outputs, in the order of the base. Outputs with the same `path` are compared."""
+    then, now = _by_path(old.outputs), _by_path(new.outputs)
+    for path, outputs in then.items():
+        for was, becomes in zip_longest(outputs, now.get(path, ())):
+            if becomes is None:
+                yield _weaker(new.name, path, "is no output any more: bring it back", path, None)
+            elif was is not None:
+                yield from _compare_output(new.name, was, becomes)
+    yield from _find_allowed_files(old, new)
 
 
-def _folder(project: GoldenProjectConfig) -> PurePosixPath:
-    """Give project_dir, which is the folder of the path where none is declared."""
-    return PurePosixPath(project.path).parent if project.project_dir is None else PurePosixPath(project.project_dir)
+def _by_path(outputs: Sequence[DeclaredOutput]) -> dict[str, list[DeclaredOutput]]:
+    groups: dict[str, list[DeclaredOutput]] = {}
+    for output in outputs:
+        groups.setdefault(output.path, []).append(output)
+    return groups
 
 
-def _quote(words: tuple[str, ...]) -> str:
-    return " ".join(repr(word) if " " in word or not word else word for word in words)
+def _find_allowed_files(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
+    """Find new outputs that only allow files that were unexpected before."""
+    if old.unexpected_files == "allow":
+        return
+    known = {output.path for output in old.outputs}
+    added = [output.path for output in new.outputs if output.compare == "exists" and output.path not in known]
+    if added:
+        message = f"outputs gained {', '.join(added)} (compare: exists)"
+        yield Weakening(new.name, WeakeningKind.UNEXPECTED_FILES, message, head=", ".join(added))
+
+
+def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    was, now = _comparison(old), _comparison(new)
+    if was == now:
+        yield from _loosened_ranges(name, old, new)
+        if set(old.key) != set(new.key):
+            before, after = ", ".join(old.key) or "none", ", ".join(new.key) or "none"
+            yield _weaker(name, old.path, f"key changed from {before} to {after}", before, after)
+    elif _is_weaker(was, now):
+        yield _weaker(name, old.path, f"compare was weakened from {was} to {now}", was, now)
+    elif was == "exists" or now == "bytes":
+        return
+    yield from _gained_exceptions(name, old, new)
+    yield from _raised_tolerances(name, old, new)
+
+
+def _comparison(output: DeclaredOutput) -> str:
+    return output.compare or comparison_of_pattern(output.path) or _BY_SUFFIX
+
+
+def _is_weaker(was: str, now: str) -> bool:
+    # If the suffix decided, the file may have been compared byte by byte.
+    return _STRENGTH[now] <= _STRENGTH["bytes" if was == _BY_SUFFIX and now != "bytes" else was]
+
+
+def _gained_exceptions(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    for rule in _LISTS:
+        gained = [redact(item) for item in getattr(new, rule) if item not in getattr(old, rule)]
+        if gained:
+            yield _weaker(name, old.path, f"{rule} gained {', '.join(gained)}", None, ", ".join(gained))
+    for rule in _SWITCHES:
+        if getattr(new, rule) and not getattr(old, rule):
+            yield _weaker(name, old.path, f"{rule} was switched on", "false", "true")
+    if new.allow_secret is not None and old.allow_secret is None:
+        reason = redact(new.allow_secret)
+        yield _weaker(name, old.path, f"allow_secret was added ({reason})", None, reason)
+
+
+def _raised_tolerances(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    for rule in _TOLERANCES:
+        was, now = getattr(old, rule), getattr(new, rule)
+        if now > was:
+            message = f"{rule} was raised from {was:g} to {now:g}"
+            yield _weaker(name, old.path, message, f"{was:g}", f"{now:g}", WeakeningKind.TOLERANCE)
+
+
+def _loosened_ranges(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    yield from _moved_bounds(name, old, new, _LEAST, lambda was, now: now < was)
+    yield from _moved_bounds(name, old, new, _MOST, lambda was, now: now > was)
+
+
+def _moved_bounds(
+    name: str, old: DeclaredOutput, new: DeclaredOutput, rules: tuple[str, ...], is_wider: Callable[[int, int], bool]
+) -> Iterator[Weakening]:
+    for rule in rules:
+        was, now = getattr(old, rule), getattr(new, rule)
+        if was is not None and (now is None or is_wider(was, now)):
+            after = "none" if now is None else str(now)
+            yield _weaker(name, old.path, f"{rule} was widened from {was} to {after}", str(was), after)
+
+
+def _weaker(
+    name: str, path: str, what: str, base: str | None, head: str | None, kind: WeakeningKind = WeakeningKind.OUTPUT
+) -> Weakening:
+    return Weakening(name, kind, f"the output {redact(path)}: {what}", base, head)
+
+
+def find_changed_baselines(old: GoldenProjectConfig, changed: Iterable[ChangedBaseline]) -> Iterator[Weakening]:
+    """Yield a weakening for those changed baselines that an output of the base was compared with."""
+    patterns = [output.path for output in old.outputs if output.compare != "exists"]
+    for is_gone in (False, True):
+        paths = [
+            show_path(redact(baseline.path)) or _WHOLE_SUBMODULE
+            for baseline in changed
+            if baseline.is_gone == is_gone and any(_may_name(pattern, baseline.path) for pattern in patterns)
+        ]
+        if not paths:
+            continue
+        named = ", ".join(paths[:_MOST_NAMED])
+        more = len(paths) - _MOST_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        count = "baseline was" if len(paths) == 1 else f"{len(paths)} baselines were"
+        message = f"{count} {'removed' if is_gone else 'changed'}: {named}{rest}"
+        yield Weakening(old.name, WeakeningKind.BASELINE, message)
+
+
+def _may_name(pattern: str, path: str) -> bool:
+    return not path or is_named(path, pattern)

@@ -1,4 +1,4 @@
-"""Judgements: a result for one golden project, and all results of a gate run. Values only; `rules.py` judges."""
+"""The result of one golden project: its status, its reasons, and what became of its outputs. Values only."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pytest_golden.gateway.model import WriteSet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
 
 class ResultStatus(StrEnum):
     """The judgement in one word."""
@@ -20,9 +22,14 @@ class ResultStatus(StrEnum):
     ERROR = "ERROR"
     SKIPPED = "SKIPPED"
 
+    @property
+    def is_failure(self) -> bool:
+        """Tell whether it is FAILED or ERROR."""
+        return self in {ResultStatus.FAILED, ResultStatus.ERROR}
+
 
 class ReasonKind(StrEnum):
-    """Why a result is not PASSED: first the project's news (FAILED), then ours (ERROR), then why it was SKIPPED."""
+    """Why a result is not PASSED: first the reasons of FAILED, then those of ERROR, then those of SKIPPED."""
 
     EXIT_CODE = "exit_code"
     UNEXPECTED_SUCCESS = "unexpected_success"
@@ -62,7 +69,7 @@ class ReasonKind(StrEnum):
     UNCHANGED = "unchanged"
 
 
-#: What an examination of the outputs finds; a readable difference may follow the first line of such a message.
+#: What the comparison of outputs finds; a readable difference may follow the first line of such a message.
 OUTPUT_KINDS = frozenset(
     {
         ReasonKind.BASELINE_MISSING,
@@ -72,6 +79,8 @@ OUTPUT_KINDS = frozenset(
         ReasonKind.OUTPUT_DIFFERS,
     }
 )
+#: If a result has one of these, no output of the project becomes a baseline.
+LACKING_KINDS = frozenset({ReasonKind.OUTPUT_MISSING, ReasonKind.OUTPUT_UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +93,17 @@ class Reason:
 
     @property
     def headline(self) -> str:
-        """The one sentence of it: what follows the first line of an output's message is the difference."""
+        """The reason in one sentence, without the difference that may follow the first line of an output's message."""
         return self.message.partition("\n")[0] if self.kind in OUTPUT_KINDS else self.message
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{kind, message}` and `path` where there is one."""
+        """Return `{kind, message}` and `path` where there is one."""
         plain: dict[str, Any] = {"kind": str(self.kind), "message": self.message}
         return plain if self.path is None else {**plain, "path": self.path}
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Reason:
-        """Read back what `to_dict` gave; unknown keys are tolerated."""
+        """Read back what `to_dict` returned; unknown keys are tolerated."""
         return cls(str(mapping["kind"]), str(mapping["message"]), mapping.get("path"))
 
 
@@ -110,20 +119,32 @@ class OutputChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedOutput:
-    """One output, or one baseline that was removed. `message` says what changed, or why it was refused."""
+    """One output, or one baseline that was removed.
+
+    `message` says what changed, or why it was refused. `allowed` says where the secret is, and why `allow_secret`
+    allows it; None if there is none.
+    """
 
     path: str
     change: OutputChange
     message: str = ""
+    allowed: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{path, change, message}`."""
-        return {"path": self.path, "change": str(self.change), "message": self.message}
+        """Return `{path, change, message}`, and `allowed` if it is set."""
+        plain = {"path": self.path, "change": str(self.change), "message": self.message}
+        return plain if self.allowed is None else {**plain, "allowed": self.allowed}
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> AcceptedOutput:
-        """Read back what `to_dict` gave; unknown keys are tolerated."""
-        return cls(str(mapping["path"]), OutputChange(mapping["change"]), str(mapping.get("message", "")))
+        """Read back what `to_dict` returned; unknown keys are tolerated."""
+        allowed = mapping.get("allowed")
+        return cls(
+            str(mapping["path"]),
+            OutputChange(mapping["change"]),
+            str(mapping.get("message", "")),
+            None if allowed is None else str(allowed),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +203,15 @@ class GoldenProjectResult:
             return False
         if self.status is ResultStatus.SKIPPED:
             return any(reason.kind == ReasonKind.NEED_NOT_PASSED for reason in self.reasons)
-        return self.status in {ResultStatus.FAILED, ResultStatus.ERROR}
+        return self.status.is_failure
 
     @property
     def is_left_out_as_unchanged(self) -> bool:
-        """Tell whether it was not run since nothing of it changed: its last run, which passed, stands for it."""
+        """Tell whether it was not run because nothing of it changed since its last run, which passed."""
         return any(reason.kind == ReasonKind.UNCHANGED for reason in self.reasons)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as in the gate report (`--golden-json`); JSON-safe when the steps are."""
+        """Return the result as in the gate report (`--golden-json`); JSON-safe when the steps are."""
         return {
             "name": self.name,
             "path": self.path,
@@ -221,7 +242,7 @@ class GoldenProjectResult:
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> GoldenProjectResult:
-        """Read back what `to_dict` gave; unknown keys are tolerated."""
+        """Read back what `to_dict` returned; unknown keys are tolerated."""
         known = {key: mapping[key] for key in _PLAIN_FIELDS if key in mapping}
         return cls(
             **known,
@@ -234,6 +255,25 @@ class GoldenProjectResult:
             known=tuple(mapping.get("known", ())),
             accepted=_read_accepted(mapping.get("accepted")),
         )
+
+
+def result_without_run(
+    project: GoldenProjectConfig, status: ResultStatus, reason: Reason, attempts: int = 0
+) -> GoldenProjectResult:
+    """Return the result of a project that was not run, or whose run left nothing."""
+    return GoldenProjectResult(
+        name=project.name,
+        path=str(project.path),
+        status=status,
+        error_message=reason.message,
+        reasons=(reason,),
+        attempts=attempts,
+    )
+
+
+def error_result(project: GoldenProjectConfig, kind: ReasonKind, message: str) -> GoldenProjectResult:
+    """Return the ERROR result of a project whose run left none, such as one whose worker crashed."""
+    return result_without_run(project, ResultStatus.ERROR, Reason(kind, message), attempts=1)
 
 
 def _read_accepted(plain: Iterable[Mapping[str, Any]] | None) -> tuple[AcceptedOutput, ...] | None:
@@ -257,59 +297,3 @@ _PLAIN_FIELDS = (
     "kept_view",
     "trajectory",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RegressionCheckResult:
-    """All results of a gate run in declaration order; the counts follow from them.
-
-    `failed_count` counts regressions, a need that did not pass among them; a quarantined result counts nowhere but in
-    the total.
-    """
-
-    results: tuple[GoldenProjectResult, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "results", tuple(self.results))
-
-    @property
-    def total_count(self) -> int:
-        """How many results there are."""
-        return len(self.results)
-
-    @property
-    def passed_count(self) -> int:
-        """How many are PASSED."""
-        return sum(result.status is ResultStatus.PASSED for result in self.results)
-
-    @property
-    def failed_count(self) -> int:
-        """How many are regressions."""
-        return sum(result.is_regression for result in self.results)
-
-    @property
-    def skipped_count(self) -> int:
-        """How many are SKIPPED and no regression."""
-        return sum(result.status is ResultStatus.SKIPPED and not result.is_regression for result in self.results)
-
-    @property
-    def regression_detected(self) -> bool:
-        """Tell whether any result is a regression."""
-        return self.failed_count > 0
-
-    @property
-    def final_status(self) -> str:
-        """Give `SUCCESS`, or `PARTIAL (n golden project(s) failed)`."""
-        return f"PARTIAL ({self.failed_count} golden project(s) failed)" if self.regression_detected else "SUCCESS"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the counts and the results as in the gate report."""
-        return {
-            "final_status": self.final_status,
-            "total_count": self.total_count,
-            "passed_count": self.passed_count,
-            "failed_count": self.failed_count,
-            "skipped_count": self.skipped_count,
-            "regression_detected": self.regression_detected,
-            "results": [result.to_dict() for result in self.results],
-        }

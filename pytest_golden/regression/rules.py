@@ -1,10 +1,14 @@
-"""The rules that make a result of an outcome. Pure: facts in, judgement out; nothing is run, read or asked."""
+"""The rules that turn the outcome of one execution into a result.
+
+They are pure, but for one step: a search for the expected error that the gateway has not made runs in a process of its own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_golden.errors import GatewayError
 from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
 from pytest_golden.manifest.model import ExpectedKind
 from pytest_golden.regression.cause import find_cause
@@ -34,17 +38,33 @@ _READ_ONLY_ADVICE = (
     "It tried to write outside its project_dir, which is read-only for it: write below project_dir, or declare the "
     "folder in `mounts:`."
 )
+#: Separates the reason of a skip from the setting that makes it fail the gate.
+SKIP_FAILS = "; a skipped project fails the gate since "
 
 
-class Finding(NamedTuple):
-    """A status that speaks against a pass, with its reason."""
+def judge(project: GoldenProjectConfig, outcome: PipelineOutcome) -> GoldenProjectResult:
+    """Judge one execution by what the project declares.
 
-    status: ResultStatus
-    reason: Reason
+    If the gateway has not searched the output for the expected error, search the part that the outcome kept, in a
+    process that is killed after 10 seconds.
+    """
+    if wants_pattern_search(project, outcome):
+        outcome = _with_search(project, outcome)
+    return assess_outcome(project, outcome)
+
+
+def wants_pattern_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+    """Tell whether the judgement needs a search for the expected error that has not been made yet."""
+    return (
+        outcome.pattern_verdict is None
+        and outcome.ending is Ending.EXITED
+        and outcome.exit_code not in {None, 0}
+        and project.expected.kind is ExpectedKind.SPECIFIC_ERROR
+    )
 
 
 def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> GoldenProjectResult:
-    """Judge one execution. ERROR wins over FAILED, and the first reason is the one to read first."""
+    """Judge one execution from its facts alone. ERROR wins over FAILED; the most important reason comes first."""
     findings = tuple(_find_all(project, outcome))
     reasons = tuple(finding.reason for finding in findings)
     trajectory = {} if outcome.trajectory is None else outcome.trajectory.to_dict()
@@ -74,34 +94,80 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
     )
 
 
-def _choose_coloured(summary: str, coloured: Mapping[str, str]) -> dict[str, str]:
-    return {line: coloured[line] for line in summary.split("\n") if line in coloured} if coloured else {}
-
-
 def ran_as_expected(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
-    """Tell whether a run ended as its project declares, whatever became of its files: only then they say anything."""
+    """Tell whether a run ended as its project declares, whatever files it wrote. Only then its files say anything."""
     return all(finding.reason.kind == ReasonKind.UNEXPECTED_FILE for finding in _find_all(project, outcome))
 
 
-def wants_pattern_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
-    """Tell whether the judgement hangs on a search for the expected error that nobody has made yet."""
-    return (
-        outcome.pattern_verdict is None
-        and outcome.ending is Ending.EXITED
-        and outcome.exit_code not in {None, 0}
-        and project.expected.kind is ExpectedKind.SPECIFIC_ERROR
-    )
+def blame_setting_for_skip(result: GoldenProjectResult, setting: str) -> GoldenProjectResult:
+    """Add to the first reason of a skipped project which setting makes skips fail. `setting` is empty if none does.
+
+    Results that fail without a setting, or never fail, stay unchanged. Calling it twice changes nothing more.
+    """
+    told = f"{SKIP_FAILS}{setting} is set"
+    is_plain = result.status is ResultStatus.SKIPPED and not (result.is_regression or result.is_left_out_as_unchanged)
+    if not setting or not is_plain or not result.reasons or result.reasons[0].message.endswith(told):
+        return result
+    first = replace(result.reasons[0], message=result.reasons[0].message + told)
+    reasons = (first, *result.reasons[1:])
+    return replace(result, reasons=reasons, error_message=_first_message(reasons))
+
+
+class Finding(NamedTuple):
+    """A reason against a pass, and the status that follows from it."""
+
+    status: ResultStatus
+    reason: Reason
+
+
+def _with_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> PipelineOutcome:
+    from pytest_golden.gateway.outcome import SEARCH_SECONDS, search_texts
+
+    texts = [outcome.stderr, outcome.stdout, *_step_errors(outcome)]
+    try:
+        verdict = search_texts(str(project.expected.pattern), texts, timeout_seconds=SEARCH_SECONDS)
+    except GatewayError as error:
+        return replace(outcome, problem=outcome.problem or Problem.HARNESS, message=outcome.message or str(error))
+    return replace(outcome, pattern_verdict=verdict)
+
+
+def _step_errors(outcome: PipelineOutcome) -> list[str]:
+    steps = outcome.trajectory.steps if outcome.trajectory is not None else ()
+    errors = (step.metadata.get("error") for step in steps)
+    return [str(error) for error in errors if error]
+
+
+def _choose_coloured(summary: str, coloured: Mapping[str, str]) -> dict[str, str]:
+    return {line: coloured[line] for line in summary.split("\n") if line in coloured} if coloured else {}
 
 
 def _find_all(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:
     yield from _find_problems(outcome)
     if outcome.ending is Ending.EXITED:
         if outcome.problem is not Problem.BEFORE_FAILED:
-            yield from _judge_exit(project.expected, outcome)
-            yield from map(_as_finding, outcome.output_findings)
+            yield from _judge_run(project.expected, outcome)
+            yield from map(_finding_of_output, outcome.output_findings)
             yield from _find_unexpected_files(project, outcome)
-    elif outcome.ending is not Ending.NOT_STARTED or outcome.problem is None:
+        return
+    if outcome.problem is Problem.AFTER_FAILED:
+        yield _blame_after(outcome)
+    if outcome.ending is not Ending.NOT_STARTED or outcome.problem is None:
         yield _judge_ending(project, outcome)
+
+
+def _judge_run(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator[Finding]:
+    """Judge the pipeline, then `after:`. A failed `after:` turns a pass into an ERROR; after a failure it comes second."""
+    own = tuple(_judge_exit(expected, outcome))
+    yield from own
+    if outcome.problem is Problem.AFTER_FAILED:
+        after = _blame_after(outcome)
+        yield after._replace(status=_worst(own)) if own else after
+
+
+def _blame_after(outcome: PipelineOutcome) -> Finding:
+    message = outcome.message or "a command of `after:` failed"
+    # The pipeline's own output must not lead to advice about this command.
+    return _error(ReasonKind.AFTER_FAILED, _with_advice(message, replace(outcome, stdout="", stderr="")))
 
 
 def _find_problems(outcome: PipelineOutcome) -> Iterator[Finding]:
@@ -109,9 +175,9 @@ def _find_problems(outcome: PipelineOutcome) -> Iterator[Finding]:
     if problem is Problem.SKIP_IF_MISSING:
         message = outcome.message or "a program that it needs is missing"
         yield Finding(ResultStatus.SKIPPED, Reason(ReasonKind.SKIP_IF_MISSING, message))
-    elif problem is not None and problem is not Problem.PROJECT_CHANGED:
-        message = outcome.message or problem.replace("_", " ")
-        ran = problem in {Problem.BEFORE_FAILED, Problem.AFTER_FAILED}
+    elif problem not in {None, Problem.PROJECT_CHANGED, Problem.AFTER_FAILED}:
+        message = outcome.message or str(problem).replace("_", " ")
+        ran = problem is Problem.BEFORE_FAILED
         yield _error(ReasonKind(str(problem)), _with_advice(message, outcome) if ran else message)
     if outcome.changed_underneath or problem is Problem.PROJECT_CHANGED:
         yield _error(ReasonKind.PROJECT_CHANGED, _describe_change(outcome))
@@ -126,7 +192,7 @@ def _describe_change(outcome: PipelineOutcome) -> str:
 
 
 def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Finding:
-    """Judge what ended in any other way than by an exit code: always ERROR."""
+    """Return the ERROR for a run that did not end with an exit code."""
     match outcome.ending:
         case Ending.TIMEOUT:
             return _error(ReasonKind.TIMEOUT, _describe_timeout(project.timeout, outcome.duration_seconds))
@@ -178,7 +244,7 @@ def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: Pi
         message = f"the search for {wanted} took too long: the pattern backtracks without end, make it simpler"
         yield _error(ReasonKind.PATTERN_TIMED_OUT, message)
     elif outcome.pattern_verdict is PatternVerdict.ABSENT:
-        # What happened first: a line that is cut at its end must not lose it.
+        # What happened comes first: it must survive when the line is cut at its end.
         happened = _with_cause(describe_exit(exit_code), outcome)
         message = f"{happened}, but {wanted} was expected and is not in the output"
         yield _failed(ReasonKind.PATTERN_ABSENT, _with_advice(message, outcome))
@@ -186,8 +252,8 @@ def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: Pi
         yield _error(ReasonKind.HARNESS, f"the output was not searched for {wanted}")
 
 
-def _as_finding(found: OutputFinding) -> Finding:
-    """Give the status of what an examination found: what kept it from comparing is no news of the project."""
+def _finding_of_output(found: OutputFinding) -> Finding:
+    """Return a finding about an output: ERROR if the comparison itself was not possible, else FAILED."""
     make = _error if found.kind in _NO_NEWS else _failed
     status, reason = make(ReasonKind(found.kind), found.message)
     return Finding(status, replace(reason, path=found.path))

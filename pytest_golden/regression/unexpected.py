@@ -1,4 +1,4 @@
-"""Paths and the patterns of `writes:` and `outputs:` that name them. Pure text over paths; no file is looked at."""
+"""Paths, and the patterns of `writes:` and `outputs:` that name them. Pure text over paths; no file is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What interpreters and tools leave beside any program that they run.
+# Interpreters and tools leave these beside any program that they run.
 _NEVER_UNEXPECTED = (
     "**/__pycache__/**",
     "**/*.pyc",
@@ -21,21 +21,22 @@ _NEVER_UNEXPECTED = (
     "**/.DS_Store",
     "**/.user.yml",
 )
+# The pieces of a pattern over paths, and the wildcards as regular expressions.
 _PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
 _MEANINGS = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def find_unexpected(written: Iterable[str], patterns: Iterable[str]) -> tuple[str, ...]:
-    """Give the written paths that no pattern names, in their order.
+    """Return the written paths that no pattern of `writes:` or `outputs:` names, in their order.
 
-    `*` stays within one folder, `**` crosses them; a pattern that names a folder takes all that lies in it.
+    `*` stays within one folder, `**` crosses folders; a pattern that names a folder includes everything in it.
     """
     matchers = [_matcher(pattern) for pattern in (*_NEVER_UNEXPECTED, *patterns)]
     return tuple(path for path in written if not any(matches.fullmatch(path) for matches in matchers))
 
 
 def is_named(path: str, pattern: str) -> bool:
-    """Tell whether a pattern names a path, as `find_unexpected` reads patterns."""
+    """Tell whether a pattern names a path, by the rules of `find_unexpected`. No file is read."""
     return path == pattern or _matcher(pattern).fullmatch(path) is not None
 
 

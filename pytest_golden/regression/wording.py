@@ -1,9 +1,13 @@
-"""Amounts, exit codes and patterns as a person reads them in a reason. Pure text."""
+"""How reasons put amounts, exit codes, patterns and output into words, and which step failed. Pure text."""
 
 from __future__ import annotations
 
 import re
 import signal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _KEPT_BYTES = 4096
 _SEALED_SIGNALS = range(129, 160)
@@ -42,28 +46,33 @@ def format_size(size_bytes: int) -> str:
 
 
 def show_path(path: str) -> str:
-    """Write a path in one line: a name may hold line ends, escapes or marks that reorder what is read."""
+    """Write a path in one line, with escapes for line ends, control characters and marks that reorder text."""
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode() for sign in path
     )
 
 
+def describe_exit(exit_code: int) -> str:
+    """Return the exit code and what shells mean by it: `exit code 127 (command not found)`."""
+    meaning = {126: " (found, but it may not be executed)", 127: " (command not found)"}.get(exit_code, "")
+    return f"exit code {exit_code}{meaning}"
+
+
 def describe_signal(number: int) -> str:
-    """Give `signal 9 (SIGKILL)`."""
+    """Return `signal 9 (SIGKILL)`."""
     try:
         return f"signal {number} ({signal.Signals(number).name})"
     except ValueError:
         return f"signal {number}"
 
 
-def describe_exit(exit_code: int) -> str:
-    """Give `exit code 127 (command not found)`: the code, and what shells mean by it."""
-    meaning = {126: " (found, but it may not be executed)", 127: " (command not found)"}.get(exit_code, "")
-    return f"exit code {exit_code}{meaning}"
+def find_sealed_signal(exit_code: int) -> int | None:
+    """Return the signal that an exit code of a sealed pipeline may stand for (128 + n), or None."""
+    return exit_code - 128 if exit_code in _SEALED_SIGNALS else None
 
 
 def quote_pattern(pattern: str) -> str:
-    """Give the expectation of an error as a reason quotes it."""
+    """Return an expected error as reasons quote it: `specific_error:...`, in backticks."""
     return f"`specific_error:{pattern}`"
 
 
@@ -72,19 +81,14 @@ def shorten_patterns(text: str) -> str:
     return _QUOTED_PATTERN.sub(lambda found: _cut_middle(found[0]), text)
 
 
-def find_sealed_signal(exit_code: int) -> int | None:
-    """Give the signal that an exit code of a sealed pipeline may stand for (128 + n), or None."""
-    return exit_code - 128 if exit_code in _SEALED_SIGNALS else None
-
-
 def summarize_output(stdout: str, stderr: str, *, stdout_bytes: int = 0, stderr_bytes: int = 0) -> str:
-    """Give head and tail of what was printed, about 4 KiB in all, stderr last; each cut tells the bytes left out.
+    """Return the head and tail of the output, about 4 KiB in all, stderr last. Each cut says how many bytes are left out.
 
     Args:
-        stdout: what was kept of it.
-        stderr: what was kept of it.
-        stdout_bytes: what was printed in all; less than what is given counts as unknown.
-        stderr_bytes: likewise.
+        stdout: the part that was kept.
+        stderr: the part that was kept.
+        stdout_bytes: the size of all of it; ignored if it is less than the part that was kept.
+        stderr_bytes: the same for stderr.
     """
     if not stdout.strip():
         return _cut(stderr, stderr_bytes, _KEPT_BYTES)
@@ -95,13 +99,34 @@ def summarize_output(stdout: str, stderr: str, *, stdout_bytes: int = 0, stderr_
     return f"[stdout]\n{_cut(stdout, stdout_bytes, room).rstrip()}\n[stderr]\n{shown}"
 
 
+def find_failing_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the last step that says it failed, or None. Ignore the harness's note about a run without steps."""
+    return next((step for step in reversed(steps) if says_it_failed(step)), None)
+
+
+def says_it_failed(step: Mapping[str, Any]) -> bool:
+    """Tell whether a step of the pipeline itself says that it failed."""
+    metadata = step.get("metadata") or {}
+    error = metadata.get("error")
+    has_failed = bool(error or metadata.get("failed"))
+    return has_failed and not is_note_of_harness(step.get("type"), step.get("content"), error)
+
+
+def is_note_of_harness(type_: object, content: object, error: object) -> bool:
+    """Tell whether a step is the harness's note about a run without steps: its content is its error.
+
+    A data test is an observation too, but a failed one also says where.
+    """
+    return type_ == "observation" and content == error
+
+
 def _cut_middle(text: str) -> str:
     kept = (_MOST_OF_PATTERN - 3) // 2
     return text if len(text) <= _MOST_OF_PATTERN else f"{text[: kept + 1]}...{text[-kept:]}"
 
 
 def _cut(text: str, total_bytes: int, room: int) -> str:
-    """Keep a third of the room for the head: the end of an output tells more."""
+    """Cut the middle out of a text. A third of the room is for the head, since the end of an output tells more."""
     raw = _encode(text)
     if len(raw) <= room:
         return text

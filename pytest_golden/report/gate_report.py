@@ -7,58 +7,58 @@ import math
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.report.files import write_report
-from pytest_golden.report.schema import SCHEMA_VERSION
+from pytest_golden.report.report_schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-    from pytest_golden.gate.recorded.store import RecordedRun
+    from pytest_golden.history.recorded_store import RecordedRun
     from pytest_golden.regression.floor import Weakening
-    from pytest_golden.regression.model import RegressionCheckResult
+    from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict
 
 _ALWAYS_CLEAN = frozenset({bool, int, NoneType})
 
 
 def gate_report(
-    check: RegressionCheckResult, *, gate: Mapping[str, Any], weakened_floor: Iterable[Weakening] = ()
+    check: RegressionCheckResult,
+    *,
+    gate: Mapping[str, Any],
+    verdict: RunVerdict | None = None,
+    weakened_floor: Iterable[Weakening] = (),
 ) -> dict[str, Any]:
-    """Give the gate run as JSON-safe values.
+    """Return the gate run as JSON-safe values.
 
     Args:
         check: all results.
+        verdict: the run's verdict; None to make one from the results alone.
         gate: facts of the run itself: entry_id, commit, branch, dirty, deselected and the like.
         weakened_floor: what is weaker than in the base.
     """
     report = {
         "schema_version": SCHEMA_VERSION,
-        **check.to_dict(),
+        **(verdict or check.verdict).to_dict(),
+        "regression_detected": check.regression_detected,
         "weakened_floor": [weakening.to_dict() for weakening in weakened_floor],
         "gate": dict(gate),
+        "results": [result.to_dict() for result in check.results],
     }
     clean: dict[str, Any] = _clean(report)
     return clean
 
 
 def recorded_report(recorded: RecordedRun) -> dict[str, Any]:
-    """Give the report of a run that was read back from the store; each result also has its `entry_id` there."""
-    report = gate_report(recorded.check, gate=recorded.gate, weakened_floor=recorded.weakened_floor)
+    """Return the report of a run from the store; each result also has its `entry_id`."""
+    report = gate_report(
+        recorded.check, verdict=recorded.verdict, gate=recorded.gate, weakened_floor=recorded.weakened_floor
+    )
     for result, entry_id in zip(report["results"], recorded.entry_ids, strict=True):
         result["entry_id"] = entry_id
     return report
 
 
-def write_gate_report(
-    path: Path, check: RegressionCheckResult, *, gate: Mapping[str, Any], weakened_floor: Iterable[Weakening] = ()
-) -> None:
-    """Write the gate report; an existing file is replaced in one step, missing parent folders are made.
-
-    Raises:
-        GoldenError: the file cannot be written.
-    """
-    report = gate_report(check, gate=gate, weakened_floor=weakened_floor)
-    write_report(path, json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n", option="--golden-json")
+def gate_report_text(report: Mapping[str, Any]) -> str:
+    """Return a gate report as `--golden-json` writes it."""
+    return json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _clean(value: Any) -> Any:

@@ -1,19 +1,21 @@
-"""A project's past in signs and lines: its strip of results, its durations, what changed since its last pass. Pure text."""
+"""A project's history as text: its strip of results, its durations as bars, and what changed since its last pass."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.report.failure_text import make_visible
+from pytest_golden.regression.slowdown import show_seconds
+from pytest_golden.report.result_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pytest_golden.gate.changes import ChangedSincePass
-    from pytest_golden.gate.checkout_changes import CheckoutChanges
-    from pytest_golden.gate.past import PastResult
+    from pytest_golden.history.changes import ChangedSincePass, PastResult
+    from pytest_golden.history.checkout import CheckoutChanges
+
 
 MOST_COMMITS_SHOWN = 3
 _MOST_LINES = 4
@@ -28,51 +30,17 @@ _SIGNS: Mapping[bool, Mapping[ResultStatus, str]] = {
     False: {ResultStatus.PASSED: "P", ResultStatus.FAILED: "F", ResultStatus.ERROR: "E", ResultStatus.SKIPPED: "-"},
 }
 _LEVELS = {True: "▁▂▃▄▅▆▇█", False: "_.:-=+*#"}
+_HEIGHT = 6
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_GAP, _WIDEST_BAR = 1, 3
 
 
 def describe_changes(changed: ChangedSincePass) -> tuple[str, ...]:
-    """Give the lines that a failure's text adds: the last pass, and what is different now."""
-    return tuple(_fit(line) for line in _describe(changed))
+    """Return the lines about the last pass and what is different now, for a failure's text."""
+    return tuple(_fit(line) for line in _describe_all(changed))
 
 
-def strip(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
-    """Draw one sign a result, the newest, which stands first, on the right; `explain_signs` says what they mean."""
-    return "".join(_sign(result, _SIGNS[is_unicode]) for result in reversed(results))
-
-
-def explain_signs(*, is_unicode: bool = False) -> str:
-    """Say what the signs of a strip mean."""
-    signs = _SIGNS[is_unicode]
-    words = {ResultStatus.PASSED: "passed", ResultStatus.FAILED: "failed", ResultStatus.ERROR: "error"}
-    told = [f"{signs[status]} {word}" for status, word in words.items()]
-    told += [f"{_FLAKY} passed after a retry", f"{signs[ResultStatus.SKIPPED]} skipped", f"{_INTERRUPTED} interrupted"]
-    return ", ".join(told)
-
-
-def sparkline(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
-    """Draw the durations, the newest, which stands first, on the right, from the shortest to the longest; blank: no end."""
-    levels = _LEVELS[is_unicode]
-    seconds = [result.execution_time_seconds if result.counts else None for result in reversed(results)]
-    known = [one for one in seconds if one is not None]
-    if not known:
-        return ""
-    least, most = min(known), max(known)
-    step = (most - least) / (len(levels) - 1) or 1.0
-    return "".join(" " if one is None else levels[round((one - least) / step)] for one in seconds)
-
-
-def show_moment(moment: datetime) -> str:
-    """Write a UTC moment to the minute."""
-    return moment.strftime("%Y-%m-%d %H:%M")
-
-
-def _sign(result: PastResult, signs: Mapping[ResultStatus, str]) -> str:
-    if result.is_interrupted:
-        return _INTERRUPTED
-    return _FLAKY if result.is_flaky else signs[result.status]
-
-
-def _describe(changed: ChangedSincePass) -> Iterator[str]:
+def _describe_all(changed: ChangedSincePass) -> Iterator[str]:
     edited = " with uncommitted edits" if changed.dirty else ""
     at = "" if changed.commit is None else f" at {changed.commit[:_SHORT]}{edited}"
     yield f"last passed {show_moment(changed.passed_at)} UTC{at}"
@@ -134,7 +102,7 @@ def _cut(subject: str) -> str:
 
 
 def _fit(line: str) -> str:
-    # A file's name need not be UTF-8, and what stands for its bytes cannot be printed.
+    # A file's name need not be UTF-8, and the surrogates that represent its bytes cannot be printed.
     printable = line.encode("utf-8", "backslashreplace").decode()
     return " ".join(make_visible(printable).split())
 
@@ -142,3 +110,120 @@ def _fit(line: str) -> str:
 def _count(number: int, word: str, *, is_least: bool = False) -> str:
     plural = "" if number == 1 else "es" if word.endswith("s") else "s"
     return f"{number}{' or more' if is_least else ''} {word}{plural}"
+
+
+def strip(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
+    """Draw one sign per result, the newest on the right; `results` has the newest first. `explain_signs` explains them."""
+    return "".join(_sign(result, _SIGNS[is_unicode]) for result in reversed(results))
+
+
+def _sign(result: PastResult, signs: Mapping[ResultStatus, str]) -> str:
+    if result.is_interrupted:
+        return _INTERRUPTED
+    return _FLAKY if result.is_flaky else signs[result.status]
+
+
+def explain_signs(*, is_unicode: bool = False) -> str:
+    """Say what the signs of a strip mean."""
+    signs = _SIGNS[is_unicode]
+    words = {ResultStatus.PASSED: "passed", ResultStatus.FAILED: "failed", ResultStatus.ERROR: "error"}
+    told = [f"{signs[status]} {word}" for status, word in words.items()]
+    told += [f"{_FLAKY} passed after a retry", f"{signs[ResultStatus.SKIPPED]} skipped", f"{_INTERRUPTED} interrupted"]
+    return ", ".join(told)
+
+
+def sparkline(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
+    """Draw the durations, the newest on the right; `results` has the newest first. A blank is a run without a duration."""
+    levels = _LEVELS[is_unicode]
+    seconds = [result.execution_time_seconds if result.counts else None for result in reversed(results)]
+    known = [one for one in seconds if one is not None]
+    if not known:
+        return ""
+    least, most = min(known), max(known)
+    step = (most - least) / (len(levels) - 1) or 1.0
+    return "".join(" " if one is None else levels[round((one - least) / step)] for one in seconds)
+
+
+def show_moment(moment: datetime) -> str:
+    """Return a UTC timestamp as text, to the minute."""
+    return moment.strftime("%Y-%m-%d %H:%M")
+
+
+class _Mark(NamedTuple):
+    """A duration that is marked beside the bars."""
+
+    name: str
+    seconds: float
+
+
+def plot_durations(
+    durations: Sequence[float | None],
+    width: int,
+    *,
+    median: float | None = None,
+    limit: float | None = None,
+    is_unicode: bool = False,
+) -> tuple[str, ...]:
+    """Return the lines of a plot at most `width` wide; nothing if no duration is known or there is no room.
+
+    Args:
+        durations: in seconds, oldest first; None leaves a gap. The oldest are left out if there is no room for all.
+        width: in columns of the terminal.
+        median: is marked beside its row.
+        limit: is marked likewise.
+        is_unicode: draws with block characters, which tell eighths of a row apart.
+    """
+    known = [one for one in durations if one is not None]
+    if not known:
+        return ()
+    marks = [_Mark(name, at) for name, at in (("median", median), ("limit", limit)) if at is not None]
+    top = max(*known, *(mark.seconds for mark in marks), 1e-9)
+    labels = _label_rows(top, marks)
+    margin = max(map(len, labels)) + 2
+    room = width - margin
+    if room < 1:
+        return ()
+    shown = durations[-room:]
+    step = min(_WIDEST_BAR + _GAP, room // len(shown))
+    bars = [_draw_bar(one, top, is_unicode=is_unicode) for one in shown]
+    axis = "│" if is_unicode else "|"
+    return tuple(
+        f"{label:>{margin - 2}} {axis}{_draw_row(bars, row, step)}".rstrip() for row, label in enumerate(labels)
+    )
+
+
+def _label_rows(top: float, marks: Sequence[_Mark]) -> list[str]:
+    """Return the text beside each row, the highest first; marks that fall into one row share it."""
+    labels = [""] * _HEIGHT
+    labels[0] = show_seconds(top)
+    for mark in reversed(marks):
+        # The row in which a bar of this duration ends.
+        row = _HEIGHT - max(1, ceil(round(mark.seconds / top * _HEIGHT, 6)))
+        told = f"{mark.name} {show_seconds(mark.seconds)}"
+        labels[row] = f"{told}, {labels[row]}" if row and labels[row] else told
+    return labels
+
+
+def _draw_bar(seconds: float | None, top: float, *, is_unicode: bool) -> str:
+    """Draw one bar from top to bottom, one character per row."""
+    if seconds is None:
+        return " " * _HEIGHT
+    # A run is always visible.
+    eighths = max(1, round(seconds / top * _HEIGHT * 8))
+    filled = [min(8, max(0, eighths - row * 8)) for row in range(_HEIGHT)]
+    signs = [_EIGHTHS[part] if is_unicode else _draw_ascii(part) for part in filled]
+    return "".join(reversed(signs))
+
+
+def _draw_ascii(eighths: int) -> str:
+    return " " if eighths == 0 else "." if eighths < 4 else "#"
+
+
+def _draw_row(bars: Sequence[str], row: int, step: int) -> str:
+    return "".join(_widen(bars, row, step))
+
+
+def _widen(bars: Sequence[str], row: int, step: int) -> Iterator[str]:
+    bar_width = max(1, step - _GAP)
+    for bar in bars:
+        yield bar[row] * bar_width + " " * (step - bar_width)

@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.clock import utc_now
-from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from pytest_golden.regression.model import ResultStatus
     from pytest_golden.session.gateway import SessionGateway
 
 _RUNNING = "running"
@@ -64,7 +64,9 @@ class RunBoard:
         return next((name for name, note in self._notes.copy().items() if note.startswith(_RUNNING)), None)
 
     def statuses(self, names: Iterable[str]) -> dict[str, ResultStatus | None]:
-        """Give the status of those of `names` that ran in this session; None for one that began and never ended."""
+        """Return the status of those of `names` that ran in this session; None for one that began and never ended."""
+        from pytest_golden.regression.model import ResultStatus
+
         notes = {name: self._read(name) for name in names}
         return {
             name: None if note.startswith(_RUNNING) else ResultStatus(note)
@@ -73,12 +75,12 @@ class RunBoard:
         }
 
     def running(self) -> tuple[tuple[str, float], ...]:
-        """Give name and seconds so far of each project that is running, in declaration order."""
+        """Return name and seconds so far of each project that is running, in declaration order."""
         now = utc_now().timestamp()
         return tuple((name, max(0.0, now - since)) for name, since in self._list_begun())
 
     def list_running(self) -> tuple[Running, ...]:
-        """Give each project that is running, in declaration order."""
+        """Return each project that is running, in declaration order."""
         return tuple(Running(name, since, self._read_step(name)) for name, since in self._list_begun())
 
     def _list_begun(self) -> list[tuple[str, float]]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.changed.reading import Question, select_changed
-from pytest_golden.gate.lessons.before import foresee
+from pytest_golden.gate.foreseeing import foresee
+from pytest_golden.history.unchanged import Question, select_changed
 from pytest_golden.session.sharding import find_plan_file
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_golden.gate.changed import Selection
-    from pytest_golden.gate.changed.reading import Hide
+    from pytest_golden.history.unchanged import Hide, Selection
     from pytest_golden.session.declared import Declared
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.storage.store import Store

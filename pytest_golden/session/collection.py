@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import os
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.session.item import GoldenItem
+from pytest_golden.session.item import GOLDEN_MARKER, GoldenItem, ItemWork
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Container, Generator, Iterable
     from pathlib import Path
 
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.declared import Declared
+
+_TAG_MARKER = "golden_tag_"
+# Operators in the expression of `-m`, so they cannot be marker names.
+_OPERATORS = frozenset({"and", "not", "or"})
 
 
 class GoldenManifestFile(pytest.File):
     """The manifest as pytest's collector."""
 
-    declared: Declared
+    work: ItemWork
 
     def collect(self) -> Iterable[GoldenItem]:
-        """Give one item a project, in declaration order."""
-        return _make_items(self, self.declared)
+        """Return one item for each project, in declaration order."""
+        return _make_items(self, self.work)
 
 
 class InlineGoldenProjects(pytest.Collector):
     """The collector of the inline form, which has no file."""
 
-    declared: Declared
+    work: ItemWork
 
     def collect(self) -> Iterable[GoldenItem]:
-        """Give one item a project, in declaration order."""
-        return _make_items(self, self.declared)
+        """Return one item for each project, in declaration order."""
+        return _make_items(self, self.work)
 
 
 class GoldenCollection:
@@ -43,8 +49,9 @@ class GoldenCollection:
     `named` are the inline projects that were asked for by node id; None means all.
     """
 
-    def __init__(self, declared: Declared, named: frozenset[str] | None = None) -> None:
-        self._declared = declared
+    def __init__(self, work: ItemWork, named: frozenset[str] | None = None) -> None:
+        self._work = work
+        self._declared = work.declared
         self._named = named
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenManifestFile | None:
@@ -55,7 +62,7 @@ class GoldenCollection:
         collector: GoldenManifestFile = GoldenManifestFile.from_parent(
             parent, path=file_path, nodeid=self._declared.node_prefix
         )
-        collector.declared = self._declared
+        collector.work = self._work
         return collector
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -67,7 +74,7 @@ class GoldenCollection:
             collector: InlineGoldenProjects = InlineGoldenProjects.from_parent(
                 session, name=self._declared.node_prefix, path=session.path, nodeid=self._declared.node_prefix
             )
-            collector.declared = self._declared
+            collector.work = self._work
             inline = session.genitems(collector)
             items.extend(item for item in inline if self._named is None or item.name in self._named)
         return (yield)
@@ -75,7 +82,11 @@ class GoldenCollection:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Restore the order, after everything that shuffles or sorts has had its turn."""
-        session.items[:] = _golden_last(session.items, list(self._declared.projects))
+        is_asked = session.config.getoption("failedfirst", default=False)
+        from pytest_golden.manifest.model import find_independent
+
+        movable = find_independent(self._declared.projects.values()) if is_asked else ()
+        session.items[:] = _golden_last(session.items, list(self._declared.projects), movable)
 
 
 def select_manifest(config: pytest.Config, declared: Declared) -> frozenset[str] | None:
@@ -89,6 +100,7 @@ def select_manifest(config: pytest.Config, declared: Declared) -> frozenset[str]
     """
     source = pytest.Config.ArgsSource
     given = list(config.args) if config.args_source is source.ARGS else []
+    # Both are public (pytest-dev/pytest#9897). Otherwise the header would name `testpaths`, which are not collected.
     config.args_source = source.ARGS
     if declared.manifest_path is None:
         named = [argument for argument in given if argument.partition("::")[0] == declared.node_prefix]
@@ -101,29 +113,51 @@ def select_manifest(config: pytest.Config, declared: Declared) -> frozenset[str]
     return None
 
 
-def register_markers(config: pytest.Config, declared: Declared) -> None:
-    """Declare the markers `golden` and every tag, as `--strict-markers` wants it."""
-    config.addinivalue_line("markers", "golden: a golden project of the manifest.")
-    for tag in sorted({tag for project in declared.projects.values() for tag in project.tags} - {"golden"}):
-        config.addinivalue_line("markers", f"{tag}: golden projects with this tag.")
+class TagMarkers:
+    """The markers that select projects by tag. `own` are those of the configuration file, which tags may share."""
+
+    def __init__(self, config: pytest.Config, declared: Declared, own: Iterable[str]) -> None:
+        taken = (_list_markers(config.getini("markers")) - _list_markers(own)) | _OPERATORS
+        tags = {tag for project in declared.projects.values() for tag in project.tags} - {GOLDEN_MARKER}
+        self._renamed = frozenset(tag for tag in tags if tag in taken or tag.startswith("_"))
+        config.addinivalue_line("markers", f"{GOLDEN_MARKER}: a golden project of the manifest.")
+        for tag in sorted(tags):
+            config.addinivalue_line("markers", f"{self._name(tag)}: golden projects with the tag {tag}.")
+
+    def list_names(self, project: GoldenProjectConfig) -> tuple[str, ...]:
+        """Return the markers of a project."""
+        return tuple(dict.fromkeys((GOLDEN_MARKER, *map(self._name, project.tags))))
+
+    def describe(self) -> Iterable[str]:
+        """Yield a line for each tag that has another marker, because its own name means something else to pytest."""
+        for tag in sorted(self._renamed):
+            yield f"golden: the marker {tag} is not ours: select the tag {tag} with -m {self._name(tag)}"
+
+    def _name(self, tag: str) -> str:
+        return f"{_TAG_MARKER}{tag}" if tag in self._renamed else tag
 
 
-def _make_items(parent: pytest.Collector, declared: Declared) -> list[GoldenItem]:
-    return [
-        GoldenItem.from_parent(parent, project=project, line=declared.manifest.lines.get(name))
-        for name, project in declared.projects.items()
-    ]
+def _list_markers(lines: Iterable[str]) -> frozenset[str]:
+    return frozenset(line.partition(":")[0].partition("(")[0].strip() for line in lines)
 
 
-def _golden_last(items: Iterable[pytest.Item], names: list[str]) -> list[pytest.Item]:
-    others: list[pytest.Item] = []
-    golden: dict[str, pytest.Item] = {}
-    for item in items:
-        if isinstance(item, GoldenItem):
-            golden[item.name] = item
-        else:
-            others.append(item)
-    return [*others, *(golden[name] for name in names if name in golden)]
+def _make_items(parent: pytest.Collector, work: ItemWork) -> list[GoldenItem]:
+    return [GoldenItem.from_parent(parent, project=project, work=work) for project in work.declared.projects.values()]
+
+
+def _golden_last(items: Iterable[pytest.Item], names: list[str], movable: Container[str]) -> list[pytest.Item]:
+    """Put golden items last, in declaration order.
+
+    Those in `movable` that were moved ahead of an earlier project stay in front.
+    """
+    others = [item for item in items if not isinstance(item, GoldenItem)]
+    found = {item.name: item for item in items if isinstance(item, GoldenItem)}
+    place = {name: number for number, name in enumerate(names)}
+    behind = [*accumulate((place[name] for name in reversed(found)), min)][::-1]
+    moved = [name for name, least in zip(found, behind, strict=True) if name in movable and least < place[name]]
+    left = found.keys() - set(moved)
+    rest = [name for name in names if name in left]
+    return [*others, *(found[name] for name in (*moved, *rest))]
 
 
 def _take_named(arguments: Iterable[str], declared: Declared) -> frozenset[str] | None:

@@ -1,21 +1,26 @@
-"""What this session was asked to run: the projects of a manifest or of `--golden-projects`, read once and frozen."""
+"""What this session was asked to run: the projects of a manifest or of `--golden-projects`, read once and frozen.
+
+The id of this session's gate, the same for the controller and all workers; its logs lie below it.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from pytest_golden.clock import new_id
 from pytest_golden.errors import SettingsError
-from pytest_golden.manifest import load_manifest, parse_inline_manifest
+from pytest_golden.manifest.inline import parse_inline_manifest
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.shell_command import shell_command
 from pytest_golden.settings import MANIFEST_NAME, find_manifest_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pytest
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.settings import GoldenSettings
@@ -39,19 +44,28 @@ class Declared:
         return "--golden-projects" if self.manifest_path is None else self.node_prefix
 
     def find_project(self, node_id: str) -> GoldenProjectConfig | None:
-        """Give the project whose item has this node id, or None when the item is none of ours."""
-        prefix, separator, name = node_id.rpartition("::")
-        return self.projects.get(name) if separator and prefix == self.node_prefix else None
+        """Return the project whose item has this node id, or None for an ordinary test.
+
+        xdist's `--dist loadgroup` adds `@` and the item's group to a node id.
+        """
+        # Asked several times for each ordinary test.
+        if not node_id.startswith(self.node_prefix):
+            return None
+        prefix = f"{self.node_prefix}::"
+        if not node_id.startswith(prefix):
+            return None
+        name = node_id.removeprefix(prefix)
+        return self.projects.get(name) or self.projects.get(name.rpartition("@")[0])
 
     def shell_command(self, name: str) -> str | None:
-        """Give the command that opens a shell in a project's view; None for the inline form, which no command knows."""
+        """Return the command that opens a shell in a project's view; None for the inline form, which no command knows."""
         if self.manifest_path is None:
             return None
         return shell_command(name, self.manifest_path, Path.cwd(), os.environ)
 
 
 def find_default_manifest(config: pytest.Config) -> Path:
-    """Give the manifest of a session that names none; it need not be there.
+    """Return the manifest of a session that names none; it need not be there.
 
     It is in the rootdir. Without a configuration pytest guesses that from every path on the command line, also from those
     of options: then the nearest manifest from here upwards is meant.
@@ -103,3 +117,20 @@ def _node_prefix(path: Path, rootdir: Path) -> str:
     if path.is_relative_to(rootdir):
         return path.relative_to(rootdir).as_posix()
     return os.path.relpath(path, rootdir).replace(os.sep, "/")
+
+
+_SESSION_KEY = "golden_session"
+_ID = pytest.StashKey[str]()
+
+
+def name_session(config: pytest.Config) -> str:
+    """Return this session's id, which xdist workers get from their controller."""
+    told: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if told is not None:
+        return str(told[_SESSION_KEY])
+    return config.stash.setdefault(_ID, new_id("gate"))
+
+
+def tell_worker(config: pytest.Config, workerinput: dict[str, Any]) -> None:
+    """Tell a worker this session's id."""
+    workerinput[_SESSION_KEY] = name_session(config)

@@ -1,60 +1,212 @@
-"""What a session takes from earlier runs before it executes anything: how long projects usually take, and which are unchanged.
+"""What earlier runs say in a session: which projects are unchanged, how long they take, what is known about a failure.
 
-The process that owns the session asks the store; xdist workers get the answers from it.
+The process that owns the session reads the store; xdist workers get the answers from it.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.gate.changed import Selection
-from pytest_golden.gate.trends import SlowdownJudge
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import pytest
+    from sqlalchemy import Connection
 
+    from pytest_golden.gate.events import ResultJudged
+    from pytest_golden.gate.run_record import RunRecord
+    from pytest_golden.history.changes import PastResult
+    from pytest_golden.history.checkout import Checkout
+    from pytest_golden.history.trends import SlowdownJudge
+    from pytest_golden.history.unchanged import Selection
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 
+
 _KEY = "golden_earlier"
+# When more fail at once, the cause is the same, and git is asked no more.
+_MOST_EXPLAINED = 20
 
 
 class EarlierRuns:
-    """What earlier runs say. `read_slowdowns` is asked when the first project runs; `selection` is known from the start."""
+    """What earlier runs say before anything runs. `read_slowdowns` is called when the first project runs."""
 
     def __init__(self, selection: Selection | None = None) -> None:
         self.selection = selection
-        self.read_slowdowns: Callable[[], SlowdownJudge] = lambda: SlowdownJudge(
-            trouble="no store keeps how long earlier runs took"
-        )
+        self.read_slowdowns: Callable[[], SlowdownJudge] = _know_no_slowdowns
         self._slowdowns: SlowdownJudge | None = None
 
     @property
     def slowdowns(self) -> SlowdownJudge:
-        """What judges durations, read once."""
+        """What judges durations. It is read once."""
         if self._slowdowns is None:
             self._slowdowns = self.read_slowdowns()
         return self._slowdowns
 
     def find_left_out(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
-        """Give the result of a project that is left out as unchanged; None for one that runs."""
+        """Return the result of a project that is left out as unchanged, or None for one that runs."""
         return None if self.selection is None else self.selection.make_result(project)
 
     def tell_worker(self, workerinput: dict[str, Any]) -> None:
-        """Hand on what a worker needs."""
+        """Pass to a worker what it needs."""
         selection = None if self.selection is None else self.selection.to_dict()
         workerinput[_KEY] = json.dumps({"selection": selection, "slowdowns": self.slowdowns.to_dict()})
 
     @classmethod
     def of(cls, config: pytest.Config) -> EarlierRuns:
-        """Give what the controller of this worker handed on; in any other process, one that knows nothing yet."""
+        """Return what this worker's controller passed on; in any other process, an object that knows nothing yet."""
         text = getattr(config, "workerinput", {}).get(_KEY)
         if text is None:
             return cls()
         told = json.loads(text)
-        earlier = cls(None if told["selection"] is None else Selection.from_dict(told["selection"]))
-        earlier._slowdowns = SlowdownJudge.from_dict(told["slowdowns"])
+        earlier = cls(None if told["selection"] is None else _read_selection(told["selection"]))
+        earlier.read_slowdowns = partial(_take_over_slowdowns, told["slowdowns"])
         return earlier
+
+
+def _read_selection(told: Mapping[str, Any]) -> Selection:
+    from pytest_golden.history.unchanged import Selection
+
+    return Selection.from_dict(told)
+
+
+def _take_over_slowdowns(told: Mapping[str, Any]) -> SlowdownJudge:
+    from pytest_golden.history.trends import SlowdownJudge
+
+    return SlowdownJudge.from_dict(told)
+
+
+def _know_no_slowdowns() -> SlowdownJudge:
+    from pytest_golden.history.trends import SlowdownJudge
+
+    return SlowdownJudge(trouble="no store keeps how long earlier runs took")
+
+
+class GoldenHistory:
+    """Reads for the terminal what the store knows. If it cannot be read, that is said once and changes nothing else.
+
+    `recalls` tells whether lessons are shown, `learns` whether it is recorded that they were.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        checkout: Checkout,
+        surroundings: Mapping[str, Any],
+        workspace_root: Path,
+        *,
+        recalls: bool,
+        learns: bool = False,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._record = record
+        self._checkout = checkout
+        self._surroundings = surroundings
+        self._workspace_root = workspace_root
+        self._recalls = recalls
+        self._learns = learns
+        self._warn = warn
+        self._explained = 0
+
+    def explain(self, project: GoldenProjectConfig, judged: ResultJudged) -> tuple[Mapping[str, Any], ...]:
+        """Return what is known about a failure, each as `{kind, lines, ...}`; the lines are for people.
+
+        A project that was interrupted, or that only waited for another project, has no cause of its own: return nothing.
+        """
+        if not _has_cause(judged.result):
+            return ()
+        self._explained += 1
+        if self._explained > _MOST_EXPLAINED:
+            return ()
+        known = self._read(lambda connection: tuple(self._explain(connection, project, judged))) or ()
+        return (*known, *self._recall(judged))
+
+    def describe_streak(self, name: str) -> str:
+        """Say how a project's newest result compares with those before it; empty if there are none.
+
+        If the store does not accept this run, its newest result is an earlier run's, and nothing is said.
+        """
+        if not self._record.takes:
+            return ""
+        results = self._read(lambda connection: _list_recent(connection, name)) or ()
+        from pytest_golden.history.trends import describe_streak
+
+        return describe_streak(results) if len(results) > 1 else ""
+
+    def _explain(
+        self, connection: Connection, project: GoldenProjectConfig, judged: ResultJudged
+    ) -> Iterator[Mapping[str, Any]]:
+        from pytest_golden.gate.known import find_changed, find_seen
+        from pytest_golden.history.changes import Present
+        from pytest_golden.history.inputs import RunInputs
+        from pytest_golden.report.history_text import describe_changes
+
+        present = Present(
+            self._workspace_root,
+            self._checkout,
+            judged.declaration,
+            self._surroundings,
+            within=self._find_folder(project),
+            inputs=RunInputs.read(dict(judged.inputs), judged.result.write_set.to_dict()),
+        )
+        changed = find_changed(connection, judged.result, present)
+        if changed is not None:
+            yield {"kind": "changed_since_pass", "lines": list(describe_changes(changed)), **changed.to_dict()}
+        for seen in find_seen(connection, judged.result) if self._recalls else ():
+            # A failure that has not ended teaches nothing, and the streak already shows that it goes on.
+            end = seen.describe_end()
+            lines = [] if end is None else [f"seen before in {seen.project}: {end}"]
+            yield {"kind": "seen_before", "lines": lines, **seen.to_dict()}
+
+    def _recall(self, judged: ResultJudged) -> tuple[Mapping[str, Any], ...]:
+        store = self._record.store
+        if store is None or not self._recalls:
+            return ()
+        try:
+            # A store that does not take this run has no entry for which a lesson could be shown.
+            keeps = self._learns and self._record.takes
+            root = self._checkout.root
+            from pytest_golden.gate.known import find_known_lessons
+
+            return find_known_lessons(store, judged.result, judged.entry_id, keeps=keeps, root=root)
+        except Exception as error:
+            self._warn(f"lessons cannot be recalled: {error}")
+            return ()
+
+    def _find_folder(self, project: GoldenProjectConfig) -> Path:
+        if project.project_dir is not None:
+            return self._workspace_root / project.project_dir
+        path = self._workspace_root / project.path
+        return path if path.is_dir() else path.parent
+
+    def _read(self, ask: Callable[[Connection], Any]) -> Any:
+        store = self._record.store
+        if store is None:
+            return None
+        try:
+            with store.read() as connection:
+                return ask(connection)
+        except Exception as error:
+            # Whatever an earlier run, or another program, has left there: the verdict of this one stands.
+            self._warn(f"earlier runs cannot be asked: {error}")
+            return None
+
+
+def _has_cause(result: GoldenProjectResult) -> bool:
+    from pytest_golden.regression.model import ReasonKind
+
+    kinds = {reason.kind for reason in result.reasons}
+    return ReasonKind.INTERRUPTED not in kinds and kinds != {ReasonKind.NEED_NOT_PASSED}
+
+
+def _list_recent(connection: Connection, name: str) -> Sequence[PastResult]:
+    """Return a project's newest results, as many as contain the last ten that ran; read more only if some did not run."""
+    from pytest_golden.history.past_store import list_results
+    from pytest_golden.history.trends import ENOUGH, WINDOW
+
+    results = list_results(connection, name, WINDOW)
+    is_enough = len(results) < WINDOW or all(result.counts for result in results)
+    return results if is_enough else list_results(connection, name, ENOUGH)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.baselines import find_baselines_folder
 from pytest_golden.gate.lock import prepare_state_folder
-from pytest_golden.gate.logs import choose_log_folder
-from pytest_golden.gateway import ExecutionGateway
-from pytest_golden.session.baselines import keep_baselines
-from pytest_golden.session.distribution import is_distributed, is_worker
-from pytest_golden.session.gate_id import name_session
+from pytest_golden.gate.spool import choose_log_folder
+from pytest_golden.session.declared import name_session
+from pytest_golden.session.floor_check import keep_baselines
+from pytest_golden.session.scheduler import is_distributed, is_worker
 from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ class FleetFace:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
-        """Give the fleet's gateway, unless by now something is plugged in that cannot travel."""
+        """Return the fleet's gateway, unless by now something is plugged in that cannot travel."""
         _refuse_plugged_in(config)
         gateway: Gateway = self._gateway
         return gateway
@@ -61,15 +59,17 @@ def join_fleet(
     """
     if settings.gateway is None or config.option.collectonly or not declared.projects:
         return None
-    address = import_module("pytest_golden.gate.fleet.address").find_address(settings.gateway)
+    from pytest_golden.fleet.cluster import find_address
+
+    address = find_address(settings.gateway)
     _refuse_combinations(config, settings)
     _refuse_plugged_in(config)
     if find_spec("distributed") is None:
         message = f"{_FLAG} wants Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
         raise SettingsError(message)
-    cluster = import_module("pytest_golden.gate.fleet.cluster").Cluster.connect(
-        settings.gateway, address, lambda text: _say(config, text)
-    )
+    from pytest_golden.fleet.cluster import Cluster
+
+    cluster = Cluster.connect(settings.gateway, address, lambda text: _say(config, text))
     try:
         return FleetFace(_make_gateway(config, settings, declared, earlier, cluster))
     except BaseException:
@@ -84,8 +84,11 @@ def _make_gateway(
     earlier: EarlierRuns,
     cluster: Any,
 ) -> Any:
-    room: Any = import_module("pytest_golden.gate.fleet.gateway")
-    model: Any = import_module("pytest_golden.gate.fleet.model")
+    # Imported only by a gate on a fleet, as the two rooms below.
+    from pytest_golden.fleet import fleet_gateway as room
+    from pytest_golden.fleet import model
+    from pytest_golden.gateway.service import ExecutionGateway
+
     local = ExecutionGateway(declared.manifest.workspace_root, roots=(config.rootpath,))
     root = local.workspace_root
     gate_id = name_session(config)
@@ -100,7 +103,7 @@ def _make_gateway(
         token=room.new_token(),
         baselines=str(folder),
         baselines_inside=inside,
-        accept_command=keep_baselines(settings, declared, config.rootpath).accept_command,
+        accept_command=keep_baselines(settings, declared, config.rootpath, Path.cwd()).accept_command,
         view=settings.sandbox,
         roots=(str(config.rootpath),),
         keep=settings.keep,

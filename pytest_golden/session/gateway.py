@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.errors import GatewayError
-from pytest_golden.gate.baselines import find_baselines_folder
-from pytest_golden.gate.keep import choose_keeping
-from pytest_golden.gate.lock import prepare_state_folder
-from pytest_golden.gate.logs import choose_log_folder
-from pytest_golden.gateway import ExecutionGateway
-from pytest_golden.gateway.reads import ReadRecorder
-from pytest_golden.session.gate_id import name_session
+from pytest_golden.session.declared import name_session
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
@@ -22,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.gateway.model import Gateway, RunnerCommand
+    from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
@@ -36,7 +30,7 @@ class SessionGateway:
         self._gateway: Gateway | None = None
 
     def get(self) -> Gateway:
-        """Give the gateway.
+        """Return the gateway.
 
         Raises:
             GatewayError: a plugged-in one cannot execute anything.
@@ -66,9 +60,8 @@ class OwnGateway:
     def __init__(self, settings: GoldenSettings, declared: Declared, earlier: EarlierRuns) -> None:
         self._earlier = earlier
         self._keep = settings.keep
-        # What is accepted is written by the gate itself, while other projects may be running.
-        baselines = find_baselines_folder(declared.manifest_path, declared.manifest.workspace_root)
-        self._unwatched = [baselines] if settings.update else []
+        self._accepts = settings.update
+        self._manifest_path = declared.manifest_path
         self._store = settings.store
         self._view = settings.sandbox
         self._workspace_root = declared.manifest.workspace_root
@@ -76,7 +69,14 @@ class OwnGateway:
 
     @pytest.hookimpl(trylast=True)
     def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
-        """Give the gateway of the chosen view."""
+        """Return the gateway of the chosen view."""
+        # An xdist worker that runs only ordinary tests never needs these.
+        from pytest_golden.compare.baselines import find_baselines_folder
+        from pytest_golden.gate.hiding import choose_keeping
+        from pytest_golden.gate.lock import prepare_state_folder
+        from pytest_golden.gate.spool import choose_log_folder
+        from pytest_golden.gateway.service import ExecutionGateway
+
         hook = config.hook
 
         def find_command(project: GoldenProjectConfig) -> RunnerCommand | None:
@@ -84,6 +84,8 @@ class OwnGateway:
             return found
 
         state_folder = prepare_state_folder(self._workspace_root)
+        # What is accepted is written by the gate itself, while other projects may be running.
+        accepted = [find_baselines_folder(self._manifest_path, self._workspace_root)] if self._accepts else []
         return ExecutionGateway(
             self._workspace_root,
             view=self._view,
@@ -93,8 +95,8 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(self._keep, lambda: self._earlier.slowdowns),
-            unwatched=(*self._unwatched, *_list_store_files(self._store, state_folder)),
-            reads=ReadRecorder(self._workspace_root) if self._records_reads else None,
+            unwatched=(*accepted, *_list_store_files(self._store, state_folder)),
+            reads=_record_reads(self._workspace_root) if self._records_reads else None,
         )
 
 
@@ -109,7 +111,12 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
 def _list_store_files(said: str | None, state_folder: Path) -> tuple[Path, ...]:
     if said == NO_STORE:
         return ()
-    # Not imported for a mere collection: with it comes the database library.
-    room = import_module("pytest_golden.gate.store_place")
-    files: tuple[Path, ...] = room.list_store_files(room.find_store_place(said, state_folder))
-    return files
+    from pytest_golden.gate.spool import find_store_place, list_store_files
+
+    return list_store_files(find_store_place(said, state_folder))
+
+
+def _record_reads(workspace_root: Path) -> ReadRecorder:
+    from pytest_golden.gateway.reads import ReadRecorder
+
+    return ReadRecorder(workspace_root)

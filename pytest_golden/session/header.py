@@ -1,4 +1,4 @@
-"""What the header says about this session: what is declared, how it is sealed, and what to be warned of."""
+"""What a session says about itself: the lines of its header, its warnings, and the row of each project. Plain text."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.report.failure_text import make_visible
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.report.result_text import describe_step, make_visible, short_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_golden.gate.changed import Selection
+    import pytest
+
     from pytest_golden.gateway.model import GatewayAbilities
+    from pytest_golden.history.unchanged import Selection
+    from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.gateway import SessionGateway
+
 
 FLEET_VIEW = "fleet"
 _FOREIGN = "pytest-golden"
 _MOST_NAMED = 10
 _SHORT = 12
+_REPEAT = ("repeat", "pytest_repeat")
+_RETRIES = "{} does not run golden projects again: set `retries:` in the manifest"
+_STATUS_WIDTH = max(len(status) for status in ResultStatus)
+_TIME_WIDTH = 7
+INDENT = " " * (_STATUS_WIDTH + 1)
+_LONGEST_NAME, _SHORTEST_NAME = 40, 8
 
 
 def describe_declared(declared: Declared) -> Iterator[str]:
@@ -28,8 +40,28 @@ def describe_declared(declared: Declared) -> Iterator[str]:
     yield f"golden: {declared.label}, {count} project{'' if count == 1 else 's'}"
 
 
+def describe_options(config: pytest.Config, declared: Declared) -> Iterator[str]:
+    """Explain what the given options of pytest and of well-known plug-ins mean for golden projects."""
+    projects = declared.projects.values()
+    shell = "`golden run NAME --shell` opens a shell in the project's view"
+    told = {
+        "usepdb": f"--pdb stops at the result of a golden project, not inside its pipeline: {shell}",
+        "trace": f"--trace does not step into golden projects: {shell}",
+        "reruns": _RETRIES.format("--reruns"),
+        "force_reruns": _RETRIES.format("--force-reruns"),
+        "failedfirst": "--ff moves only `independent` golden projects to the front; the others keep the manifest's order",
+    }
+    if config.getoption("count", default=1) != 1 and any(map(config.pluginmanager.hasplugin, _REPEAT)):
+        told["count"] = "--count does not repeat golden projects: each runs once"
+    if any(project.quarantine is not None for project in projects):
+        told["runxfail"] = "--runxfail does not end a quarantine: remove `quarantine:` from the manifest"
+    yield from (
+        f"golden: {line}" for option, line in told.items() if projects and config.getoption(option, default=None)
+    )
+
+
 def describe_real_writes(declared: Declared) -> Iterator[str]:
-    """Name what pipelines really write to outside their views."""
+    """Name the paths outside their views that pipelines really write to."""
     written = {
         name: [mount.path for mount in project.mounts if mount.mode == "write"]
         for name, project in declared.projects.items()
@@ -41,7 +73,7 @@ def describe_real_writes(declared: Declared) -> Iterator[str]:
 
 
 def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]:
-    """Say which view and seal are used; why, where something better exists or when asked for in full."""
+    """Say which view and seal are used; add the reasons if a better one exists or if `in_full`."""
     try:
         abilities: GatewayAbilities | None = gateway.call("describe")
     except GoldenError as error:
@@ -60,7 +92,7 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
 
 
 def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterator[str]:
-    """Say what is left out, why the others run where that is one reason or asked for, and what broke before."""
+    """Say which projects are left out, why the others run (all reasons if `in_full`), and what broke before."""
     if selection is None:
         return
     count = len(selection.left_out) + len(selection.why)
@@ -79,7 +111,7 @@ def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterato
 
 
 def warn_of_foreign_distribution() -> Iterator[str]:
-    """Warn when the other distribution of nearly the same name is installed: both bring a package of this name."""
+    """Warn if the distribution `pytest-golden` is installed too: both contain a package of this name."""
     try:
         found = version(_FOREIGN)
     except PackageNotFoundError:
@@ -91,7 +123,69 @@ def warn_of_foreign_distribution() -> Iterator[str]:
 
 
 def warn_of_nothing(declared: Declared, mode: str) -> str | None:
-    """Give the warning of an empty manifest in improvement mode, else None."""
+    """Return the warning about an empty manifest in improvement mode, else None."""
     if declared.projects or mode != "improvement":
         return None
     return f"No golden projects: {declared.label} declares none, so nothing guards this change."
+
+
+def result_row(
+    result: GoldenProjectResult, width: int, limit: int, *, history: str = "", tells_reason: bool = True
+) -> str:
+    """Return the rest of a row after the status: name, time, history and reason.
+
+    In a terminal of `limit` columns a long name is cut first, so that time and reason stay visible.
+    """
+    told = describe(result, history, tells_reason=tells_reason)
+    others = _STATUS_WIDTH + 1 + 2 + _TIME_WIDTH + (2 + min(len(told), limit // 3) if told else 0)
+    room = max(_SHORTEST_NAME, limit - others)
+    return f"{fit(result.name, room):<{min(width, room)}}  {elapsed(result):>{_TIME_WIDTH}}  {told}".rstrip()
+
+
+def name_width(names: Iterable[str]) -> int:
+    """Return the width of the column of names; names longer than that stick out."""
+    return min(_LONGEST_NAME, max(map(len, names), default=0))
+
+
+def padded_status(result: GoldenProjectResult) -> str:
+    """Return the status, padded to the longest one. It is plain text: xdist's -f can send nothing else."""
+    return str(result.status).ljust(_STATUS_WIDTH)
+
+
+def describe(result: GoldenProjectResult, history: str, *, tells_reason: bool) -> str:
+    """Return the reason for a project's status, then its history, which matters less: the end may be cut off."""
+    return "; ".join(filter(None, [short_reason(result) if tells_reason else "", history]))
+
+
+def elapsed(result: GoldenProjectResult) -> str:
+    """Return how long a project took, or a dash if it did not run."""
+    return "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)
+
+
+def details(result: GoldenProjectResult) -> Iterator[str]:
+    """Yield the steps that a pipeline took, and every path that it wrote."""
+    for step in result.steps:
+        yield f"{INDENT}step: {describe_step(step)}"
+    written = result.write_set
+    for told, paths in (("created", written.created), ("changed", written.changed), ("removed", written.removed)):
+        yield from (f"{INDENT}{told}: {make_visible(path)}" for path in paths)
+
+
+def notes(result: GoldenProjectResult) -> Iterator[str]:
+    """Yield the lines below a project's row: its warnings, and where its files are kept."""
+    told = [f"note: {warning}" for warning in result.warnings]
+    told += [f"kept view: {result.kept_view}"] if result.kept_view else []
+    yield from (f"{INDENT}{' '.join(make_visible(line).split())}" for line in told)
+
+
+def running_text(running: Sequence[tuple[str, float]], step: str | None) -> str | None:
+    """Name what is running, for how long, and the step it has reached; return None if nothing runs."""
+    if not running:
+        return None
+    told = ", ".join(f"{name}  {format_elapsed(seconds)}" for name, seconds in running)
+    return f"{told}  {make_visible(step)}" if step else told
+
+
+def fit(text: str, width: int) -> str:
+    """Cut a line to `width` characters, and mark the cut."""
+    return text if len(text) <= width else f"{text[: max(0, width - 3)]}..."

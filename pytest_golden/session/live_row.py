@@ -6,12 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.gate.live.machine import describe_machine
-from pytest_golden.gate.live.model import Beat, RunningProject
-from pytest_golden.gate.live.telling.store import write_beat
+from pytest_golden.gate.live_model import Beat, RunningProject, describe_machine
+from pytest_golden.gate.store import write_beat
 from pytest_golden.session.board import note_elsewhere, note_present_step
-from pytest_golden.session.ticking import Ticker
-from pytest_golden.storage.moments import from_ms
+from pytest_golden.session.live_line import Ticker
+from pytest_golden.storage.columns import from_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

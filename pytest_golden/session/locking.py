@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.session.results import GoldenRecorder
 
 
 class GoldenLock:

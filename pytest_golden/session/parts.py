@@ -9,16 +9,19 @@ if TYPE_CHECKING:
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
-    from pytest_golden.session.floor import FloorCheck
+    from pytest_golden.session.floor_check import FloorCheck
     from pytest_golden.session.gateway import SessionGateway
-    from pytest_golden.session.recorder import GoldenRecorder
+    from pytest_golden.session.results import GoldenRecorder
     from pytest_golden.session.sharding import SessionShard
     from pytest_golden.settings import GoldenSettings
 
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
-    """The parts of a session that the others ask. `warnings` are the session's own, and grow while it runs."""
+    """The parts of a session that the others ask. `warnings` are the session's own, and grow while it runs.
+
+    `notes` are lines of the header about what pytest or its options mean for golden projects.
+    """
 
     settings: GoldenSettings
     declared: Declared
@@ -28,4 +31,5 @@ class SessionParts:
     recorder: GoldenRecorder
     floor: FloorCheck
     warnings: list[str]
+    notes: tuple[str, ...]
     shard: SessionShard | None

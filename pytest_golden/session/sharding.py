@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.sharding.balancing import complete_plan, total_seconds
-from pytest_golden.gate.sharding.model import MANIFEST_DIGEST, SHARD, Shard, ShardPlan
-from pytest_golden.gate.sharding.plan_file import PLAN_NAME, read_plan
+from pytest_golden.gate.sharding import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds
+from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.session.item import GoldenItem
 
@@ -109,7 +108,7 @@ def find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | N
 
 
 def find_plan_file(settings: GoldenSettings, declared: Declared) -> Path | None:
-    """Give the plan that is named, or the one beside the manifest where that is there."""
+    """Return the plan that is named, or the one beside the manifest where that is there."""
     if settings.shard_plan is not None:
         return settings.shard_plan
     folder = declared.manifest.workspace_root if declared.manifest_path is None else declared.manifest_path.parent

@@ -10,25 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.trends import is_unjudged
-from pytest_golden.report.accepted_text import describe_accepted
-from pytest_golden.report.failure_text import make_visible
+from pytest_golden.regression.slowdown import is_unjudged
 from pytest_golden.report.github import disarm
-from pytest_golden.report.one_line import closing_count, note_unchecked_needs
-from pytest_golden.session import header, table
+from pytest_golden.report.result_text import describe_accepted, make_visible, note_unchecked_needs
+from pytest_golden.session import header
+from pytest_golden.session import header as table
 from pytest_golden.session.board import note_elsewhere
-from pytest_golden.session.live import LiveLine
+from pytest_golden.session.live_line import LiveLine, RunningNames
+from pytest_golden.session.scheduler import is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.regression.verdict import RunVerdict
     from pytest_golden.session.parts import SessionParts
     from pytest_golden.session.writing import GoldenReports
 
-_LONGEST_TABLE = 40
+# With more projects than this, passes are shown in short.
+_MOST_IN_FULL = 40
+# Columns at the end of a row in which pytest writes its progress.
+_PROGRESS_WIDTH = 8
 _MOST_UNJUDGED = 5
 _MARKUP: Mapping[ResultStatus, Mapping[str, bool]] = {
     ResultStatus.PASSED: {"green": True},
@@ -56,9 +61,15 @@ class GoldenTerminal:
         self._accepts_outputs = parts.settings.update
         self._reports = reports
         self._name_width = table.name_width(parts.declared.projects)
-        self._live: LiveLine | None = None
+        self._notes = parts.notes
+        self._live: LiveLine | RunningNames | None = None
         self.describe_streak: Callable[[str], str] = lambda _: ""
+        self._is_reporting = False
+        self._present: GoldenProjectResult | None = None
         self._has_written = False
+        self._has_open_row = False
+        self._is_distributed = is_distributed(reporter.config)
+        self._noted_count = 0
         parts.recorder.on_result.append(self._write_result)
 
     @property
@@ -78,79 +89,149 @@ class GoldenTerminal:
             lines += [] if self._shard is None else [self._shard.describe()]
             lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
             lines += header.describe_real_writes(self._declared)
+            lines += self._notes
             lines += header.describe_selection(self._earlier.selection, in_full=self._verbosity > 0)
             lines += ["golden: --golden-update accepts the present outputs as baselines"] * self._accepts_outputs
         return lines + [f"golden: WARNING: {warning}" for warning in self._warnings]
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
-        """Show the live line, and keep pytest from writing its progress alone below our last line."""
+        """Show what runs."""
         self._show_live()
         try:
             return (yield)
         finally:
             self._hide_live()
-            if self._has_written and not self._writer.width_of_current_line:
-                self._reporter._show_progress_info = False  # noqa: SLF001 - there is no public way
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self) -> None:
-        """Make room for what pytest writes about other tests."""
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Make room for the next item. If our rows name the projects, pytest need not name their file."""
         self._erase_live()
+        if self._declared.find_project(nodeid) is None or self._verbosity not in {-1, 0}:
+            return
+        # With `-q`, the dots of passes stand in one line.
+        if self._verbosity == 0 or self._has_open_row:
+            is_first = self._reporter.showfspath and self._reporter.currentfspath is None
+            self._begin_line()
+            self._has_open_row = False
+            if is_first:
+                self._writer.line()
+            self._reporter.showfspath = False
+            self._has_written = True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, Any, Any]:
+        """Make room for pytest's output about other tests, and add to its line about a golden project."""
+        self._erase_live()
+        self._is_reporting = self._declared.find_project(report.nodeid) is not None
+        if not self._is_reporting and self._has_open_row:
+            self._end_line()
+            self._has_open_row = False
+        try:
+            return (yield)
+        finally:
+            self._is_reporting = False
+            result, self._present = self._present, None
+            if result is not None and self._verbosity > 0:
+                self._write_below(result)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_report_teststatus(self) -> Generator[None, Any, Any]:
+        """Let our row replace pytest's letter, and add the time to its word."""
+        status = yield
+        result = self._present
+        if result is None or not self._has_line(result):
+            return status
+        category, letter, word = status
+        if self._verbosity <= 0:
+            return category, "", word
+        text, markup = (word, None) if isinstance(word, str) else word
+        text += "" if result.status is ResultStatus.SKIPPED else f" {table.elapsed(result)}"
+        history = "" if self._is_distributed else self._describe_history(result)
+        room = self._writer.fullwidth - self._writer.width_of_current_line - _PROGRESS_WIDTH
+        text += f", {history}" if history and len(text) + len(history) < room else ""
+        return category, letter, text if markup is None else (text, markup)
+
+    def pytest_sessionfinish(self) -> None:
+        """End the last row, so that an empty line follows it, as after other tests."""
+        if self._has_written:
+            self._end_line()
 
     def pytest_terminal_summary(self) -> None:
-        """Write the table of results and the closing count."""
+        """Write what no row has shown, and the verdict."""
         if self._config.option.collectonly or self._verbosity < -1:
             return
-        self._write_results()
+        self._write_untold()
         self._write_accepted()
         self._write_floor()
         for warning in self._warnings:
             self.say(f"WARNING: {warning}", yellow=True, bold=True)
-        for problem in self._reports.problems:
-            self.say(f"WARNING: {problem}", red=True, bold=True)
-        for problem in self._reports.lesser_problems:
-            self.say(f"WARNING: {problem}", yellow=True, bold=True)
+        self._write_problems()
         if self._declared.projects:
             self._write_count()
-        for line in self._reports.github.annotations():
+        for line in self._reports.github.annotations(self._reports.verdict):
             # Not by `say`, which would disarm them.
             self._begin_line()
             self._writer.line(line)
 
     def _write_result(self, result: GoldenProjectResult) -> None:
-        is_fine = result.status is ResultStatus.PASSED and not result.is_flaky
-        if self._verbosity < -1 or (self._verbosity < 0 and is_fine):
-            return
-        self._has_written = True
-        self._write_row(result)
+        if self._is_reporting:
+            self._present = result
+        if self._has_line(result) and not (self._verbosity > 0 and self._is_reporting):
+            self._write_row(result)
 
-    def _write_results(self) -> None:
+    def _has_line(self, result: GoldenProjectResult) -> bool:
+        """Tell whether a result has its own line. With `-q`, pytest's dot is enough for a plain pass."""
+        is_fine = result.status is ResultStatus.PASSED and not result.is_flaky
+        return self._verbosity >= 0 or (self._verbosity == -1 and not is_fine)
+
+    def _write_below(self, result: GoldenProjectResult) -> None:
+        """Write below pytest's line about a project. The last line stays open, as pytest's does."""
+        lines = [*self._list_notes(result), *(table.details(result) if self._verbosity > 1 else ())]
+        if self._is_distributed:
+            # pytest writes the name after its word, and no reason for a skip.
+            told = table.describe(result, self._describe_history(result), tells_reason=self._tells_reason(result))
+            lines = [f"{table.INDENT}{told}", *lines] if told else lines
+        for line in lines:
+            self._writer.line()
+            self._writer.write(disarm(table.fit(line, self._fitting_width())))
+        self._writer.flush()
+
+    def _list_notes(self, result: GoldenProjectResult) -> list[str]:
+        # The text of a failure already has them.
+        return [] if self._recorder.fails(result) else list(table.notes(result))
+
+    def _describe_history(self, result: GoldenProjectResult) -> str:
+        is_told = len(self._declared.projects) <= _MOST_IN_FULL or not _needs_no_look(result)
+        return self.describe_streak(result.name) if is_told else ""
+
+    def _write_known(self) -> None:
+        """Write what earlier runs know about failures, if `--show-capture` hides the sections of pytest's blocks."""
+        hidden = self._config.getoption("showcapture", "all") != "all"
+        if not hidden or self._config.getoption("tbstyle", "auto") in {"line", "no"}:
+            return
+        for result in filter(self._recorder.fails, self._recorder.results):
+            for line in (line for known in result.known for line in known.get("lines", ())):
+                self.say(f"{result.name}: {make_visible(str(line))}")
+
+    def _write_problems(self) -> None:
+        for problem in self._reports.problems:
+            self.say(f"WARNING: {problem}", red=True, bold=True)
+        for problem in self._reports.lesser_problems:
+            self.say(f"WARNING: {problem}", yellow=True, bold=True)
+
+    def _write_untold(self) -> None:
+        """Write what neither the rows nor pytest's blocks have shown."""
         if self._verbosity < 0:
             self._write_unjudged()
-        elif not self._config.option.no_summary:
-            self._write_table()
-
-    def _write_table(self) -> None:
-        everyone = self._recorder.results
-        is_cut = len(everyone) > _LONGEST_TABLE and self._verbosity < 1
-        left_out = [result for result in everyone if is_cut and _needs_no_look(result)]
-        results = [result for result in everyone if not is_cut or not _needs_no_look(result)]
-        noted = sum(any(table.notes(result)) for result in left_out)
-        if not results and not noted:
-            return
-        self._reporter.write_sep("=", "golden projects")
-        for result in results:
-            history = self.describe_streak(result.name)
-            self._write_row(result, history=history, tells_reason=not self._is_told_below(result))
-            # The text of a failure has them already.
-            for note in () if self._recorder.fails(result) else table.notes(result):
-                self.say(table.fit(note, self._fitting_width()))
-        if noted:
-            self.say(f"{noted} that passed have notes: -v shows them")
+        elif self._recorder.results:
+            self._reporter.write_sep("=", "golden projects")
+        if self._noted_count:
+            self.say(f"{self._noted_count} that passed have notes: -v shows them")
+        self._write_known()
 
     def _write_unjudged(self) -> None:
-        """Write what was not judged of passes whose rows are not shown: that is never silent."""
+        """Write what was not judged in passes whose rows are not shown: this must never be silent."""
         results = self._recorder.results
         told = [(one.name, warning) for one in results for warning in one.warnings if is_unjudged(warning)]
         for name, warning in told[:_MOST_UNJUDGED]:
@@ -165,6 +246,12 @@ class GoldenTerminal:
         lines = describe_accepted(self._recorder.results, in_full=self._verbosity > 0)
         for line in lines or ["nothing: no project ran as expected"]:
             self.say(table.fit(line, self._fitting_width()))
+        from pytest_golden.history.base import warn_of_ignored_baselines
+
+        folder = find_baselines_folder(self._declared.manifest_path, self._declared.manifest.workspace_root)
+        ignored = warn_of_ignored_baselines(folder)
+        if ignored is not None:
+            self.say(f"WARNING: {ignored}", yellow=True, bold=True)
 
     def _write_floor(self) -> None:
         for note in self._floor.notes:
@@ -175,7 +262,7 @@ class GoldenTerminal:
         for weakening in self._floor.weakenings:
             name = weakening.project or self._declared.label
             self.say(f"{name}: {make_visible(weakening.message)}", **({} if self._floor.is_accepted else {"red": True}))
-        if self._floor.fails:
+        if self._reports.verdict.is_floor_bad:
             self.say("A person accepts this with --golden-floor=accept.")
 
     def _write_count(self) -> None:
@@ -190,38 +277,58 @@ class GoldenTerminal:
         unchecked = note_unchecked_needs(recorder.unchecked_needs)
         if unchecked and self._verbosity >= 0:
             self.say(f"note: {unchecked}", yellow=True)
-        failed = sum(map(recorder.fails, recorder.results))
-        counted = closing_count(recorder.results, failed, len(deselected), len(not_run))
-        if self._floor.fails:
-            counted += ", floor weakened"
-        self.say(f"golden: {counted}", **({"red": True} if failed or self._floor.fails else {}))
+        verdict = self._reports.verdict
+        self.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
 
-    def _is_told_below(self, result: GoldenProjectResult) -> bool:
-        """Tell whether pytest's short summary, which follows the table, has the reason too."""
-        return self._recorder.fails(result) and self._reporter.hasopt(
-            "E" if result.status is ResultStatus.ERROR else "f"
-        )
+    def _tells_reason(self, result: GoldenProjectResult) -> bool:
+        """Tell whether a row must give the reason. For a failure, pytest's block and short summary usually do."""
+        options = self._config.option
+        letter = "E" if result.status is ResultStatus.ERROR else "f"
+        is_told = options.tbstyle != "no" or self._reporter.hasopt(letter)
+        return not self._recorder.fails(result) or options.no_summary or not is_told
 
-    def _write_row(self, result: GoldenProjectResult, *, history: str = "", tells_reason: bool = True) -> None:
-        status = table.padded_status(result)
-        row = table.result_row(result, self._name_width, history=history, tells_reason=tells_reason)
+    def _write_row(self, result: GoldenProjectResult) -> None:
+        """Write a row and its notes. The last line stays open: pytest may write its progress after it."""
+        status, width = table.padded_status(result), self._fitting_width()
+        history, tells_reason = self._describe_history(result), self._tells_reason(result) or not self._is_reporting
+        row = table.result_row(result, self._name_width, width, history=history, tells_reason=tells_reason)
         self._begin_line()
         quarantined = result.quarantined is not None
         self._writer.write(status, **(_MARKUP[ResultStatus.SKIPPED] if quarantined else _MARKUP[result.status]))
-        self._writer.line(disarm(" " + table.fit(row, self._fitting_width() - len(status) - 1)))
+        self._writer.write(disarm(" " + table.fit(row, width - len(status) - 1)))
+        notes = self._list_notes(result)
+        if notes and len(self._declared.projects) > _MOST_IN_FULL and _needs_no_look(result):
+            notes = []
+            self._noted_count += 1
+        for note in notes if self._verbosity >= 0 else ():
+            self._writer.line()
+            self._writer.write(disarm(table.fit(note, width)))
+        is_full = self._writer.width_of_current_line + _PROGRESS_WIDTH >= self._writer.fullwidth
+        self._has_open_row = not is_full and not (self._recorder.not_run and self._is_distributed)
+        if not self._has_open_row:
+            self._writer.line()
+        self._has_written = True
         self._writer.flush()
 
     def _begin_line(self) -> None:
         self._erase_live()
         self._reporter.ensure_newline()
+        self._end_line()
+
+    def _end_line(self) -> None:
         if self._writer.width_of_current_line:
             self._writer.line()
 
     def _show_live(self) -> None:
         options = self._config.option
-        if self._verbosity < -1 or options.collectonly or options.usepdb or not _is_watched():
+        if self._verbosity < -1 or options.collectonly or self._config.getoption("usepdb", default=False):
             return
-        self._live = LiveLine(os.dup(sys.stdout.fileno()), self._describe_running)
+        if _is_watched():
+            self._live = LiveLine(os.dup(sys.stdout.fileno()), self._describe_running)
+        elif self._verbosity == 0:
+            self._live = RunningNames(sys.stdout, self._list_running, lambda: bool(self._writer.width_of_current_line))
+        else:
+            return  # pytest names each item itself, or with -q little is wanted
         self._live.start()
 
     def _erase_live(self) -> None:
@@ -236,15 +343,18 @@ class GoldenTerminal:
     def _describe_running(self) -> str | None:
         if self._writer.width_of_current_line:
             return None  # the dots of other tests stand there
-        with suppress(GoldenError):
-            note_elsewhere(self._board, self._gateway)
-        running = self._board.running()
+        running = self._list_running()
         step = None
         if len(running) == 1:
             with suppress(GoldenError):
                 step = self._gateway.call("present_step")
         text = table.running_text(running, step)
         return None if text is None else table.fit(text, self._width() - 3)
+
+    def _list_running(self) -> tuple[tuple[str, float], ...]:
+        with suppress(GoldenError):
+            note_elsewhere(self._board, self._gateway)
+        return self._board.running()
 
     def _fitting_width(self) -> int:
         # In a log file or a pipe, a cut line would lose what nobody can bring back by widening a window.
@@ -253,6 +363,11 @@ class GoldenTerminal:
 
     def _width(self) -> int:
         return shutil.get_terminal_size().columns
+
+
+def _mark_up(verdict: RunVerdict) -> Mapping[str, bool]:
+    """Return the colour of a verdict. Only a run that passed is green."""
+    return {"green": True} if verdict.is_good else {"red": True} if verdict.is_bad else {"yellow": True}
 
 
 def _needs_no_look(result: GoldenProjectResult) -> bool:
@@ -264,5 +379,5 @@ def _is_watched() -> bool:
         return False
     try:
         return os.isatty(sys.stdout.fileno())
-    except (OSError, ValueError):
-        return False
+    except (AttributeError, OSError, ValueError):
+        return False  # a replaced stream need not have a descriptor

@@ -1,32 +1,39 @@
-"""Write the results for others at the end of the session: JUnit XML, the gate report, its page, GitHub's summary."""
+"""Close the session: make the run's verdict, end its record, and write all reports, with GitHub's annotations and summary."""
 
 from __future__ import annotations
 
+import os
 import platform
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.git import describe_commit
-from pytest_golden.gate.hiding import SecretHider
-from pytest_golden.report import gate_report, write_gate_report, write_html, write_junit
+from pytest_golden.regression.verdict import RunStatus, judge_run
+from pytest_golden.report.github import Annotation, annotate
+from pytest_golden.report.report_files import StagedReport
+from pytest_golden.report.result_text import explain_failure, first_difference, note_unchecked_needs, summarize_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_golden.session.github import GitHubNews
+    from pytest_golden.regression.verdict import RunVerdict
+    from pytest_golden.report.github import Level
     from pytest_golden.session.parts import SessionParts
 
+
 _SUITE = "golden projects"
+_TAKEN_BY_GITHUB = 1024 * 1024
 
 
 class GoldenReports:
-    """Writes the reports. The gate's verdict stays what it is.
+    """Closes the session: makes the run's verdict, ends the record with it, and writes the reports, which all show it.
 
-    `problems` says which of the asked ones could not be written, `lesser_problems` which of the others.
+    `problems` names the requested reports that could not be written, `lesser_problems` the other ones.
     """
 
     def __init__(self, parts: SessionParts, github: GitHubNews) -> None:
@@ -37,59 +44,166 @@ class GoldenReports:
         self._floor = parts.floor
         self._gateway = parts.gateway
         self._started_at = utc_now()
-        self._is_interrupted = False
+        self._other_failures: set[str] = set()
+        self._exit_status: int | None = None
+        self._done: set[str] = set()
+        self._staged: list[StagedReport] = []
+        self._verdict: RunVerdict | None = None
         self.github = github
         self.find_entry_id: Callable[[], str | None] = lambda: None
+        self.end_record: Callable[[RunVerdict], None] = lambda _: None
         self.problems: list[str] = []
         self.lesser_problems: list[str] = []
 
+    @property
+    def verdict(self) -> RunVerdict:
+        """The run's verdict. Before the session ends, it is the verdict on the results so far, for plug-ins that show it earlier."""
+        return self._judge() if self._verdict is None else self._verdict
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note an ordinary test that failed."""
+        if report.failed and self._declared.find_project(report.nodeid) is None:
+            self._other_failures.add(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self._other_failures.add(report.nodeid)
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the files when all results are known. One that was asked for and cannot be written is no success."""
+        """Judge the run when all results, the floor and pytest's exit status are known, and report the verdict.
+
+        A requested report that cannot be written is an error. The other reports and the record then show it too.
+        """
         if session.config.option.collectonly:
             return
-        self._is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-        self._try(self._write_junit, self.problems)
-        self._try(self._write_json, self.problems)
-        self._try(self._write_html, self.problems)
-        # Nobody asked for this one.
-        self._try(partial(self.github.write_summary, self.problems), self.lesser_problems)
-        if self.problems and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-
-    def _try(self, write: Callable[[], None], problems: list[str]) -> None:
+        self._exit_status = exit_status = int(session.exitstatus)
+        self._verdict = self._judge()
         try:
-            write()
+            self._record_and_report()
+        finally:
+            self._discard()
+        code = self.verdict.exit_code(exit_status)
+        if code != exit_status:
+            session.exitstatus = pytest.ExitCode(code)
+        self._write_summary()
+
+    def _record_and_report(self) -> None:
+        self._stage()
+        if self.problems:
+            self._stage_again()
+        # Only a write shows that a device cannot be written to.
+        if self._commit(report for report in self._staged if report.is_device):
+            self._stage_again()
+        entry_id = self.find_entry_id()
+        self.end_record(self.verdict)
+        if self.find_entry_id() != entry_id:
+            self._stage_again()
+        if self._commit(report for report in self._staged if not report.is_device):
+            self._verdict = self._judge()
+
+    def _write_summary(self) -> None:
+        """Write GitHub's summary. Nobody requested it, so if it cannot be written, the verdict does not change."""
+        try:
+            self.github.write_summary(self.verdict, self.problems)
         except GoldenError as error:
-            problems.append(str(error))
+            self.lesser_problems.append(str(error))
 
-    def _write_junit(self) -> None:
-        if self._settings.junit is not None:
-            write_junit(
-                self._settings.junit,
-                self._recorder.check_result,
-                suite_name=_SUITE,
-                timestamp=self._started_at,
-                hostname=platform.node(),
-            )
+    def _judge(self) -> RunVerdict:
+        recorder, count = self._recorder, len(self.problems)
+        return judge_run(
+            recorder.results,
+            skips_fail=self._settings.require,
+            weakenings=len(self._floor.weakenings),
+            floor_accepted=self._floor.is_accepted,
+            deselected=recorder.deselected,
+            other_shards=recorder.of_other_shards,
+            not_run=recorder.not_run,
+            other_failures=len(self._other_failures),
+            problems=[f"{count} report{'' if count == 1 else 's'} could not be written"] * bool(count),
+            exit_status=self._exit_status,
+        )
 
-    def _write_json(self) -> None:
-        if self._settings.json is not None:
-            write_gate_report(
-                self._settings.json,
-                self._recorder.check_result,
-                gate=self._gate_facts(),
-                weakened_floor=self._floor.weakenings,
-            )
+    def _stage(self) -> None:
+        """Prepare the requested reports that are not written yet, and note which of them cannot be written."""
+        settings = self._settings
+        asked: list[tuple[str, Path | None, Callable[[], str]]] = [
+            ("--golden-junit", settings.junit, self._make_junit),
+            ("--golden-json", settings.json, self._make_json),
+            ("--golden-html", settings.html, self._make_page),
+        ]
+        for option, path, make_text in asked:
+            if path is not None and option not in self._done:
+                with self._noting(option):
+                    self._staged.append(StagedReport(path, make_text(), option=option))
 
-    def _write_html(self) -> None:
-        if self._settings.html is not None:
-            report = gate_report(
-                self._recorder.check_result, gate=self._gate_facts(), weakened_floor=self._floor.weakenings
-            )
-            write_html(self._settings.html, report)
+    def _stage_again(self) -> None:
+        """Judge the run again, and prepare the remaining reports with the new verdict."""
+        self._discard()
+        self._verdict = self._judge()
+        self._stage()
+
+    def _discard(self) -> None:
+        """Remove the prepared reports that are not yet at their paths."""
+        for report in self._staged:
+            report.discard()
+        self._staged.clear()
+
+    def _commit(self, staged: Iterable[StagedReport]) -> bool:
+        """Move reports to their paths; tell whether one of them could not be written."""
+        count = len(self.problems)
+        for report in staged:
+            with self._noting(report.option):
+                report.commit()
+                self._done.add(report.option)
+        return len(self.problems) > count
+
+    @contextmanager
+    def _noting(self, option: str) -> Iterator[None]:
+        """Note, once, that a report cannot be written."""
+        try:
+            yield
+        except GoldenError as error:
+            self._done.add(option)
+            self.problems.append(str(error))
+
+    def _make_junit(self) -> str:
+        from pytest_golden.report.junit import junit_text
+
+        return junit_text(
+            self._recorder.check_result,
+            suite_name=_SUITE,
+            timestamp=self._started_at,
+            hostname=platform.node(),
+            skips_fail=self._settings.require,
+            weakenings=self._floor.weakenings if self.verdict.is_floor_bad else (),
+            verdict=self.verdict,
+        )
+
+    def _make_json(self) -> str:
+        from pytest_golden.report.gate_report import gate_report_text
+
+        return gate_report_text(self._make_report())
+
+    def _make_page(self) -> str:
+        from pytest_golden.report.html_page import html_report
+
+        return html_report(self._make_report())
+
+    def _make_report(self) -> dict[str, Any]:
+        from pytest_golden.report.gate_report import gate_report
+
+        return gate_report(
+            self._recorder.check_result,
+            verdict=self.verdict,
+            gate=self._gate_facts(),
+            weakened_floor=self._floor.weakenings,
+        )
 
     def _gate_facts(self) -> dict[str, Any]:
+        from pytest_golden.history.git import describe_commit
+
         return {
             "entry_id": self.find_entry_id(),
             **describe_commit(self._declared.manifest.workspace_root),
@@ -104,7 +218,7 @@ class GoldenReports:
             },
             "started_at": iso_utc(self._started_at),
             "finished_at": iso_utc(utc_now()),
-            "interrupted": self._is_interrupted,
+            "interrupted": self.verdict.status is RunStatus.INTERRUPTED,
             "shard": None if self._shard is None else str(self._shard.shard),
             "deselected": list(self._recorder.deselected),
             "not_run": list(self._recorder.not_run),
@@ -113,6 +227,81 @@ class GoldenReports:
         }
 
     def _describe_command(self) -> list[str] | None:
-        """Give what was typed, without the secrets of any project; None where that cannot be told."""
+        """Return the command line without the secrets of any project, or None if they cannot be removed."""
+        from pytest_golden.gate.hiding import SecretHider
+
         hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
         return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])
+
+
+class GitHubNews:
+    """Writes annotations and the job summary for GitHub Actions; elsewhere it writes nothing."""
+
+    def __init__(self, parts: SessionParts) -> None:
+        self._declared = parts.declared
+        self._recorder = parts.recorder
+        self._floor = parts.floor
+        self._warnings = parts.warnings
+        self._is_there = os.environ.get("GITHUB_ACTIONS") == "true"
+        self._summary = os.environ.get("GITHUB_STEP_SUMMARY")
+
+    def annotations(self, verdict: RunVerdict) -> Iterator[str]:
+        """Yield the annotations for what a person must see."""
+        if self._is_there:
+            yield from annotate([*self._list_annotations(verdict)], file=self._manifest_for_github())
+
+    def _list_annotations(self, verdict: RunVerdict) -> Iterator[Annotation]:
+        lines = self._declared.manifest.lines
+        for warning in self._warnings:
+            yield Annotation("warning", warning, "golden projects")
+        for result in self._recorder.results:
+            if self._recorder.fails(result):
+                told = "\n".join([summarize_reasons(result), *first_difference(result)])
+                yield Annotation("error", told, f"{result.name}: {result.status}", lines.get(result.name))
+        level: Level = "error" if verdict.is_floor_bad else "warning"
+        for weakening in self._floor.weakenings:
+            name = weakening.project
+            told = f"{name}: {weakening.message}" if name else weakening.message
+            yield Annotation(level, told, "weakened floor", lines.get(name or ""))
+        if not verdict.is_good:
+            yield Annotation("error" if verdict.is_bad else "warning", verdict.sentence, "golden projects")
+
+    def write_summary(self, verdict: RunVerdict, problems: Sequence[str]) -> None:
+        """Append to the job's summary; `problems` says what went wrong with other reports.
+
+        Raises:
+            GoldenError: the file cannot be written.
+        """
+        if self._is_there and self._summary:
+            from pytest_golden.report.report_files import append_report
+
+            make_text = partial(self._describe_run, verdict, problems)
+            append_report(Path(self._summary), make_text, named="GITHUB_STEP_SUMMARY")
+
+    def _describe_run(self, verdict: RunVerdict, problems: Sequence[str], bytes_before: int) -> str:
+        from pytest_golden.report.github import MOST_BYTES, job_summary
+
+        recorder = self._recorder
+        unchecked = note_unchecked_needs(recorder.unchecked_needs)
+        failures = {
+            result.name: explain_failure(result, shell_command=self._declared.shell_command(result.name))
+            for result in recorder.results
+            if recorder.fails(result)
+        }
+        text = job_summary(
+            recorder.check_result,
+            verdict=verdict,
+            failures=failures,
+            weakenings=self._floor.weakenings,
+            notes=[*problems, *self._warnings, *self._floor.notes, *([unchecked] if unchecked else [])],
+            most_bytes=min(MOST_BYTES, _TAKEN_BY_GITHUB - bytes_before - 1),
+        )
+        # A line that an earlier command left open would swallow the heading.
+        return f"\n{text}" if bytes_before else text
+
+    def _manifest_for_github(self) -> str | None:
+        path = self._declared.manifest_path
+        if path is None:
+            return None
+        checkout = Path(os.environ.get("GITHUB_WORKSPACE", "."))
+        return Path(os.path.relpath(path, checkout)).as_posix()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import SettingsError
@@ -127,5 +126,6 @@ class _Run:
 def _find_target(place: Location) -> _Target:
     if not place.is_on_server:
         return empty_file
-    target: _Target = import_module("pytest_golden.storage.empty_schema")
+    from pytest_golden.storage import empty_schema as target
+
     return target

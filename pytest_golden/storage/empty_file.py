@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_empty(place: Location) -> Iterator[Connection]:
-    """Give a connection to an empty store; what is written is kept when the block ends well, and else no file is left.
+    """Return a connection to an empty store; what is written is kept when the block ends well, and else no file is left.
 
     Raises:
         SettingsError: no file can be there.

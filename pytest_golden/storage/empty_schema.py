@@ -12,9 +12,8 @@ from pytest_golden.storage.engine import BUSY_SECONDS, explained
 from pytest_golden.storage.postgresql import find_driver, reach_server, refuse_encoding
 from pytest_golden.storage.row_copies import list_columns
 from pytest_golden.storage.schema import metadata
-from pytest_golden.storage.tally import recount_tally
-from pytest_golden.storage.upgrade import upgrade
-from pytest_golden.storage.version import HEAD, find_version
+from pytest_golden.storage.shared_documents import recount_tally
+from pytest_golden.storage.version import HEAD, find_version, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_empty(place: Location) -> Iterator[Connection]:
-    """Give a connection to an empty store; its tables are made when they are not there, in the same transaction.
+    """Return a connection to an empty store; its tables are made when they are not there, in the same transaction.
 
     Raises:
         StorageError: there are rows, or tables of another version or program, or it cannot be written.

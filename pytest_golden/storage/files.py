@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import SettingsError, StorageError
 from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
-from pytest_golden.storage.flushing import flush
+from pytest_golden.storage.folder import flush
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign
 
@@ -112,7 +112,7 @@ def backup_store(location: str | Path, target: Path) -> int:
 
 @contextmanager
 def made_whole(target: Path) -> Iterator[Path]:
-    """Give a name beside `target` for a with-block to make a database under; it gets its own name when that ends well.
+    """Return a name beside `target` for a with-block to make a database under; it gets its own name when that ends well.
 
     Raises:
         StorageError: the target is there, or cannot be made.
@@ -133,19 +133,25 @@ def made_whole(target: Path) -> Iterator[Path]:
             file.unlink()
 
 
+def name_beside(path: Path, why: str, moment: datetime) -> Path:
+    """Return an unused name beside a file, which says why and when the new file is made."""
+    first = path.with_name(f"{path.name}.{why}-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+    found, number = first, 1
+    while os.path.lexists(found):
+        number += 1
+        found = first.with_name(f"{first.name}-{number}")
+    return found
+
+
 def put_aside(location: str | Path, moment: datetime) -> Path:
-    """Give a damaged store's files other names, and give that of the database: its bytes are kept, its place is free.
+    """Return a damaged store's files other names, and give that of the database: its bytes are kept, its place is free.
 
     Raises:
         SettingsError: no store can be at such a place.
         StorageError: there is none, or it cannot be renamed.
     """
     path = find_file(location)
-    aside = path.with_name(f"{path.name}.damaged-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
-    number = 1
-    while os.path.lexists(aside):
-        number += 1
-        aside = path.with_name(f"{path.name}.damaged-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}-{number}")
+    aside = name_beside(path, "damaged", moment)
     try:
         for file in list_files(path):
             file.rename(aside.with_name(aside.name + file.name.removeprefix(path.name)))
@@ -180,7 +186,7 @@ def _copy(path: Path, draft: Path) -> None:
 
 
 def _publish(draft: Path, target: Path) -> None:
-    """Give a finished file its name, without ever replacing another."""
+    """Return a finished file its name, without ever replacing another."""
     try:
         target.hardlink_to(draft)
     except FileExistsError:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import DatabaseError
 
+from pytest_golden.storage.columns import find_words, separate, write_term
 from pytest_golden.storage.engine import find_driver, is_index_damage
-from pytest_golden.storage.words import find_words, separate, write_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,21 +65,21 @@ def count_all(connection: Connection) -> int:
 def rank(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str] | None, limit: int
 ) -> dict[int, float]:
-    """Give the best of the memories in which any of these words stands; their counts are bm25's own affair."""
+    """Return the best of the memories in which any of these words stands; their counts are bm25's own affair."""
     return _rank(connection, _write_match(counts), 0, span, limit)
 
 
 def rank_in_place(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str], limit: int
 ) -> dict[int, float]:
-    """Give the same, by way of the place instead of the words: for a place with few memories."""
+    """Return the same, by way of the place instead of the words: for a place with few memories."""
     return _rank(connection, _write_match(counts, span[0]), 0, span, limit)
 
 
 def rank_newest(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str] | None, limit: int, newest: int
 ) -> dict[int, float]:
-    """Give the same of the newest memories alone, so many as `newest` says."""
+    """Return the same of the newest memories alone, so many as `newest` says."""
     match = _write_match(counts, "" if span is None else span[0])
     oldest = connection.exec_driver_sql(_OLDEST_OF_NEWEST, (match, newest)).scalar()
     return {} if oldest is None else _rank(connection, match, int(oldest), span, limit)

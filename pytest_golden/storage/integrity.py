@@ -1,32 +1,177 @@
-"""Whether a store is whole: pages, references, counts and search index. Repairs, when asked, what can be made again."""
+"""Check whether a store is whole, repair what can be repaired, and return unused room to the disk."""
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import JSON, LargeBinary, Text, bindparam, cast, func, literal, or_, select, text, type_coerce, update
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.engine import explained
-from pytest_golden.storage.files import backup_store, find_file, list_files, open_to_read, put_aside
+from pytest_golden.storage.columns import storable, storable_json
+from pytest_golden.storage.engine import BUSY_SECONDS, explained
+from pytest_golden.storage.files import backup_store, find_file, list_files, name_beside, open_to_read, put_aside
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.row_copies import count_rows
 from pytest_golden.storage.schema import entry_tally, metadata
 from pytest_golden.storage.search import find_index_fault, rebuild_index
+from pytest_golden.storage.shared_documents import find_tally_fault, recount_tally
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.tally import find_tally_fault, recount_tally
 from pytest_golden.storage.version import HEAD, VERSION_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
+    from typing import Any
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Column, ColumnElement, Connection, Table
+
+
+_ROWS_AT_ONCE = 1_000
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_ESCAPES = ("\\ud", "\\uD", "\\u0000")
+
+
+class OddText(NamedTuple):
+    """A value that cannot be read. `mended` is what it becomes; None if it is not JSON and cannot be repaired."""
+
+    table: Table
+    column: Column[Any]
+    key: int | str
+    mended: str | None
+
+    def __str__(self) -> str:
+        what = "is not JSON" if self.mended is None else "holds text that cannot be read"
+        return f"row {self.key} of {self.table.name}: {self.column.name} {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMending:
+    """What was repaired and what was not. `backup` is the copy made before; None on a server, or if not needed."""
+
+    where: str
+    mended: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    backup: Path | None = None
+
+
+def mend_store(location: str | Path, moment: datetime) -> StoreMending:
+    """Repair all text that cannot be read, in one transaction: unreadable characters become visible escapes.
+
+    A file is first copied to a new file beside it, with the time in its name. Other writers wait meanwhile.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: it is not there, cannot be opened or written, or there is no room for the copy.
+    """
+    path = None if parse_location(location).is_on_server else find_file(location)
+    with Store.open(location) as store:
+        with store.read() as connection:
+            found = list(find_odd_texts(connection))
+        backup = None
+        if any(odd.mended is not None for odd in found):
+            if path is not None:
+                backup = name_beside(path, "before-mend", moment)
+                backup_store(location, backup)
+            with store.write() as connection:
+                # Search again: another process may have changed the store meanwhile.
+                found = list(find_odd_texts(connection))
+                _write_mended(connection, [odd for odd in found if odd.mended is not None])
+    mended = tuple(str(odd) for odd in found if odd.mended is not None)
+    return StoreMending(store.where, mended, tuple(str(odd) for odd in found if odd.mended is None), backup)
+
+
+def find_odd_texts(connection: Connection) -> Iterator[OddText]:
+    """Find text that is not UTF-8 or holds NUL, and JSON that is invalid or escapes a lone surrogate or NUL."""
+    is_on_file = connection.dialect.name == "sqlite"
+    for table in metadata.sorted_tables:
+        # A server itself refuses such text, but not such escapes.
+        kinds = Text | JSON if is_on_file else JSON
+        columns = [column for column in table.c if isinstance(column.type, kinds) and not column.primary_key]
+        if columns:
+            query = _select_from_file(table, columns) if is_on_file else _select_on_server(table, columns)
+            yield from _find_in_rows(connection, query, columns)
+
+
+def _select_from_file(table: Table, columns: Sequence[Column[Any]]) -> Any:
+    """Select the key, the bytes of the columns, and for each JSON column whether it is valid JSON."""
+    kept = [cast(column, LargeBinary) for column in columns]
+    return select(*table.primary_key, *kept, *(func.json_valid(column) for column in columns if _is_json(column)))
+
+
+def _select_on_server(table: Table, columns: Sequence[Column[Any]]) -> Any:
+    """Select the key and the text of the columns, in rows with an escape that may need repair."""
+    kept = [cast(column, Text) for column in columns]
+    has_escape = or_(*(text.contains(escape, autoescape=True) for text in kept for escape in _ESCAPES))
+    return select(*table.primary_key, *kept).where(has_escape)
+
+
+def _find_in_rows(connection: Connection, query: Any, columns: Sequence[Column[Any]]) -> Iterator[OddText]:
+    (key,) = columns[0].table.primary_key
+    query = query.order_by(key).limit(_ROWS_AT_ONCE)
+    json_columns = [column for column in columns if _is_json(column)]
+    rows = connection.execute(query).all()
+    while rows:
+        for row in rows:
+            found = dict(zip(columns, row[1:], strict=False))
+            are_json = row[1 + len(columns) :] or repeat(1)
+            broken = {column for column, is_json in zip(json_columns, are_json, strict=False) if is_json == 0}
+            for column, kept in found.items():
+                if kept is None:
+                    continue
+                if column in broken:
+                    yield OddText(column.table, column, row[0], None)
+                elif (mended := _mend_text(kept, column)) is not None:
+                    yield OddText(column.table, column, row[0], mended)
+        rows = connection.execute(query.where(key > rows[-1][0])).all()
+
+
+def _mend_text(kept: bytes | str, column: Column[Any]) -> str | None:
+    """Return the repaired text; None if it can be read as it is."""
+    text = _decode(kept)
+    mended = storable_json(_SURROGATES.sub(_escape, text)) if _is_json(column) else storable(text)
+    return None if mended == text else mended
+
+
+def _decode(kept: bytes | str) -> str:
+    """Decode bytes that may not be UTF-8: invalid ones become lone surrogates."""
+    if isinstance(kept, str):
+        return kept
+    try:
+        return kept.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return kept.decode("utf-8", "surrogateescape")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _write_mended(connection: Connection, found: Sequence[OddText]) -> None:
+    is_on_file = connection.dialect.name == "sqlite"
+    if is_on_file:
+        # A foreign key may hold the odd text too: until both tables are repaired, it points to nothing.
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+    for odd in found:
+        (key,) = odd.table.primary_key
+        value: ColumnElement[Any] = literal(odd.mended, Text)
+        if not is_on_file and _is_json(odd.column):
+            value = cast(value, JSON)
+        connection.execute(update(odd.table).where(key == odd.key).values({odd.column.name: type_coerce(value, Text)}))
+    if any(odd.table.name == "memories" for odd in found):
+        rebuild_index(connection)
+
+
+def _is_json(column: Column[Any]) -> bool:
+    return isinstance(column.type, JSON)
+
 
 __all__ = ["StoreCheck", "backup_store", "check_store", "put_aside", "repair_store"]
-
 _MOST_NAMED = 10
 # An entry's counts, recounted. How many positive signals count cannot be told from the rows, only how many at most.
 _WRONG_COUNTS = text("""
@@ -94,9 +239,9 @@ def check_store(location: str | Path) -> StoreCheck:
 
 
 def repair_store(store: Store) -> tuple[str, ...]:
-    """Build the search index, and count the tally, again when something is wrong with it; what was is given.
+    """Rebuild the search index and recount the tally where they are wrong; return what was wrong.
 
-    As long as nothing is, nobody on a server waits for this.
+    If nothing is, no writer on a server waits for this.
     """
     with store.read() as connection:
         is_tally_damaged = find_tally_fault(connection) is not None
@@ -120,6 +265,7 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
             notes = ("its pages were not checked: on a server pg_amcheck does that",)
         tables = {name: count_rows(connection, table) for name, table in metadata.tables.items()}
         problems += _check_counts(connection)
+        problems += _check_texts(connection)
         fault = find_tally_fault(connection)
         if fault is not None:
             problems += (f"{fault}; `golden store upgrade` counts it again",)
@@ -161,6 +307,12 @@ def _check_counts(connection: Connection) -> tuple[str, ...]:
     return tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
 
 
+def _check_texts(connection: Connection) -> tuple[str, ...]:
+    found = list(islice(find_odd_texts(connection), _MOST_NAMED + 1))
+    told = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
+    return (*told[:_MOST_NAMED], *(["more rows have such texts"] if len(told) > _MOST_NAMED else []))
+
+
 def _find_index_fault(store: Store) -> str | None:
     """Look at the search index: on a server beside all writers, which wait meanwhile on SQLite, where the look is a write."""
     with store.read() as connection:
@@ -171,7 +323,7 @@ def _find_index_fault(store: Store) -> str | None:
 
 
 def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give problems and notes."""
+    """Return problems and notes."""
     try:
         fault = _find_index_fault(store)
     except StorageError as error:
@@ -179,3 +331,30 @@ def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
             raise
         return (), ("the search index was not checked: that wants to write",)
     return () if fault is None else (f"{fault}; `golden store upgrade` builds it again",), ()
+
+
+def give_back(store: Store) -> int | None:
+    """Rewrite the file without the room of removed rows, and return by how many bytes it shrank.
+
+    Writers wait meanwhile, and as much room is needed again. None: a server does so by itself.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if store.path is None:
+        return None
+    before = _measure_file(store.path)
+    with (
+        explained(store.where),
+        closing(sqlite3.connect(store.path, timeout=BUSY_SECONDS, isolation_level=None)) as connection,
+    ):
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("VACUUM")
+        # Only then is the file itself smaller; with readers about, later.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return before - _measure_file(store.path)
+
+
+def _measure_file(path: Path) -> int:
+    """Return the bytes of the file and of its log, in which much of it may still be."""
+    return sum(part.stat().st_size for part in (path, path.with_name(f"{path.name}-wal")) if part.exists())

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pytest_golden.storage.text import storable
+from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class Listed(Protocol):
     """What stands in a list."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values."""
+        """Return JSON-safe values."""
         ...
 
 
@@ -49,7 +49,7 @@ class Page(Generic[_Item]):
     next_cursor: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{items, next_cursor}`, JSON-safe."""
+        """Return `{items, next_cursor}`, JSON-safe."""
         return {"items": [item.to_dict() for item in self.items], "next_cursor": self.next_cursor}
 
 
@@ -62,7 +62,7 @@ class Listing:
         self._kinds = kinds
 
     def read_cursor(self, cursor: str | None) -> Any:
-        """Give the position that a cursor tells; None without a cursor.
+        """Return the position that a cursor tells; None without a cursor.
 
         Raises:
             ValueError: it is broken, or of another list or other filters.
@@ -77,7 +77,7 @@ class Listing:
         return tuple(told[1:])
 
     def write_cursor(self, position: Position) -> str:
-        """Give the cursor that tells a position."""
+        """Return the cursor that tells a position."""
         told = json.dumps([self._digest, *position], separators=(",", ":"))
         return base64.urlsafe_b64encode(told.encode("ascii")).decode("ascii").rstrip("=")
 
@@ -91,7 +91,7 @@ class Listing:
 
 
 def check_page_limit(limit: object) -> int:
-    """Give a number of items that a page may have.
+    """Return a number of items that a page may have.
 
     Raises:
         ValueError: it is no whole number from 1 to 200.

@@ -1,4 +1,14 @@
-"""PostgreSQL below a store: its engine, its transactions and its statements. Loaded only for such a store.
+"""A connection to a server that is not waited for without end. Loaded only for such a store.
+
+A server that is frozen, or whose disk is, answers nothing, while its machine goes on to acknowledge what it gets: no
+time limit of the network ends that, and none of the server's own.
+
+Statements that go to a server together, so that it is waited for once and not after each. Loaded only for such a store.
+
+What gives no rows waits until something is asked for, or for the end of its transaction: nobody needs its answer sooner.
+Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
+
+PostgreSQL below a store: its engine, its transactions and its statements. Loaded only for such a store.
 
 All writers of a store go one after another, by an advisory lock that each takes before it reads: what is proven of
 SQLite, which locks a file, then holds here too.
@@ -7,27 +17,158 @@ SQLite, which locks a file, then holds here too.
 from __future__ import annotations
 
 import math
+import time
 from contextlib import contextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import psycopg
+from psycopg.types.string import StrDumperUnknown, TextLoader
 from sqlalchemy import JSON, Insert, create_engine, event
 
 from pytest_golden.errors import StorageError
-from pytest_golden.storage.engine import dump_json, explained
-from pytest_golden.storage.pooling import ClosingPool
-from pytest_golden.storage.round_trips import Sent, commit, forget, leave, send
-from pytest_golden.storage.silence import LONGEST_SILENCE_SECONDS, ImpatientConnection, waiting_long
+from pytest_golden.storage.columns import storable
+from pytest_golden.storage.engine import ClosingPool, dump_json, explained
 from pytest_golden.storage.version import ASK_VERSION, HEAD, Begun, Found, describe_older, find_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
+
+
+_T = TypeVar("_T")
+
+#: Beside what a lock may be waited for. No statement takes so long, but those that bring tables up to date.
+LONGEST_SILENCE_SECONDS = 300.0
+
+
+class ImpatientConnection(psycopg.Connection[Any]):
+    """Is given up once the server has said nothing for so many seconds; None: never."""
+
+    longest_silence: float | None = None
+
+    def wait(self, gen: Generator[Any, Any, _T], *args: Any, **options: Any) -> _T:
+        """Wait for the server's answer.
+
+        Raises:
+            psycopg.OperationalError: there was none; the connection is closed.
+        """
+        return super().wait(self._watch(gen), *args, **options)
+
+    def _watch(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
+        began: float | None = None
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                # Nothing has happened: the driver looks up from time to time.
+                if ready:
+                    began = None
+                elif began is None:
+                    began = time.monotonic()
+                elif self.longest_silence is not None and time.monotonic() - began > self.longest_silence:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"it has not answered for {self.longest_silence:.0f} seconds")
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            result: _T = ended.value
+            return result
+
+
+@contextmanager
+def waiting_long(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Wait without end inside the with-block."""
+    assert isinstance(connection, ImpatientConnection)
+    longest, connection.longest_silence = connection.longest_silence, None
+    try:
+        yield
+    finally:
+        connection.longest_silence = longest
+
+
+# Kept with the driver's connection, as long as a transaction lasts.
+_WAITING = "golden_waiting"
+
+
+class Sent(NamedTuple):
+    """SQL with parameters by name; where there is JSON among the columns it comes as text, as it does on SQLite."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+    has_json: bool = False
+
+
+_COMMIT = Sent("COMMIT", {})
+
+
+def leave(connection: Connection, statement: Sent) -> None:
+    """Have a statement sent with the next ones, or at the end."""
+    connection.info.setdefault(_WAITING, []).append(statement)
+
+
+def forget(connection: Connection) -> None:
+    """Send nothing of what waits."""
+    if not connection.invalidated:
+        connection.info.pop(_WAITING, None)
+
+
+def send(connection: Connection, *statements: Sent) -> list[psycopg.Cursor[Any]]:
+    """Send what waits and these statements, and give the cursors of these.
+
+    Raises:
+        psycopg.Error: the first that went wrong; the server has left out all that follow it.
+    """
+    waiting = connection.info.pop(_WAITING, ())
+    together = (*waiting, *statements)
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    if len(together) > 1 and psycopg.Pipeline.is_supported():
+        return _send_together(driver, together)[len(waiting) :]
+    return [_execute(driver, statement) for statement in together][len(waiting) :]
+
+
+def commit(connection: Connection) -> None:
+    """End the transaction with what waits, if anything does; else it is left to the driver.
+
+    Raises:
+        psycopg.Error: the first that went wrong; then nothing of the transaction is kept.
+    """
+    if connection.info.get(_WAITING):
+        send(connection, _COMMIT)
+
+
+def _send_together(driver: psycopg.Connection[Any], statements: Sequence[Sent]) -> list[psycopg.Cursor[Any]]:
+    cursors: list[psycopg.Cursor[Any]] = []
+    first: psycopg.Error | None = None
+    try:
+        with driver.pipeline():
+            try:
+                cursors += (_execute(driver, statement) for statement in statements)
+            except psycopg.Error as error:
+                # Answered while the others were sent. Raised in here, the driver would complain of those too.
+                first = error
+    except psycopg.Error as error:
+        raise first or _find_first(error) from None
+    if first is not None:
+        raise first
+    return cursors
+
+
+def _execute(driver: psycopg.Connection[Any], statement: Sent) -> psycopg.Cursor[Any]:
+    cursor = driver.cursor()
+    if statement.has_json:
+        cursor.adapters.register_loader("json", TextLoader)
+    return cursor.execute(statement.sql.encode(), statement.parameters)
+
+
+def _find_first(error: psycopg.Error) -> psycopg.Error:
+    """Return the error because of which a statement was left out, where that is what an error says."""
+    before = error.__context__
+    return before if isinstance(error, psycopg.errors.PipelineAborted) and isinstance(before, psycopg.Error) else error
+
 
 # The rest of a key is the schema's number, so that stores in two schemas of a database do not wait for each other.
 _LOCK_SPACE = 0x676F6C64
@@ -79,8 +220,15 @@ class Question(Protocol):
     """What is asked of a store."""
 
     def ask_on_server(self, connection: Connection) -> Asked:
-        """Give what a server is asked."""
+        """Return what a server is asked."""
         ...
+
+
+class _TextDumper(StrDumperUnknown):
+    """Binds text in a form that the database accepts, in every kind of statement."""
+
+    def dump(self, obj: str) -> bytes:
+        return storable(obj).encode()
 
 
 class PostgresqlDatabase:
@@ -125,7 +273,7 @@ class PostgresqlDatabase:
 
 
 def reach_server(place: Location, busy_seconds: float) -> PostgresqlDatabase:
-    """Give a database of a server, whatever its tables are. Opens nothing yet.
+    """Return a database of a server, whatever its tables are. Opens nothing yet.
 
     Raises:
         StorageError: its URL has an option that there is not.
@@ -179,7 +327,7 @@ def leave_compiled(connection: Connection, compiled: Compiled, parameters: Mappi
 
 
 def page_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """Give the rows of a SELECT without a limit, asked for by and by: the driver would take all of them at once."""
+    """Return the rows of a SELECT without a limit, asked for by and by: the driver would take all of them at once."""
     return _page(connection, compiled, parameters, 0, _FIRST_PAGE)
 
 
@@ -234,7 +382,7 @@ def _make_page(compiled: Compiled, parameters: Mapping[str, Any], start: int, si
 
 
 def find_driver(connection: Connection) -> psycopg.Connection[Any]:
-    """Give the driver's own connection, in the transaction that this one is in."""
+    """Return the driver's own connection, in the transaction that this one is in."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
     return driver
@@ -262,6 +410,7 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
     def prepare(connection: ImpatientConnection, _: object) -> None:
         # Transactions are begun by us, with what each of them is to be.
         connection.autocommit = True
+        connection.adapters.register_dumper(str, _TextDumper)
         connection.longest_silence = busy_seconds + LONGEST_SILENCE_SECONDS
 
     def send_before(connection: Connection, *_: object) -> None:
@@ -299,7 +448,9 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
     with database.engine.connect() as connection, database.preparing(connection):
         # Another process may have done it while this one waited.
         if find_version(connection, where) != HEAD:
-            import_module("pytest_golden.storage.upgrade").upgrade(connection)
+            from pytest_golden.storage.version import upgrade
+
+            upgrade(connection)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The rows of a table as plain values that are the same on every database, and what tells that two tables hold the same."""
+"""Read, digest and number the rows of a table, in the same way on every database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import JSON, Text, cast, func, select
+from sqlalchemy import JSON, BigInteger, Text, and_, bindparam, cast, func, or_, select, text, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
 
     Row = tuple[Any, ...]
+    from sqlalchemy import ColumnElement
+
 
 _ROWS_AT_ONCE = 2_000
 
@@ -38,12 +40,12 @@ class ContentDigest:
         self._hash.update("".join([f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows]).encode("ascii"))
 
     def finish(self) -> TableContent:
-        """Give what all of them come to."""
+        """Return what all of them come to."""
         return TableContent(self.rows, self._hash.hexdigest())
 
 
 def list_columns(table: Table) -> list[Column[Any]]:
-    """Give the columns of a table, its key first: that is their order in rows."""
+    """Return the columns of a table, its key first: that is their order in rows."""
     (key,) = table.primary_key
     return [key, *(column for column in table.c if column is not key)]
 
@@ -54,7 +56,7 @@ def count_rows(connection: Connection, table: Table) -> int:
 
 
 def read_rows(connection: Connection, table: Table) -> Iterator[Sequence[Row]]:
-    """Give all rows by their key, some at a time: JSON as the text that it is kept as."""
+    """Return all rows by their key, some at a time: JSON as the text that it is kept as."""
     columns = list_columns(table)
     query = select(*[cast(column, Text) if isinstance(column.type, JSON) else column for column in columns])
     query = query.order_by(columns[0]).limit(_ROWS_AT_ONCE)
@@ -62,3 +64,75 @@ def read_rows(connection: Connection, table: Table) -> Iterator[Sequence[Row]]:
     while rows:
         yield [tuple(row) for row in rows]
         rows = connection.execute(query.where(columns[0] > rows[-1][0])).all()
+
+
+_ROWS_IN_PAGE = 500
+_FROM_SEQUENCE = text("SELECT nextval(pg_get_serial_sequence(:name, 'number')) FROM generate_series(1, :amount)")
+
+
+def take_numbers(connection: Connection, table: Table, amount: int) -> list[int]:
+    """Return numbers that no row of a table has or had, rising; the table has a column `number`."""
+    if connection.dialect.name == "sqlite":
+        last = connection.scalar(select(func.max(table.c.number))) or 0
+        return list(range(last + 1, last + 1 + amount))
+    names = {"name": f'"{table.name}"', "amount": amount}
+    return sorted(connection.scalars(_FROM_SEQUENCE, names))
+
+
+def number_by_time(connection: Connection, moment: Column[int], key: Column[Any], since: int) -> None:
+    """Number the rows of a table that were made at a moment or later by their column of moments, and then by a key.
+
+    Nobody may refer to the numbers.
+    """
+    table = moment.table
+    for rows in page_by_time(connection, moment, key, (table.c.number,), since):
+        _renumber(connection, table, [row.number for row in rows])
+
+
+def number_parts_by_time(connection: Connection, moment: Column[int], owner: Column[Any], since: int) -> None:
+    """Number the rows of a table that were made at a moment or later by time; those of one owner keep their order.
+
+    Nobody may refer to the numbers.
+    """
+    number = moment.table.c.number
+    # A clock that went back does not part a row from those before it.
+    reached = func.max(moment).over(partition_by=owner, order_by=number).label("reached")
+    rows = (
+        select(number, owner.label("owner"), reached).where(owner.in_(select(owner).where(moment >= since))).subquery()
+    )
+    chosen = select(rows.c.number).where(rows.c.reached >= since).order_by(rows.c.reached, rows.c.owner, rows.c.number)
+    present = connection.scalars(chosen).all()
+    for start in range(0, len(present), _ROWS_IN_PAGE):
+        _renumber(connection, moment.table, present[start : start + _ROWS_IN_PAGE])
+
+
+def page_by_time(
+    connection: Connection,
+    moment: Column[int],
+    key: Column[Any],
+    columns: Sequence[ColumnElement[Any]],
+    since: int | None = None,
+    *only: ColumnElement[bool],
+) -> Iterator[Sequence[Any]]:
+    """Return some columns of a table's rows by its column of moments and a unique key, some hundred at once.
+
+    The last two of each row are the moment and the key. What changes meanwhile in other columns is no matter.
+    """
+    query = select(*columns, moment.label("page_moment"), key.label("page_key")).where(*only)
+    query = query.order_by(moment, key).limit(_ROWS_IN_PAGE)
+    first = query if since is None else query.where(moment >= since)
+    low = bindparam("low_moment", type_=BigInteger())
+    after = query.where(and_(moment >= low, or_(moment > low, key > bindparam("low_key", type_=key.type))))
+    rows = connection.execute(first).all()
+    while rows:
+        yield rows
+        if len(rows) < _ROWS_IN_PAGE:
+            return
+        rows = connection.execute(after, {"low_moment": rows[-1].page_moment, "low_key": rows[-1].page_key}).all()
+
+
+def _renumber(connection: Connection, table: Table, present: Sequence[int]) -> None:
+    number = update(table).where(table.c.number == bindparam("present")).values(number=bindparam("next"))
+    numbers = take_numbers(connection, table, len(present))
+    changed = [{"present": old, "next": new} for old, new in zip(present, numbers, strict=True)]
+    connection.execute(number, changed)

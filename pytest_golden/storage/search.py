@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from sqlalchemy import BigInteger, bindparam, delete, text
 
 from pytest_golden.storage import fts5_index, tsvector_index
-from pytest_golden.storage.namespaces import namespace_range
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.columns import find_words, namespace_range
 from pytest_golden.storage.schema import memory_vectors
-from pytest_golden.storage.words import find_words
+from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

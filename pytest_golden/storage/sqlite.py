@@ -1,13 +1,14 @@
-"""SQLite below a store: its file, or its memory. What is PostgreSQL's is in `postgresql.py`."""
+"""SQLite below a store, as a file or in memory: opening it, its transactions, its journal mode and stale logs."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
-from contextlib import contextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.engine import (
@@ -19,48 +20,61 @@ from pytest_golden.storage.engine import (
     make_engine,
     transaction,
 )
-from pytest_golden.storage.file_system import keeps_shared_memory
 from pytest_golden.storage.files import is_alone
 from pytest_golden.storage.folder import make_folder
-from pytest_golden.storage.journal_mode import set_journal_mode
 from pytest_golden.storage.location import make_url_of_frozen
-from pytest_golden.storage.prepared import ask
+from pytest_golden.storage.statements import ask
 from pytest_golden.storage.version import HEAD, Begun, describe_older, find_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
+    from datetime import datetime
 
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
-    from pytest_golden.storage.prepared import Question
+    from pytest_golden.storage.statements import Question
 
-# What SQLite says of a folder in which it cannot put the log beside the file.
+
+MOUNTS = Path("/proc/self/mountinfo")
+# Write-ahead logging needs memory that all processes share: https://www.sqlite.org/wal.html#noshm
+_NETWORK_TYPES = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "afpfs"),
+        *("davfs", "orangefs", "ocfs2", "gfs2"),
+        # Folders that a virtual machine shares with its host.
+        *("9p", "virtiofs", "vboxsf", "vmhgfs", "prl_fs"),
+    }
+)
+# The disk of a container that runs without root rights.
+_LOCAL_FUSE = "fuse.fuse-overlayfs"
+_PAUSE_SECONDS = 0.01
+# What SQLite reports where it cannot create the log beside the file.
 _IN_READ_ONLY_FOLDER = frozenset({StorageTrouble.UNREACHABLE, StorageTrouble.READ_ONLY})
+_LOG_ENDINGS = ("-wal", "-shm")
 
 
 class SqliteDatabase:
-    """An open file, or memory."""
+    """An open SQLite file, or a database in memory."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     @contextmanager
     def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
-        """Put it into a transaction that has locked the file for other writers, and ask."""
+        """Put the connection into a transaction that locks out other writers, and ask the questions."""
         with begun(connection, "IMMEDIATE"):
             yield Begun(None, ask(connection, *questions))
 
     @contextmanager
     def writing_aside(self, connection: Connection) -> Iterator[None]:
-        """Put it into a transaction that waits for no lock and, where there is a log, for no disk."""
+        """Put the connection into a transaction that waits for no lock and, with a write-ahead log, not for the disk."""
         driver = find_driver(connection)
         (mode,) = driver.execute("PRAGMA journal_mode").fetchone()
         (patience,) = driver.execute("PRAGMA busy_timeout").fetchone()
         driver.execute("PRAGMA busy_timeout = 0")
-        # Without a log, a file that is flushed less could be damaged.
+        # Without a write-ahead log, flushing less could damage the file.
         driver.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
         try:
             with begun(connection, "IMMEDIATE"):
@@ -70,20 +84,20 @@ class SqliteDatabase:
                 driver.execute("PRAGMA synchronous = FULL")
                 driver.execute(f"PRAGMA busy_timeout = {patience}")
             except sqlite3.Error:
-                # The next one to use it would write what is not durable.
+                # The next user of this connection would write without durability.
                 connection.invalidate()
                 raise
 
     def reading(self, connection: Connection) -> AbstractContextManager[None]:
-        """Put it into a transaction that sees the file as it is at the first look."""
+        """Put the connection into a transaction that sees the file as it is at the first read."""
         return begun(connection, "DEFERRED")
 
 
 def open_file(place: Location, busy_seconds: float, mounts: Path, *, only_reads: bool) -> SqliteDatabase:
-    """Open a file, which is made when it is not there, and bring its tables up to date; `only_reads` changes nothing.
+    """Open a store's file: create it if it is missing, and bring its tables up to date. `only_reads` changes nothing.
 
     Raises:
-        StorageError: it cannot be opened, or is to be made or brought up to date and may only be read.
+        StorageError: it cannot be opened, or with `only_reads` is missing or has older tables.
     """
     if place.path is not None:
         _prepare_place(place.path, only_reads=only_reads)
@@ -101,7 +115,7 @@ def open_file(place: Location, busy_seconds: float, mounts: Path, *, only_reads:
 
 
 def look_at_file(place: Location, busy_seconds: float) -> None:
-    """Make sure that a file is a store that this program can open; nothing is changed.
+    """Check that a file is a store that this program can open; change nothing.
 
     Raises:
         StorageError: it is not, or another process holds it locked.
@@ -129,7 +143,7 @@ def _prepare_place(path: Path, *, only_reads: bool) -> None:
 
 
 def _open_engine(place: Location, busy_seconds: float) -> Engine:
-    """Make an engine that has connected once; one for a file in a folder that may only be read takes no locks."""
+    """Return an engine that has connected once; for a file in a read-only folder it takes no locks."""
     engine = make_engine(place.url, busy_seconds=busy_seconds, is_in_memory=place.path is None)
     try:
         with explained(place.shown), transaction(engine, "DEFERRED") as connection:
@@ -161,6 +175,109 @@ def _bring_up_to_date(engine: Engine, place: Location, busy_seconds: float, moun
     if version == HEAD:
         return
     with transaction(engine, "IMMEDIATE") as connection:
-        # Another process may have done it while this one waited.
+        # Another process may have upgraded it while this one waited.
         if find_version(connection, place.shown) != HEAD:
-            import_module("pytest_golden.storage.upgrade").upgrade(connection)
+            from pytest_golden.storage.version import upgrade
+
+            upgrade(connection)
+
+
+def set_journal_mode(engine: Engine, mode: str, *, deadline: float, must: bool) -> None:
+    """Set the journal mode, `wal` or `delete`, which the file then keeps; `deadline` is a time of the monotonic clock.
+
+    A read-only file stays as it is, and so does a file in use unless `must` is set.
+
+    Raises:
+        sqlite3.Error: the mode must be set and cannot be.
+    """
+    with closing(engine.raw_connection()) as proxy:
+        connection = proxy.driver_connection
+        assert isinstance(connection, sqlite3.Connection)
+        if _run_pragma(connection, "journal_mode") != mode:
+            while not _try_setting(connection, mode, is_last=time.monotonic() >= deadline, must=must):
+                time.sleep(_PAUSE_SECONDS)
+
+
+def _try_setting(connection: sqlite3.Connection, mode: str, *, is_last: bool, must: bool) -> bool:
+    """Tell whether there is nothing left to try."""
+    try:
+        _run_pragma(connection, f"journal_mode = {mode}")
+    except sqlite3.OperationalError as error:
+        # The change needs exclusive access to the file, and SQLite does not always wait for that itself.
+        if must and not error.sqlite_errorname.startswith("SQLITE_READONLY"):
+            if is_last or not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                raise
+            return False
+    return True
+
+
+def _run_pragma(connection: sqlite3.Connection, pragma: str) -> str:
+    return str(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def keeps_shared_memory(folder: Path, mounts: Path = MOUNTS) -> bool:
+    """Tell whether a folder is on a local file system, where write-ahead logging is safe."""
+    kind = find_type(folder, mounts) or ""
+    return kind not in _NETWORK_TYPES and (not kind.startswith("fuse.") or kind == _LOCAL_FUSE)
+
+
+def find_type(folder: Path, mounts: Path = MOUNTS) -> str | None:
+    """Return the type of the file system that holds a folder, such as `ext4`; None where there is no mount table.
+
+    Source: proc(5), /proc/pid/mountinfo.
+    """
+    try:
+        table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    place = os.path.realpath(folder)
+    best, kind = "", None
+    for line in table.splitlines():
+        fields = line.split()
+        if "-" not in fields:
+            continue
+        point = _unescape(fields[4])
+        # A later mount on the same point hides the earlier one.
+        if _holds(point, place) and len(point) >= len(best):
+            best, kind = point, fields[fields.index("-", 6) + 1]
+    return kind
+
+
+def _holds(point: str, place: str) -> bool:
+    return point == "/" or place == point or place.startswith(point + "/")
+
+
+def _unescape(text: str) -> str:
+    for code, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, sign)
+    return text
+
+
+class Log(NamedTuple):
+    """The identity of an open store's log: its device and inode."""
+
+    device: int
+    inode: int
+
+
+def find_log(path: Path | None) -> Log | None:
+    """Find the log of the store that is open at this path; None if it has none."""
+    if path is not None:
+        with suppress(OSError):
+            found = path.with_name(f"{path.name}-wal").stat()
+            return Log(found.st_dev, found.st_ino)
+    return None
+
+
+def set_log_aside(path: Path | None, log: Log | None, moment: datetime) -> None:
+    """Rename the stale log of a store whose file was replaced while it was open; keep the log of a newer store.
+
+    SQLite finds a log by its name: it would read the new file with the pages of the old one, and both would be lost.
+    Source: https://www.sqlite.org/howtocorrupt.html, "Unlinking or renaming a database file while in use".
+    """
+    if path is None or log is None or find_log(path) != log:
+        return
+    stamp = f"{path.name}.gone-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    for ending in _LOG_ENDINGS:
+        with suppress(OSError):
+            path.with_name(path.name + ending).rename(path.with_name(stamp + ending))

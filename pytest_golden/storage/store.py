@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage import sqlite
-from pytest_golden.storage.engine import BUSY_SECONDS, describe, explained
-from pytest_golden.storage.file_system import MOUNTS
-from pytest_golden.storage.forking import MOST_SECONDS, leave_to_parent, wait_for_readers, watch_forks
+from pytest_golden.storage.engine import (
+    BUSY_SECONDS,
+    MOST_SECONDS,
+    describe,
+    explained,
+    leave_to_parent,
+    wait_for_readers,
+    watch_forks,
+)
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.stale_log import find_log, set_log_aside
+from pytest_golden.storage.sqlite import MOUNTS, find_log, set_log_aside
 from pytest_golden.storage.version import refuse_upgraded
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from pytest_golden.storage.location import Location
-    from pytest_golden.storage.prepared import Question
+    from pytest_golden.storage.statements import Question
     from pytest_golden.storage.version import Begun, Found
 
 
@@ -38,7 +44,7 @@ class Database(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Give what connections come from."""
+        """Return what connections come from."""
         ...
 
     # Each gives the version of the tables, where that is found on the way.
@@ -114,7 +120,7 @@ class Store:
         place = parse_location(location)
         open_database: Callable[[], Database]
         if place.is_on_server:
-            from pytest_golden.storage import postgresql  # noqa: PLC0415 - loads what is in an extra
+            from pytest_golden.storage import postgresql
 
             open_database = partial(postgresql.open_on_server, place, busy_seconds, upgrades=upgrades)
         else:
@@ -137,7 +143,7 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Give a connection in a transaction that nobody else writes beside; it is on the disk when the block ends.
+        """Return a connection in a transaction that nobody else writes beside; it is on the disk when the block ends.
 
         An exception inside the block leaves nothing of it. Not to be nested.
 
@@ -149,7 +155,7 @@ class Store:
 
     @contextmanager
     def write_asking(self, *questions: Question) -> Iterator[tuple[Connection, list[Iterator[Any]]]]:
-        """Give what `write` does, and the rows of each question: a server is asked in the trip in which it is locked.
+        """Return what `write` does, and the rows of each question: a server is asked in the trip in which it is locked.
 
         Raises:
             StorageError: it cannot be written; `trouble` tells why.
@@ -171,7 +177,7 @@ class Store:
 
     @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Give a connection for one small write that may as well be left out, while others write what must be kept.
+        """Return a connection for one small write that may as well be left out, while others write what must be kept.
 
         Nothing is waited for, and it is on the disk whenever the next thing is that must be.
 
@@ -197,7 +203,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees the store as it is at its first look, whatever is written meanwhile.
+        """Return a connection that sees the store as it is at its first look, whatever is written meanwhile.
 
         Raises:
             StorageError: it cannot be read.
@@ -245,7 +251,7 @@ class Store:
 
     @contextmanager
     def _take_writer(self) -> Iterator[Connection]:
-        """Give the connection of the last write that ended well: to fetch one anew costs as much as a statement."""
+        """Return the connection of the last write that ended well: to fetch one anew costs as much as a statement."""
         if self._writer is not None and self._writer.engine is not self._database.engine:
             self._close_writer()
         taken, self._writer = self._writer, None

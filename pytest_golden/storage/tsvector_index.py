@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from pytest_golden.storage.words import begins_pairs, find_words, fold, separate
+from pytest_golden.storage.columns import begins_pairs, find_words, fold, separate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -118,21 +118,21 @@ def count_all(connection: Connection) -> int:
 def rank(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str] | None, limit: int
 ) -> dict[int, float]:
-    """Give the best of the memories in which any of these words stands, each worth more the lower its count is."""
+    """Return the best of the memories in which any of these words stands, each worth more the lower its count is."""
     return _rank(connection, _RANK, counts, span, limit=limit)
 
 
 def rank_in_place(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str], limit: int
 ) -> dict[int, float]:
-    """Give the same; the database finds by itself whether the place or the words are rarer."""
+    """Return the same; the database finds by itself whether the place or the words are rarer."""
     return rank(connection, counts, span, limit)
 
 
 def rank_newest(
     connection: Connection, counts: Mapping[str, int], span: tuple[str, str] | None, limit: int, newest: int
 ) -> dict[int, float]:
-    """Give the same of the newest memories alone, so many as `newest` says."""
+    """Return the same of the newest memories alone, so many as `newest` says."""
     bounds = {"limit": limit, "newest": newest}
     found = _rank(connection, _RANK_LATELY_ADDED, counts, span, **bounds, looked_at=newest * _MOST_LOOKED_AT)
     return found if len(found) >= limit else _rank(connection, _RANK_NEWEST, counts, span, **bounds)

@@ -1,7 +1,11 @@
-"""Which version of our tables a database has, told without Alembic, whose import costs a third of a second."""
+"""Which version of our tables a database has, and how it is brought to the newest one.
+
+Alembic takes a third of a second to import, so only an upgrade loads it.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import StorageError, StorageTrouble
@@ -10,7 +14,9 @@ from pytest_golden.storage.schema import metadata
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from alembic.config import Config
     from sqlalchemy import Connection
+
 
 #: All revisions in `migrations/versions`, oldest first.
 VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
@@ -19,6 +25,7 @@ HEAD = VERSIONS[-1]
 VERSION_TABLE = "golden_version"
 #: Asks for the version of tables that are ours.
 ASK_VERSION = f"SELECT version_num FROM {VERSION_TABLE}"
+MIGRATIONS = Path(__file__).with_name("migrations")
 _NAMES_ON_SQLITE = "SELECT name FROM sqlite_master"
 _NAMES_ON_SERVER = (
     "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
@@ -91,6 +98,23 @@ def refuse_upgraded(connection: Connection, where: str, found: Found | None = No
             f"(this one knows {HEAD}): restart this process with the newer one",
             StorageTrouble.NEWER,
         )
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the migrations that are missing, within the transaction that the connection is in."""
+    from alembic import command
+
+    command.upgrade(make_config(connection), "head")
+
+
+def make_config(connection: Connection | None = None) -> Config:
+    """Return Alembic's configuration; `migrations/env.py` finds the connection in it."""
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    # The configuration is an ini file to Alembic: a percent sign in a path would begin a reference.
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config
 
 
 def describe_older(where: str, version: str | None, remedy: str) -> StorageError:

@@ -1,34 +1,33 @@
-"""One completed trajectory out of what the step readers found.
-
-Times are clamped to the run and never go back; the steps of one reading keep their order, several readings are merged
-by time. A parent stands before its children, also where the pipeline told of it afterwards.
-"""
+"""Trajectories put together: from what step readers found, from a stored dict form, and many as one batch."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id
 from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.query import StepQuery
+from pytest_golden.trajectory.query_text import parse_query
+from pytest_golden.trajectory.sequence import FrozenSequence
 from pytest_golden.trajectory.step import Step
-from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome
+from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from pytest_golden.trajectory.readers.model import StepDraft, StepReading
 
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A draft with its time and its parent, known by (reading, position)."""
-
-    key: tuple[int, int]
-    draft: StepDraft
-    parent: tuple[int, int] | None
-    timestamp: datetime
+_FIELDS = frozenset(
+    {"id", "type", "content", "timestamp", "duration_ms", "metadata", "context", "importance", "parent_step_id"}
+)
+_TYPES, _IMPORTANCES = frozenset(map(str, StepType)), frozenset(map(str, Importance))
+# As `iso_utc` writes it: texts of this form sort by time.
+_TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 
 
 def build_trajectory(
@@ -40,10 +39,13 @@ def build_trajectory(
     error: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Trajectory:
-    """Give the completed trajectory of one run; its duration is `completed_at - started_at`.
+    """Return the completed trajectory of one run; its duration is `completed_at - started_at`.
 
-    A run that did not succeed and left no step has one critical observation that says why. What the readers lost and
-    warned of is in `metadata["lost_steps"]` and `metadata["step_warnings"]`.
+    Timestamps are clamped to the run and never go back. The steps of one reading keep their order, and several readings
+    are merged by time. A parent stands before its children, even if the pipeline reported it later.
+
+    A run that failed without any step gets one critical observation that says why. `metadata["lost_steps"]` and
+    `metadata["step_warnings"]` hold what the readers lost and warned about.
     """
     completed_at = max(completed_at, started_at)
     readings = tuple(readings)
@@ -67,6 +69,16 @@ def build_trajectory(
     return trajectory.complete(outcome, error, completed_at)
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A draft with its timestamp and its parent; keys are (reading, position)."""
+
+    key: tuple[int, int]
+    draft: StepDraft
+    parent: tuple[int, int] | None
+    timestamp: datetime
+
+
 def _place(number: int, reading: StepReading, started_at: datetime, completed_at: datetime) -> Iterator[_Placed]:
     parents = _find_parents(reading.steps)
     latest = started_at
@@ -78,7 +90,7 @@ def _place(number: int, reading: StepReading, started_at: datetime, completed_at
 
 
 def _find_parents(drafts: Sequence[StepDraft]) -> list[int | None]:
-    """Give each draft's parent's position; None without one, when it is unknown, or when a step is its own ancestor."""
+    """Return the position of each draft's parent; None if it has none, it is unknown, or the step is its own ancestor."""
     positions: dict[str, int] = {}
     for position, draft in enumerate(drafts):
         if draft.id is not None:
@@ -104,7 +116,7 @@ def _without_cycles(parents: list[int | None]) -> list[int | None]:
 
 
 def _parents_first(parents: Sequence[int | None]) -> Iterator[int]:
-    """Give all positions in order, a parent that would come later right before its first descendant."""
+    """Yield all positions in order; a parent that would come later is moved right before its first descendant."""
     given: set[int] = set()
     for start in range(len(parents)):
         chain: list[int] = []
@@ -143,3 +155,119 @@ def _losses(readings: Sequence[StepReading], placed: Sequence[_Placed]) -> dict[
     if orphans:
         warnings.append(f"{orphans} steps name a parent that is not there; they are kept without one")
     return {**({"lost_steps": lost} if lost else {}), **({"step_warnings": warnings} if warnings else {})}
+
+
+def settle_dict_form(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same as `Trajectory.from_dict(body).to_dict()`, much faster if `to_dict` wrote the steps.
+
+    Raises:
+        ValueError: a key is missing or its value is not allowed, or a newer version wrote it.
+    """
+    steps = check_mapping("a trajectory", body).get("steps")
+    if body.get("state_snapshots") or type(steps) is not list or not _are_as_written(steps):
+        return Trajectory.from_dict(body).to_dict()
+    about = Trajectory.from_parts(body, FrozenSequence(), FrozenSequence()).to_dict()
+    return about | {"steps": steps}
+
+
+def _are_as_written(steps: Iterable[Any]) -> bool:
+    """Tell whether every step is complete, of the right types and in order, as `to_dict` writes it."""
+    last, known = "", set()
+    for step in steps:
+        if type(step) is not dict or step.keys() != _FIELDS or not _has_own_types(step):
+            return False
+        own, parent, moment = step["id"], step["parent_step_id"], step["timestamp"]
+        if moment < last or own in known or (parent is not None and parent not in known):
+            return False
+        last = moment
+        known.add(own)
+    return True
+
+
+def _has_own_types(step: Mapping[str, Any]) -> bool:
+    own, took, parent = step["id"], step["duration_ms"], step["parent_step_id"]
+    return (
+        type(own) is str
+        and bool(own.strip())
+        and _is_word(step["type"], _TYPES)
+        and _is_word(step["importance"], _IMPORTANCES)
+        and type(step["metadata"]) is dict
+        and (took is None or (type(took) is float and 0 <= took < math.inf))
+        and (parent is None or type(parent) is str)
+        and _is_moment(step["timestamp"])
+    )
+
+
+def _is_word(value: Any, words: frozenset[str]) -> bool:
+    return type(value) is str and value in words
+
+
+def _is_moment(value: Any) -> bool:
+    if type(value) is not str or _TIME.fullmatch(value) is None:
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryBatch:
+    """Trajectories with unique ids, in the order they were given; create one with `merge_trajectories`."""
+
+    trajectories: tuple[Trajectory, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.trajectories)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return iter(self.trajectories)
+
+    def query(self, query: StepQuery | str) -> tuple[tuple[str, Step], ...]:
+        """Return (trajectory id, step) for each step that matches the query, in order.
+
+        Raises:
+            ValueError: the text is not a query; the message names the column.
+        """
+        asked = query if isinstance(query, StepQuery) else parse_query(query)
+        return tuple((one.id, step) for one in self.trajectories for step in asked.select(one.steps))
+
+    def statistics(self) -> BatchStatistics:
+        """Count trajectories, steps and outcomes."""
+        return BatchStatistics(
+            total_trajectories=len(self.trajectories),
+            total_steps=sum(len(one.steps) for one in self.trajectories),
+            outcomes=dict(Counter(one.outcome for one in self.trajectories if one.outcome is not None)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatistics:
+    """The size of a batch. `outcomes` counts completed trajectories; outcomes that do not occur are absent."""
+
+    total_trajectories: int
+    total_steps: int
+    outcomes: Mapping[TrajectoryOutcome, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names, JSON-safe."""
+        return {
+            "total_trajectories": self.total_trajectories,
+            "total_steps": self.total_steps,
+            "outcomes": {word.value: count for word, count in self.outcomes.items()},
+        }
+
+
+def merge_trajectories(trajectories: Iterable[Trajectory]) -> TrajectoryBatch:
+    """Collect trajectories in one batch; if several have the same id, the first is kept.
+
+    Raises:
+        ValueError: one of them is not a trajectory.
+    """
+    merged: dict[str, Trajectory] = {}
+    for one in trajectories:
+        if not isinstance(one, Trajectory):
+            raise ValueError(f"trajectories must hold Trajectory values, not {one!r}")  # noqa: TRY004 - one kind of refusal
+        merged.setdefault(one.id, one)
+    return TrajectoryBatch(tuple(merged.values()))

@@ -6,8 +6,8 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.frozen import FrozenDict, FrozenList
-from pytest_golden.trajectory.json_form import json_form
+from pytest_golden.values.frozen import FrozenDict, FrozenList
+from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ _MOST_OF_LETTER, _MOST_OF_NUMBER = 6, 10_000
 
 
 def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any, int]:
-    """Give the content and 0 when it fits, else its first bytes and how many are left out.
+    """Return the content and 0 when it fits, else its first bytes and how many are left out.
 
     Sizes are those of UTF-8; other content than text and bytes is measured, and cut, as JSON text.
     """
@@ -39,7 +39,7 @@ def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any
 
 
 def cut_mapping(mapping: Mapping[Any, Any], limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Mapping[Any, Any], int]:
-    """Give the mapping and 0 when it fits, else with its large values cut, and how many bytes are left out.
+    """Return the mapping and 0 when it fits, else with its large values cut, and how many bytes are left out.
 
     A value may have the limit, and all together a few times that; of more than that the first keys are kept, and each
     value gets a share.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.trajectory.json_form import json_form
+from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ class TrajectoryDiff:
     title: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON-safe values."""
+        """Return JSON-safe values."""
         return {
             "identical": self.identical,
             "index": self.index,

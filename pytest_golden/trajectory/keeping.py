@@ -1,29 +1,61 @@
-"""The two places where a recorder keeps what it is told: memory, or a file of JSON Lines. The recorder holds the lock."""
+"""Where a recorder keeps steps: in memory, or in a file of JSON Lines; and the ids of its steps.
+
+The recorder holds the lock. A full disk or a deleted file loses lines, with one warning and a count, but raises nothing.
+"""
 
 from __future__ import annotations
 
+import itertools
+import logging
+import os
+import stat
+import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_golden.clock import millisecond_digits, random_digits
 from pytest_golden.errors import GoldenError
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.trajectory.jsonlines import completion_line, header_line, read_trajectory, snapshot_line
+from pytest_golden.trajectory.jsonlines import (
+    END_DIGITS,
+    END_PLACE,
+    LineParts,
+    StepFields,
+    completion_line,
+    end_line,
+    header_line,
+    make_step,
+    read_trajectory,
+    snapshot_line,
+    step_line,
+)
 from pytest_golden.trajectory.sequence import FrozenSequence
-from pytest_golden.trajectory.step_line import END_PLACE, LineParts, StepFields, end_line, make_step, step_line
-from pytest_golden.trajectory.step_stream import StepStream
+from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
-    import os
     from datetime import datetime
 
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import StateSnapshot
     from pytest_golden.trajectory.vocabulary import Importance
 
+_LOG = logging.getLogger(__name__)
+# Non-blocking: a pipe that nobody reads must not block the caller.
+_FLAGS = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = tuple(map("".join, itertools.product(_CROCKFORD, repeat=2)))
+_ID_PREFIX = "step_"
+_RANDOM_PART = slice(15, 25)
+_COUNT_PART = slice(25, 31)
+_ID_LENGTH = 31
+_MOST_IDS = 32**6
+# Python's `int(text, 32)` reads the letters a to v.
+_READABLE = str.maketrans(_CROCKFORD, "0123456789abcdefghijklmnopqrstuv")
+
 
 class KeptInMemory:
-    """Steps as plain fields; they become `Step` values when somebody asks for them."""
+    """Keeps steps as plain fields; `read` turns them into `Step` values."""
 
     path: Path | None = None
     lost_count = 0
@@ -33,18 +65,18 @@ class KeptInMemory:
         self._snapshots: list[StateSnapshot] = []
         self._open: dict[str, int] = {}
 
-    def prepare(self, fields: StepFields) -> LineParts | None:  # noqa: ARG002 - the file has something to prepare
-        """Give nothing: memory takes the values as they are."""
+    def prepare(self, fields: StepFields) -> LineParts | None:  # noqa: ARG002 - only a file prepares something
+        """Return None: memory keeps the values as they are."""
         return None
 
     def add_step(self, fields: StepFields, moment: datetime, _: LineParts | None, *, has_end: bool) -> None:
-        """Keep a step, at that moment."""
+        """Keep a step with that timestamp."""
         if has_end:
             self._open[fields.id] = len(self._steps)
         self._steps.append((fields, moment))
 
     def end_step(self, step_id: str, duration_ms: float, metadata: FrozenDict, importance: Importance | None) -> None:
-        """Add to a step what its end tells."""
+        """Add to a step what is known only at its end."""
         position = self._open.pop(step_id, None)
         if position is not None:
             fields, moment = self._steps[position]
@@ -60,19 +92,19 @@ class KeptInMemory:
         self._snapshots.append(snapshot)
 
     def end(self, ended: Trajectory) -> None:
-        """Do nothing: the recorder keeps how it ended."""
+        """Do nothing: the recorder itself keeps the completed trajectory."""
 
     def leave_to_parent(self) -> None:
-        """Do nothing: a fork has a memory of its own."""
+        """Do nothing: a forked process has its own memory."""
 
     def read(self, start: Trajectory, ended: Trajectory | None) -> Trajectory:
-        """Give the trajectory."""
+        """Return the trajectory recorded so far."""
         steps = FrozenSequence(make_step(fields, moment) for fields, moment in self._steps)
         return replace(ended or start, steps=steps, state_snapshots=FrozenSequence(self._snapshots))
 
 
 class KeptInFile:
-    """Lines of a file, and in memory only where the lines of open spans are."""
+    """Writes steps to a file; memory holds only the file offsets of open spans."""
 
     def __init__(self, path: str | os.PathLike[str], start: Trajectory) -> None:
         place = Path(path).absolute()
@@ -82,15 +114,15 @@ class KeptInFile:
 
     @property
     def lost_count(self) -> int:
-        """Give how many lines were lost."""
+        """Return how many lines were lost."""
         return self._stream.lost_count
 
     def prepare(self, fields: StepFields) -> LineParts | None:
-        """Write what takes time before the lock is taken."""
+        """Serialize the expensive parts before the lock is taken."""
         return LineParts.of(fields.content, fields.metadata, fields.context)
 
     def add_step(self, fields: StepFields, moment: datetime, parts: LineParts | None, *, has_end: bool) -> None:
-        """Write a step's line, as of that moment."""
+        """Write a step's line with that timestamp."""
         line = step_line(
             fields, moment, parts or LineParts.of(fields.content, fields.metadata, fields.context), has_end=has_end
         )
@@ -99,7 +131,7 @@ class KeptInFile:
             self._open[fields.id] = start + len(line) - END_PLACE
 
     def end_step(self, step_id: str, duration_ms: float, metadata: FrozenDict, importance: Importance | None) -> None:
-        """Write a line of what a step's end tells, and in the step's own line where that is."""
+        """Write a line for the end of a step, and its offset into the step's own line."""
         room = self._open.pop(step_id, None)
         if room is None:
             return
@@ -112,21 +144,21 @@ class KeptInFile:
         self._stream.write(snapshot_line(snapshot))
 
     def end(self, ended: Trajectory) -> None:
-        """Write how it ended, and close the file."""
+        """Write the completion, and close the file."""
         self._stream.write(completion_line(ended, lost_steps=self.lost_count), counts=False)
         self._stream.close()
         self._open.clear()
 
     def leave_to_parent(self) -> None:
-        """Write no more: the lines of this file are the parent's."""
+        """Stop writing: the file belongs to the parent process."""
         self._stream.abandon()
 
     def read(self, start: Trajectory, ended: Trajectory | None) -> Trajectory:
-        """Read the file back; what is no file, or never was one, gives a trajectory without steps.
+        """Read the file back; if the target is not a regular file, return a trajectory without steps.
 
         Raises:
-            OSError: it cannot be read.
-            GoldenError: it is another trajectory's by now.
+            OSError: the file cannot be read.
+            GoldenError: the file now holds another trajectory.
         """
         if self.path is None or not self._stream.is_file:
             return ended or start
@@ -134,3 +166,157 @@ class KeptInFile:
         if found.id != start.id:
             raise GoldenError(f"{self.path} is trajectory {found.id} by now, {start.id} is no longer there")
         return found
+
+
+class StepStream:
+    """An open file of JSON Lines. A line is with the kernel when `write` returns, and no line stays half written.
+
+    A file replaces the previous one atomically, with its header already in it; devices and pipes are written to directly.
+    Not thread-safe. After a fork only the process that opened it may use it; the child must call `abandon`.
+    """
+
+    def __init__(self, path: Path, header: bytes) -> None:
+        self.path = path
+        self.lost_count = 0
+        self.is_file = False
+        self._descriptor: int | None = None
+        self._size = 0
+        # Written before the next line: the header, or a line end after a partial line that could not be removed.
+        self._pending = header
+        self._was_told = False
+        try:
+            self._open()
+        except OSError as error:
+            self._tell(error)
+
+    def write(self, line: bytes, *, counts: bool = True) -> int | None:
+        """Write one whole line and return the offset where it begins, or None if it is lost."""
+        start = self._size + len(self._pending)
+        if self._push(self._pending + line):
+            self._pending = b""
+            return start
+        self.lost_count += counts
+        return None
+
+    def note_place(self, place: int, number: int) -> None:
+        """Write a number into the space that a line reserves for it; do nothing if the target is not a regular file."""
+        if self._descriptor is None or not self.is_file:
+            return
+        with suppress(OSError):
+            try:
+                os.lseek(self._descriptor, place, os.SEEK_SET)
+                os.write(self._descriptor, b"%*d" % (END_DIGITS, number))
+            finally:
+                os.lseek(self._descriptor, self._size, os.SEEK_SET)
+
+    def close(self) -> None:
+        """Close the file; later lines are lost."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def abandon(self) -> None:
+        """Stop writing in a forked child; the file belongs to the parent process."""
+        self._was_told = False
+        self._tell(OSError("the recorder belongs to the process that made it, and this one was forked from it"))
+        self.close()
+
+    def _open(self) -> None:
+        with suppress(FileNotFoundError):
+            mode = self.path.stat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                self._descriptor = os.open(self.path, _FLAGS)
+                self._push_header()
+                return
+        self._descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=".trajectory-")
+        self.is_file = True
+        try:
+            self._push_header()
+            Path(name).replace(self.path)
+        except OSError:
+            self.close()
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _push_header(self) -> None:
+        if self._push(self._pending):
+            self._pending = b""
+
+    def _push(self, data: bytes) -> bool:
+        descriptor = self._descriptor
+        if descriptor is None:
+            return False
+        done = 0
+        try:
+            while done < len(data):
+                done += os.write(descriptor, data[done:] if done else data)
+        except OSError as error:
+            self._take_back(done)
+            self._tell(error)
+            return False
+        except BaseException:  # a signal's handler may raise anything
+            self._take_back(1)
+            raise
+        self._size += done
+        return True
+
+    def _take_back(self, done: int) -> None:
+        """Remove a partial line; if that fails, make the next line begin on its own line."""
+        if not done or self._descriptor is None:
+            return
+        try:
+            os.ftruncate(self._descriptor, self._size)
+            os.lseek(self._descriptor, self._size, os.SEEK_SET)
+        except OSError:
+            self._pending = b"\n" + self._pending.lstrip(b"\n")
+
+    def _tell(self, error: OSError) -> None:
+        if not self._was_told:
+            self._was_told = True
+            told = error.strerror or str(error)
+            _LOG.warning("steps cannot be written and are lost: %s: %s", self.path, told)
+
+
+class StepIds:
+    """Makes step ids and recognizes them again without storing them. Not thread-safe.
+
+    An id is a ULID. Its random part is ten random digits of the recorder and six digits that count its steps.
+    """
+
+    __slots__ = ("_count", "_earlier", "_numbers", "_random")
+
+    def __init__(self) -> None:
+        self._earlier: dict[str, int] = {}
+        self._random = random_digits(10)
+        self._numbers = itertools.count()
+        self._count = 0
+
+    def make(self) -> str:
+        """Make the next id."""
+        # `next` is atomic, so a signal handler that interrupts here gets another number.
+        number = next(self._numbers)
+        if number >= _MOST_IDS:
+            self.renew()
+            number = next(self._numbers)
+        self._count = max(self._count, number + 1)
+        digits = f"{_PAIRS[number >> 20]}{_PAIRS[number >> 10 & 1023]}{_PAIRS[number & 1023]}"
+        return f"{_ID_PREFIX}{millisecond_digits()}{self._random}{digits}"
+
+    def knows(self, step_id: object) -> bool:
+        """Tell whether this object made the id."""
+        if not isinstance(step_id, str) or len(step_id) != _ID_LENGTH or not step_id.startswith(_ID_PREFIX):
+            return False
+        random = step_id[_RANDOM_PART]
+        made = self._count if random == self._random else self._earlier.get(random, 0)
+        try:
+            return int(step_id[_COUNT_PART].translate(_READABLE), 32) < made
+        except ValueError:
+            return False
+
+    def renew(self) -> None:
+        """Continue with another random part, so that a forked process and its parent never make the same id."""
+        self._earlier[self._random] = self._count
+        self._random = random_digits(10)
+        self._numbers = itertools.count()
+        self._count = 0

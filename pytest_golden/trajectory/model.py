@@ -1,22 +1,27 @@
-"""The trajectory: what happened inside one run, in order. An immutable value; no file is read here, see `jsonlines.py`."""
+"""The trajectory: what happened inside one run, in order, as an immutable value."""
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.trajectory.filtering import describe_filter, follow_steps, keep_steps
-from pytest_golden.trajectory.freezing import freeze_mapping
-from pytest_golden.trajectory.json_form import json_form
 from pytest_golden.trajectory.query import StepQuery
 from pytest_golden.trajectory.query_text import parse_query
 from pytest_golden.trajectory.sequence import FrozenSequence
-from pytest_golden.trajectory.statistics import TrajectoryStatistics, summarize_steps
-from pytest_golden.trajectory.step import StateSnapshot, Step
-from pytest_golden.trajectory.tree import StepNode, grow_tree
+from pytest_golden.trajectory.statistics import (
+    StepNode,
+    TrajectoryStatistics,
+    describe_filter,
+    follow_steps,
+    grow_tree,
+    keep_steps,
+    summarize_steps,
+)
+from pytest_golden.trajectory.step import StateSnapshot, Step, error_text
 from pytest_golden.trajectory.vocabulary import (
     SCHEMA_VERSION,
     Importance,
@@ -24,17 +29,24 @@ from pytest_golden.trajectory.vocabulary import (
     StepType,
     TrajectoryOutcome,
     check_duration,
+    check_mapping,
     check_text,
     check_time,
     check_word,
+    freeze_mapping,
+    list_items,
     parse_time,
+    show,
 )
+from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _MISSING = Missing.MISSING
 _ONE_MS = timedelta(milliseconds=1)
+_LONGEST_ERROR = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,7 @@ class Trajectory:
         parent_step_id: str | None = None,
         timestamp: datetime | None = None,
     ) -> Trajectory:
-        """Give a trajectory with one more step, whose id is made here.
+        """Return a trajectory with one more step, whose id is made here.
 
         Raises:
             ValueError: a field has a value that is not allowed, the parent does not exist, the time is before the last
@@ -116,7 +128,7 @@ class Trajectory:
         return self.with_step(step)
 
     def with_step(self, step: Step) -> Trajectory:
-        """Give a trajectory with this very step at the end; refuses as `add_step` does, and an id that is taken."""
+        """Return a trajectory with this very step at the end; refuses as `add_step` does, and an id that is taken."""
         self._refuse_when_completed("add a step")
         return self._grown(_with_step(self.steps, step), self.state_snapshots)
 
@@ -129,7 +141,7 @@ class Trajectory:
         metadata: Mapping[str, Any] | None = None,
         timestamp: datetime | None = None,
     ) -> Trajectory:
-        """Give a trajectory with one more state snapshot, whose id is made here.
+        """Return a trajectory with one more state snapshot, whose id is made here.
 
         Raises:
             ValueError: the state is missing or None, a field has a value that is not allowed, the step does not exist,
@@ -146,18 +158,19 @@ class Trajectory:
         return self.with_snapshot(snapshot)
 
     def with_snapshot(self, snapshot: StateSnapshot) -> Trajectory:
-        """Give a trajectory with this very snapshot at the end; refuses as `add_snapshot` does."""
+        """Return a trajectory with this very snapshot at the end; refuses as `add_snapshot` does."""
         self._refuse_when_completed("add a snapshot")
         return self._grown(self.steps, _with_snapshot(self.state_snapshots, snapshot, self.steps))
 
     def complete(
         self,
         outcome: TrajectoryOutcome | str = TrajectoryOutcome.SUCCESS,
-        error: str | BaseException | None = None,
+        error: object = None,
         completed_at: datetime | None = None,
     ) -> Trajectory:
-        """Give the completed trajectory.
+        """Return the completed trajectory.
 
+        `error` is kept as text of at most 100,000 characters: an exception as class and message, another value as JSON.
         Without `completed_at` it ends now and the duration comes from the monotonic clock; a moment given is kept
         exactly and the duration is its difference to the start.
 
@@ -171,11 +184,11 @@ class Trajectory:
             completed_at=moment,
             duration_ms=duration_ms,
             outcome=check_word("outcome", outcome, TrajectoryOutcome),
-            error=_error_text(error),
+            error=_write_error(error),
         )
 
     def reopen(self) -> Trajectory:
-        """Give the trajectory without its completion, so that it can go on; an open one as it is."""
+        """Return the trajectory without its completion, so that it can go on; an open one as it is."""
         return replace(self, completed_at=None, duration_ms=None, outcome=None, error=None)
 
     def filter(
@@ -184,7 +197,7 @@ class Trajectory:
         preserve_first_last: bool = True,
         keep_snapshots: bool = True,
     ) -> Trajectory:
-        """Give a trajectory of the steps at or above a level; children and snapshots of dropped steps are re-attached.
+        """Return a trajectory of the steps at or above a level; children and snapshots of dropped steps are re-attached.
 
         Raises:
             ValueError: unknown importance.
@@ -207,7 +220,7 @@ class Trajectory:
         )
 
     def query(self, query: StepQuery | str) -> tuple[Step, ...]:
-        """Give the steps that are asked for, in order.
+        """Return the steps that are asked for, in order.
 
         Raises:
             ValueError: a text that is no query; the message tells the column.
@@ -216,7 +229,7 @@ class Trajectory:
         return tuple(asked.select(self.steps))
 
     def tree(self) -> tuple[StepNode, ...]:
-        """Give the steps without a parent, each with its children, in order."""
+        """Return the steps without a parent, each with its children, in order."""
         return grow_tree(self.steps)
 
     def statistics(self) -> TrajectoryStatistics:
@@ -224,11 +237,11 @@ class Trajectory:
         return summarize_steps(self.steps, self, total_snapshots=len(self.state_snapshots))
 
     def without_steps(self) -> Trajectory:
-        """Give the trajectory with all that it says of itself, and neither steps nor snapshots."""
+        """Return the trajectory with all that it says of itself, and neither steps nor snapshots."""
         return replace(self, steps=FrozenSequence(), state_snapshots=FrozenSequence())
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names and `schema_version`, JSON-safe whatever the content."""
+        """Return all fields under their own names and `schema_version`, JSON-safe whatever the content."""
         return {
             "schema_version": SCHEMA_VERSION,
             "id": self.id,
@@ -248,22 +261,28 @@ class Trajectory:
         """Read back what `to_dict` gave; unknown keys are tolerated.
 
         Raises:
-            ValueError: a key is missing or has a value that is not allowed, or a newer program wrote it.
+            ValueError: a key is missing or has a value that is not allowed, or a newer program wrote it; the message
+                says where, such as `steps[3]: type is missing`.
         """
-        steps = collect_steps(Step.from_dict(step) for step in mapping.get("steps", ()))
+        check_mapping("a trajectory", mapping)
+        steps: FrozenSequence[Step] = FrozenSequence()
+        for number, step in enumerate(list_items("steps", mapping.get("steps", ()))):
+            with _naming(f"steps[{number}]"):
+                steps = _with_step(steps, Step.from_dict(step))
         snapshots: FrozenSequence[StateSnapshot] = FrozenSequence()
-        for snapshot in mapping.get("state_snapshots", ()):
-            snapshots = _with_snapshot(snapshots, StateSnapshot.from_dict(snapshot), steps)
+        for number, snapshot in enumerate(list_items("state_snapshots", mapping.get("state_snapshots", ()))):
+            with _naming(f"state_snapshots[{number}]"):
+                snapshots = _with_snapshot(snapshots, StateSnapshot.from_dict(snapshot), steps)
         return cls.from_parts(mapping, steps, snapshots)
 
     @classmethod
     def from_parts(
         cls, mapping: Mapping[str, Any], steps: FrozenSequence[Step], snapshots: FrozenSequence[StateSnapshot]
     ) -> Trajectory:
-        """Give a trajectory of steps and snapshots read before; all else comes from the dict form."""
+        """Return a trajectory of steps and snapshots read before; all else comes from the dict form."""
         version = mapping.get("schema_version", SCHEMA_VERSION)
         if not isinstance(version, int) or version > SCHEMA_VERSION:
-            message = f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
+            message = f"schema_version {show(version)} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
             raise ValueError(message)
         completed_at, outcome = mapping.get("completed_at"), mapping.get("outcome")
         return cls(
@@ -275,7 +294,7 @@ class Trajectory:
             duration_ms=check_duration("duration_ms", mapping.get("duration_ms")),
             metadata=freeze_mapping("metadata", mapping.get("metadata")),
             outcome=None if outcome is None else check_word("outcome", outcome, TrajectoryOutcome),
-            error=_error_text(mapping.get("error")),
+            error=_check_error(mapping.get("error")),
             filtered=bool(mapping.get("filtered", False)),
         )
 
@@ -346,9 +365,24 @@ def _refuse_earlier(last: datetime | None, moment: datetime, what: str) -> None:
         )
 
 
-def _error_text(error: object) -> str | None:
-    if isinstance(error, BaseException):
-        return f"{type(error).__name__}: {error}"
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def _check_error(error: Any) -> str | None:
     if error is None or isinstance(error, str):
         return error
-    raise ValueError(f"error must be text, an exception or None, not {error!r}")
+    raise ValueError(f"error must be text or None, not {show(error)}")
+
+
+def _write_error(error: object) -> str | None:
+    if error is None:
+        return None
+    told = error_text(error) if isinstance(error, BaseException) else json_form(error)
+    text = told if isinstance(told, str) else json.dumps(told)
+    left_out = len(text) - _LONGEST_ERROR
+    return text if left_out <= 0 else f"{text[:_LONGEST_ERROR]} ... ({left_out:,} more characters)"

@@ -12,8 +12,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.trajectory.query import MAX_DEPTH, StepQuery, join
-from pytest_golden.trajectory.query_term import OPERATORS, make_term
+from pytest_golden.trajectory.query import MAX_DEPTH, OPERATORS, StepQuery, join, make_term
 from pytest_golden.trajectory.vocabulary import parse_time
 
 if TYPE_CHECKING:

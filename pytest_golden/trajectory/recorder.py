@@ -1,7 +1,7 @@
 """A recorder for hot paths: it writes down what happens, in memory or line by line in a file, and gives a `Trajectory`.
 
 With a file nothing is held but counts, so that a million steps need no more memory than one, and what was recorded
-is with the kernel: a crash of the process costs nothing. What belongs around a piece of work is in `recording.py`.
+is with the kernel: a crash of the process costs nothing. What belongs around a piece of work is in `current.py`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.trajectory.cutting import cut_content, cut_mapping
-from pytest_golden.trajectory.freezing import freeze, freeze_mapping
-from pytest_golden.trajectory.keeping import KeptInFile, KeptInMemory
+from pytest_golden.trajectory.jsonlines import StepFields
+from pytest_golden.trajectory.keeping import KeptInFile, KeptInMemory, StepIds
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.span import Span, find_present_step
-from pytest_golden.trajectory.step_ids import StepIds
-from pytest_golden.trajectory.step_line import StepFields
+from pytest_golden.trajectory.step import Span, find_present_step
 from pytest_golden.trajectory.vocabulary import (
     Importance,
     Missing,
@@ -30,6 +28,8 @@ from pytest_golden.trajectory.vocabulary import (
     check_duration,
     check_time,
     check_word,
+    freeze,
+    freeze_mapping,
 )
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from pytest_golden.trajectory.jsonlines import LineParts
     from pytest_golden.trajectory.step import StateSnapshot
-    from pytest_golden.trajectory.step_line import LineParts
 
 _LOG = logging.getLogger(__name__)
 _MISSING = Missing.MISSING
@@ -92,17 +92,17 @@ class TrajectoryRecorder:
 
     @property
     def id(self) -> str:
-        """Give the trajectory's id."""
+        """Return the trajectory's id."""
         return self._start.id
 
     @property
     def path(self) -> Path | None:
-        """Give the file that is streamed to, None in memory."""
+        """Return the file that is streamed to, None in memory."""
         return self._kept.path
 
     @property
     def lost_count(self) -> int:
-        """Give how many steps and snapshots could not be written."""
+        """Return how many steps and snapshots could not be written."""
         return self._kept.lost_count
 
     @property
@@ -118,7 +118,7 @@ class TrajectoryRecorder:
 
     @property
     def trajectory(self) -> Trajectory:
-        """Give what was recorded so far; with a path it is read from the file, whole.
+        """Return what was recorded so far; with a path it is read from the file, whole.
 
         Raises:
             OSError: the file cannot be read.
@@ -159,7 +159,7 @@ class TrajectoryRecorder:
         context: Any = None,
         parent_step_id: str | None = None,
     ) -> Span:
-        """Give a with-block whose step begins with it; its end adds the duration, and the error when it raised.
+        """Return a with-block whose step begins with it; its end adds the duration, and the error when it raised.
 
         What is recorded inside, in the same thread or in tasks begun there, is its child. A failed span is critical.
 
@@ -191,10 +191,8 @@ class TrajectoryRecorder:
             self._do(lambda: self._add_snapshot(replace(made, step_id=step_id)))
         return made.id
 
-    def complete(
-        self, outcome: TrajectoryOutcome | str = TrajectoryOutcome.SUCCESS, error: str | BaseException | None = None
-    ) -> None:
-        """End the trajectory now; nothing can be recorded afterwards.
+    def complete(self, outcome: TrajectoryOutcome | str = TrajectoryOutcome.SUCCESS, error: object = None) -> None:
+        """End the trajectory now; nothing can be recorded afterwards. `error` is kept as by `Trajectory.complete`.
 
         Raises:
             ValueError: already completed, or an unknown outcome.

@@ -52,7 +52,7 @@ class FrozenSequence(Sequence[Item]):
             raise ValueError("id must be unique within a trajectory: some id is given twice")
 
     def appended(self, item: Item) -> FrozenSequence[Item]:
-        """Give a sequence with one more item at the end.
+        """Return a sequence with one more item at the end.
 
         Raises:
             ValueError: an item with this id is already in it.

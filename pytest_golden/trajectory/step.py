@@ -1,31 +1,42 @@
 """One step and one state snapshot as frozen values: checks at the call, deep freezing, dict form.
 
 A value here stands for itself; that its parent exists and that times do not go back is for `Trajectory` to say.
+
+A step with a length, as a with-block: what is recorded inside it is its child. It keeps nothing; the recorder does.
+
+Which span is the present one is known by context variable, so that each thread and each asyncio task has its own.
 """
 
 from __future__ import annotations
 
+import contextlib
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_golden.clock import iso_utc
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.trajectory.freezing import freeze, freeze_mapping
-from pytest_golden.trajectory.json_form import json_form
+from pytest_golden.clock import iso_utc, monotonic_seconds
 from pytest_golden.trajectory.vocabulary import (
     Importance,
     Missing,
     StepType,
     check_duration,
+    check_mapping,
     check_text,
     check_time,
     check_word,
+    freeze,
+    freeze_mapping,
     parse_time,
 )
+from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from contextvars import Token
     from datetime import datetime
+    from types import TracebackType
+    from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,7 @@ class Step:
         return bool(self.metadata.get("error") or self.metadata.get("failed"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe whatever the content."""
+        """Return all fields under their own names, JSON-safe whatever the content."""
         return {
             "id": self.id,
             "type": self.type.value,
@@ -82,6 +93,7 @@ class Step:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Step:
         """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
+        check_mapping("a step", mapping)
         return cls(
             id=mapping.get("id", ""),
             type=check_word("type", mapping.get("type"), StepType),
@@ -139,7 +151,7 @@ class StateSnapshot:
         return hash(self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe whatever the state."""
+        """Return all fields under their own names, JSON-safe whatever the state."""
         return {
             "id": self.id,
             "timestamp": iso_utc(self.timestamp),
@@ -152,6 +164,7 @@ class StateSnapshot:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> StateSnapshot:
         """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
+        check_mapping("a snapshot", mapping)
         return cls(
             id=mapping.get("id", ""),
             timestamp=parse_time("timestamp", mapping.get("timestamp")),
@@ -160,3 +173,76 @@ class StateSnapshot:
             step_id=mapping.get("step_id"),
             metadata=mapping.get("metadata") or FrozenDict(),
         )
+
+
+class _Present(NamedTuple):
+    """An open span, whose recorder it is of, and what was the present one when it began."""
+
+    owner: object
+    step_id: str
+    outer: _Present | None
+
+
+_PRESENT: ContextVar[_Present | None] = ContextVar("present_trajectory_span", default=None)
+
+
+def find_present_step(owner: object) -> str | None:
+    """Return the innermost open span of this recorder in this thread or task, or None."""
+    present = _PRESENT.get()
+    while present is not None and present.owner is not owner:
+        present = present.outer
+    return None if present is None else present.step_id
+
+
+class EndsSpan(Protocol):
+    """What keeps a span's end."""
+
+    def __call__(self, step_id: str, duration_ms: float, metadata: dict[str, Any], *, failed: bool) -> None:
+        """Add to the step what is known only at its end."""
+        ...
+
+
+class Span:
+    """A step that begins with the with-block and gets its duration, and its error, at the end of it."""
+
+    __slots__ = ("_begin", "_end", "_notes", "_owner", "_started", "_token", "id")
+
+    def __init__(self, owner: object, begin: Callable[[], str], end: EndsSpan) -> None:
+        #: The step's id; empty before the block begins.
+        self.id = ""
+        self._owner = owner
+        self._begin = begin
+        self._end = end
+        self._notes: dict[str, Any] = {}
+        self._started = 0.0
+        self._token: Token[_Present | None] | None = None
+
+    def note(self, **metadata: Any) -> None:
+        """Add metadata that is known only inside the block, a row count say; it is kept when the block ends."""
+        self._notes.update(metadata)
+
+    def __enter__(self) -> Self:
+        self.id = self._begin()
+        self._token = _PRESENT.set(_Present(self._owner, self.id, _PRESENT.get()))
+        self._started = monotonic_seconds()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        took = (monotonic_seconds() - self._started) * 1000
+        if self._token is not None:
+            with contextlib.suppress(ValueError):  # ended in another context than it began, as generators may
+                _PRESENT.reset(self._token)
+        # A generator that nobody reads to its end has not failed.
+        failed = error is not None and kind is not GeneratorExit
+        told = {"error": error_text(error)} if error is not None and failed else {}
+        self._end(self.id, took, {**self._notes, **told}, failed=failed)
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception's class and message, whatever its class does when asked."""
+    try:
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception:  # a foreign class may raise anything
+        return type(error).__name__

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import bindparam, insert, or_, select
 
-from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.prepared import Prepared
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import trajectories
-from pytest_golden.trajectory.dict_form import settle_dict_form
+from pytest_golden.storage.statements import Prepared
+from pytest_golden.trajectory.building import settle_dict_form
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, parse_time
 
@@ -110,6 +110,6 @@ def find_success_before(connection: Connection, kept: KeptTrajectory) -> KeptTra
 
 
 def list_traced_projects(connection: Connection) -> tuple[str, ...]:
-    """Give the projects that have a trajectory."""
+    """Return the projects that have a trajectory."""
     rows = connection.scalars(select(trajectories.c.project).where(trajectories.c.project.is_not(None)).distinct())
     return tuple(name for name in rows if name is not None)

@@ -1,15 +1,31 @@
-"""The words of a trajectory and the checks on what a caller gives. No values are built here; see `step.py` and `model.py`."""
+"""The words of a trajectory, and how a caller's values are checked and frozen."""
 
 from __future__ import annotations
 
+import copy
 import math
 import reprlib
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum, StrEnum
-from numbers import Real
+from numbers import Number, Real
+from pathlib import PurePath
+from types import FunctionType, NoneType
 from typing import Any, TypeVar
+from uuid import UUID
+
+from pytest_golden.values.frozen import FrozenDict, FrozenList
 
 SCHEMA_VERSION = 1
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+_ATOMS = (str, bytes, Number, NoneType, Enum, date, time, timedelta, PurePath, UUID, type, FunctionType, range)
+_EMPTY = FrozenDict()
+_SETTLED = (FrozenDict, FrozenList, *_ATOMS)
+# Matched by exact class, which is many times faster than `isinstance` with abstract classes.
+_PLAIN_KINDS = frozenset({NoneType, bool, int, float, str, bytes, FrozenDict, FrozenList})
+Word = TypeVar("Word", bound=StrEnum)
 
 
 class StepType(StrEnum):
@@ -32,7 +48,7 @@ class Importance(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Give 0 for low up to 3 for critical."""
+        """Return 0 for low up to 3 for critical."""
         return _RANKS[self]
 
 
@@ -40,7 +56,7 @@ _RANKS = {importance: rank for rank, importance in enumerate(Importance)}
 
 
 class TrajectoryOutcome(StrEnum):
-    """How what a trajectory tells of has ended."""
+    """How the run behind a trajectory ended."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -50,46 +66,62 @@ class TrajectoryOutcome(StrEnum):
 
 
 class Missing(Enum):
-    """The default of arguments for which None is a value of its own or an error worth a better sentence."""
+    """The default of arguments for which None is a valid value or deserves its own error message."""
 
     MISSING = "missing"
 
 
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+def show(value: object) -> str:
+    """Return a short form of any value for a message, even if its class raises an error."""
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # a foreign class may raise anything
+        return f"<{type(value).__name__} that cannot be shown>"
 
-Word = TypeVar("Word", bound=StrEnum)
+
+def check_mapping(what: str, value: Any) -> Mapping[str, Any]:
+    """Return the mapping. Raise a `ValueError` that names `what` for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} must be a mapping (a dict), not {show(value)}")  # noqa: TRY004 - one kind of refusal
+    return value
+
+
+def list_items(field: str, items: Any) -> list[Any]:
+    """Return the items as a list. Raise a `ValueError` that names the field for text, a mapping, or anything not iterable."""
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise ValueError(f"{field} must be a list, not {show(items)}")  # noqa: TRY004 - one kind of refusal
+    return list(items)
 
 
 def check_word(field: str, word: Any, words: type[Word]) -> Word:
-    """Give the enumeration's member for a plain word.
+    """Return the enumeration member for a plain word.
 
     Raises:
-        ValueError: the word is missing or not one of them; the message names the field and what is allowed.
+        ValueError: the word is missing or unknown; the message names the field and the allowed words.
     """
     if isinstance(word, words):
         return word
-    try:
-        return words(word)
-    except ValueError:
-        allowed = ", ".join(words)
-        told = "is missing" if word is None or word is Missing.MISSING else f"{_SHORT.repr(word)} is unknown"
-        raise ValueError(f"{field} {told}: give one of {allowed}") from None
+    # Only text is looked up: for any other value the enumeration's own message would contain its repr, of any size.
+    if isinstance(word, str):
+        with suppress(ValueError):
+            return words(word)
+    told = "is missing" if word is None or word is Missing.MISSING else f"{show(word)} is unknown"
+    raise ValueError(f"{field} {told}: give one of {', '.join(words)}")
 
 
 def check_text(field: str, text: object) -> str:
-    """Give the text back; refuse anything else and what is blank with a `ValueError` that names the field."""
+    """Return the text. Raise a `ValueError` that names the field for blank text or anything else."""
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{field} must be text that is not blank, not {_SHORT.repr(text)}")
+        raise ValueError(f"{field} must be text that is not blank, not {show(text)}")
     return text
 
 
 def check_time(field: str, moment: object) -> datetime:
-    """Give the moment in UTC; refuse anything but an aware datetime with a `ValueError` that names the field."""
+    """Return the timestamp in UTC. Raise a `ValueError` that names the field for anything but an aware datetime."""
     if type(moment) is datetime and moment.tzinfo is UTC:
         return moment
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
-        raise ValueError(f"{field} must be an aware datetime (one with a time zone), not {_SHORT.repr(moment)}")
+        raise ValueError(f"{field} must be an aware datetime (one with a time zone), not {show(moment)}")
     try:
         return moment.astimezone(UTC)
     except OverflowError:
@@ -97,7 +129,7 @@ def check_time(field: str, moment: object) -> datetime:
 
 
 def check_duration(field: str, duration_ms: object) -> float | None:
-    """Give milliseconds as a float, None for unknown; refuse what is negative, not finite or no number."""
+    """Return milliseconds as a float, or None for unknown. Raise a `ValueError` for anything negative, infinite or no number."""
     if duration_ms is None:
         return None
     if not isinstance(duration_ms, bool) and isinstance(duration_ms, Real):
@@ -107,13 +139,99 @@ def check_duration(field: str, duration_ms: object) -> float | None:
             milliseconds = math.inf
         if math.isfinite(milliseconds) and milliseconds >= 0:
             return milliseconds
-    raise ValueError(f"{field} must be a finite number of milliseconds, 0 or more, or None, not {duration_ms!r}")
+    raise ValueError(f"{field} must be a finite number of milliseconds, 0 or more, or None, not {show(duration_ms)}")
 
 
 def parse_time(field: str, text: Any) -> datetime:
-    """Read ISO-8601 text with an offset or `Z`, as `to_dict` writes it; `ValueError` names the field."""
+    """Read ISO-8601 text with an offset or `Z`, as `to_dict` writes it. Raise a `ValueError` that names the field."""
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):
-        raise ValueError(f"{field} must be ISO-8601 text such as 2026-01-31T12:00:00Z, not {text!r}") from None
+        raise ValueError(f"{field} must be ISO-8601 text such as 2026-01-31T12:00:00Z, not {show(text)}") from None
     return check_time(field, moment)
+
+
+def freeze(field: str, value: Any) -> Any:
+    """Return a deeply frozen value that equals the given one, so that a kept value never changes; cycles stay cycles.
+
+    A dict stays a dict and a list a list, but both refuse changes. Objects of other classes are copied if the copy equals
+    the original; an object that compares by identity is kept as it is.
+
+    Raises:
+        ValueError: tuples or sets are nested deeper than the interpreter can follow; the message names the field.
+    """
+    kind = type(value)
+    if kind in _PLAIN_KINDS:
+        return value
+    # Most values are flat, and copied at once.
+    if kind is dict and _PLAIN_KINDS.issuperset(map(type, value.values())):
+        return FrozenDict(value)
+    if kind is list and _PLAIN_KINDS.issuperset(map(type, value)):
+        return FrozenList(value)
+    try:
+        return _Freezer().freeze(value)
+    except RecursionError:
+        raise ValueError(f"{field} is nested too deeply to be kept; flatten it or give it as text") from None
+
+
+def freeze_mapping(field: str, value: Any) -> FrozenDict:
+    """Return a frozen dict, empty for None. Raise a `ValueError` that names the field for anything but a mapping."""
+    if value is None:
+        return _EMPTY
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise ValueError(f"{field} must be a mapping (a dict) or None, not {show(value)}")
+    frozen: FrozenDict = freeze(field, value)
+    return frozen
+
+
+class _Freezer:
+    """Freezes one value. Lists and dicts are filled from a work list, so that deep nesting needs no recursion."""
+
+    def __init__(self) -> None:
+        # The source is kept beside its copy, so that no other object can get its id meanwhile.
+        self._known: dict[int, tuple[Any, Any]] = {}
+        self._unfilled: list[tuple[Any, Any]] = []
+
+    def freeze(self, value: Any) -> Any:
+        frozen = self._one(value)
+        while self._unfilled:
+            source, target = self._unfilled.pop()
+            if isinstance(target, dict):
+                dict.update(target, {key: self._one(item) for key, item in dict(source).items()})
+            else:
+                list.extend(target, [self._one(item) for item in list(source)])
+        return frozen
+
+    def _one(self, value: Any) -> Any:
+        if type(value) in _PLAIN_KINDS or isinstance(value, _SETTLED):
+            return value
+        if isinstance(value, (list, Mapping)):
+            return self._container(value)
+        if isinstance(value, tuple):
+            items = [self._one(item) for item in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, (set, frozenset)):
+            return frozenset(value)
+        return bytes(value) if isinstance(value, bytearray) else _copied(value)
+
+    def _container(self, value: Any) -> Any:
+        if id(value) not in self._known:
+            target: Any = FrozenList() if isinstance(value, list) else FrozenDict()
+            self._known[id(value)] = (value, target)
+            self._unfilled.append((value, target))
+        return self._known[id(value)][1]
+
+
+def _copied(value: Any) -> Any:
+    """Copy an object that compares by its content; keep one that compares by identity or cannot be copied."""
+    compares_by_identity: bool = getattr(type(value), "__eq__", None) is object.__eq__
+    if compares_by_identity:
+        return value
+    try:
+        duplicate = copy.deepcopy(value)
+    except Exception:  # a foreign class may raise anything; keep the content as it is
+        return value
+    try:
+        return duplicate if bool(duplicate == value) else value
+    except Exception:  # an array has no single truth value, and the original could change later
+        return duplicate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -12,13 +11,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.serving.refusal import Refusal
-from pytest_golden.web.answers import explain, read_http_error, tell
-from pytest_golden.web.boundary.boundary import Boundary
-from pytest_golden.web.boundary.visitor import Doorkeeper
-from pytest_golden.web.methods import answer_options
+from pytest_golden.web import event_stream, sign_in, webhooks
+from pytest_golden.web.access import Refusal
+from pytest_golden.web.api import api_app
+from pytest_golden.web.boundary import Boundary
+from pytest_golden.web.pages import journal_pages, learning_pages, run_pages
+from pytest_golden.web.problems import explain, read_http_error, tell
+from pytest_golden.web.queries import answer_options
 from pytest_golden.web.rendering import Renderer
 from pytest_golden.web.site import Site
+from pytest_golden.web.visitor import Doorkeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,24 +30,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    from pytest_golden.web.model import ServeOptions
-    from pytest_golden.web.services import Services
+    from pytest_golden.web.services import ServeOptions, Services
 
 #: The parts of the site; each has a `list_routes(site)`.
-PARTS = (
-    "pages.runs",
-    "pages.results",
-    "pages.projects",
-    "pages.journal",
-    "pages.summary",
-    "pages.signals",
-    "pages.lessons",
-    "pages.plans",
-    "pages.signing_in",
-    "events",
-    "webhooks",
-    "api.app",
-)
+PARTS = (run_pages, journal_pages, learning_pages, sign_in, event_stream, webhooks, api_app)
 _YEAR = 365 * 24 * 60 * 60
 
 
@@ -55,7 +43,7 @@ def make_app(
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
     is_ending: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
-    """Make the application on services that stay the caller's; `lifespan` is what goes on beside it.
+    """Make the application on services that stay the caller's; `lifespan` is what runs beside it.
 
     When `is_ending` becomes true, streams end by themselves.
     """
@@ -79,7 +67,7 @@ def make_app(
 
 def _list_routes(site: Site) -> Iterator[Route | Mount]:
     for part in PARTS:
-        yield from import_module(f"pytest_golden.web.{part}").list_routes(site)
+        yield from part.list_routes(site)
     yield Route("/healthz", lambda _: PlainTextResponse("ok\n"))
     yield Mount("/static", _KeptFiles(packages=[("pytest_golden.web", "static")]))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.serving.hosts import DEFAULT_PORTS, is_loopback, is_own_host, is_own_origin, without_default_port
+from pytest_golden.web.access import DEFAULT_PORTS, is_loopback, is_own_host, is_own_origin, without_default_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class PublicPlace:
         return is_public or is_own_origin(origin, host)
 
     def strip_prefix(self, path: str) -> str:
-        """Give a path as it is known inside: proxies differ in whether they take the prefix off."""
+        """Return a path as it is known inside: proxies differ in whether they take the prefix off."""
         if self.prefix and (path == self.prefix or path.startswith(f"{self.prefix}/")):
             return path[len(self.prefix) :] or "/"
         return path

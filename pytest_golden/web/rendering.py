@@ -12,15 +12,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from pytest_golden.web.shown.filters import FILTERS
-from pytest_golden.web.shown.visible import make_visible
+from pytest_golden.web.drawing import make_visible
+from pytest_golden.web.filters import FILTERS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from pytest_golden.serving.refusal import Refusal
-    from pytest_golden.web.boundary.visitor import Doorkeeper
-    from pytest_golden.web.model import ServeOptions
+    from pytest_golden.web.access import Refusal
+    from pytest_golden.web.services import ServeOptions
+    from pytest_golden.web.visitor import Doorkeeper
 
 
 class Renderer:
@@ -50,13 +50,13 @@ class Renderer:
         )
 
     def url(self, *parts: str, **query: Any) -> str:
-        """Give the address of a page: `url("journal", entry_id)`; parts are quoted, query values that are None left out."""
+        """Return the address of a page: `url("journal", entry_id)`; parts are quoted, query values that are None left out."""
         path = "/".join(quote(part, safe="") for part in parts)
         told = urlencode([(name, value) for name, value in query.items() if value is not None])
         return f"{self._options.place.prefix}/{path}{'?' if told else ''}{told}"
 
     def render(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """Give a page. A browser without a visit is given one, since the page's forms are bound to it."""
+        """Return a page. A browser without a visit is given one, since the page's forms are bound to it."""
         visit = self._sessions.find_visit(request.cookies)
         begun = visit or self._sessions.begin_visit()
         values["form_token"] = self._sessions.sign_form(begun)
@@ -68,7 +68,7 @@ class Renderer:
         return response
 
     def render_refusal(self, refusal: Refusal) -> HTMLResponse:
-        """Give the page that tells a refusal."""
+        """Return the page that tells a refusal."""
         page = self._templates.get_template("refusal.html").render(refusal=refusal)
         return HTMLResponse(page, refusal.status, refusal.headers)
 

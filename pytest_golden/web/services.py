@@ -1,25 +1,53 @@
-"""What the pages, the JSON API and the webhooks call, on one store for all requests. Threads share it."""
+"""The services that pages, JSON API and webhooks call, on one store that threads share; the options of serving."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from pytest_golden.clock import utc_now
 from pytest_golden.gate.live import LiveGates
-from pytest_golden.gate.recorded.pages import RecordedGates
-from pytest_golden.journal.reading.paging import JournalPages
-from pytest_golden.journal.rules_file import find_rules
+from pytest_golden.gate.recorded import RecordedGates
+from pytest_golden.journal.agent_rules import find_rules
+from pytest_golden.journal.review import JournalPages
 from pytest_golden.journal.service import Journal
-from pytest_golden.learning.lessons.paging import LessonPages
+from pytest_golden.learning.lessons.lesson_pages import LessonPages
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.plans.paging import PlanPages
-from pytest_golden.web.declared import ManifestReader
+from pytest_golden.learning.plan_pages import PlanPages
+from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.storage.store import Store
+    from pytest_golden.web.place import PublicPlace
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8765
+# Two writes within one tick of the file system's clock may look the same.
+_SECONDS_UNTIL_KEPT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """The options of `golden serve`.
+
+    All requests need `token` with `demands_token`, else only those that come through a proxy. `manifest` need not exist.
+    Without `webhook_secret`, webhooks are refused. `heartbeat_seconds` is None without a heartbeat. `cookie_suffix` keeps the
+    cookies of several servers on one machine apart.
+    """
+
+    manifest: Path
+    place: PublicPlace
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    demands_token: bool = False
+    webhook_secret: str | None = field(default=None, repr=False)
+    is_read_only: bool = False
+    heartbeat_seconds: float | None = None
+    sandbox: str = "auto"
+    cookie_suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +66,7 @@ class Services:
 
     @classmethod
     def on(cls, store: Store, manifest_path: Path) -> Self:
-        """Make them on a store; the manifest need not exist.
+        """Return the services on a store; the manifest need not exist.
 
         Raises:
             SettingsError: the file of the journal's rules cannot be used.
@@ -56,9 +84,39 @@ class Services:
         )
 
     def read_manifest(self) -> Manifest | None:
-        """Read the manifest as it is now; None where there is none.
+        """Return the manifest as it is now; None if there is none.
 
         Raises:
             ManifestError: it cannot be used.
         """
         return self.manifest.read()
+
+
+class ManifestReader:
+    """Reads one manifest, again only when its file has changed: a large one takes longer than a page. Threads may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kept: tuple[tuple[int, int, int], Manifest] | None = None
+
+    def read(self) -> Manifest | None:
+        """Return the manifest as it is now; None if there is none.
+
+        Raises:
+            ManifestError: it cannot be used.
+        """
+        try:
+            found = self._path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            return load_manifest(self._path)
+        # Taken before the file is read: a change meanwhile is noticed the next time.
+        mark = (found.st_mtime_ns, found.st_size, found.st_ino)
+        kept = self._kept
+        if kept is not None and kept[0] == mark:
+            return kept[1]
+        manifest = load_manifest(self._path)
+        if utc_now().timestamp() - found.st_mtime > _SECONDS_UNTIL_KEPT:
+            self._kept = (mark, manifest)
+        return manifest

@@ -1,4 +1,4 @@
-"""What every page and every address of the API is given: services, templates, who may come in, and what was told to `serve`."""
+"""What every page and route of the API receives: services, templates, access, and the options of `golden serve`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_golden.web.boundary.visitor import Doorkeeper
-    from pytest_golden.web.model import ServeOptions
     from pytest_golden.web.rendering import Renderer
-    from pytest_golden.web.services import Services
+    from pytest_golden.web.services import ServeOptions, Services
+    from pytest_golden.web.visitor import Doorkeeper
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ from starlette.routing import Route
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import JournalError, PayloadError, SignatureError
-from pytest_golden.journal.outside.callback import callback_signal
-from pytest_golden.journal.outside.github import github_signal
-from pytest_golden.serving.attempts import Attempts
-from pytest_golden.serving.refusal import Refusal
+from pytest_golden.journal.outside.github_webhooks import github_signal
+from pytest_golden.journal.outside.signed import callback_signal
+from pytest_golden.web.access import Attempts, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +30,7 @@ _IGNORED = {"ignored": True}
 
 
 def list_routes(site: Site) -> list[Route]:
-    """Give the addresses of this part."""
+    """Return the routes of this part."""
     webhooks = _Webhooks(site)
     return [
         Route("/webhooks/github", webhooks.hear_github, methods=["POST"]),

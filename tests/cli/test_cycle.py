@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cycle import CycleConfig, CycleRunner
+from pytest_golden.cycle.config import CycleConfig
+from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.journal.service import Journal
 from tests.gate.verify.repository import MANIFEST, Repository
 from tests.patience import PATIENCE_SECONDS, wait_until
@@ -270,7 +271,7 @@ def test_a_cycle_that_was_killed_at_its_end_still_names_its_branch(
 
     words = ("cycle", "--improve", "echo '#' >> lib.sh", "--review", "exit 1", "--max-improvements", "1", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr("pytest_golden.cycle.recording.CycleRecord.end", interrupt)
+        patch.setattr("pytest_golden.cycle.cycle_record.CycleRecord.end", interrupt)
         first = golden(*words)
     assert first.code == 3
     ran = golden("cycle", "--resume", "--json")

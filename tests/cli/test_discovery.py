@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.discovery import FoundPipeline, find_pipelines
+from pytest_golden.cli.init import FoundPipeline, find_pipelines
 
 if TYPE_CHECKING:
     from pathlib import Path

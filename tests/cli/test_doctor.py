@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cli import findings, found_runners
-from pytest_golden.cli.findings import State, examine_installation, examine_sandbox, examine_workspace
-from pytest_golden.cli.found_runners import examine_runners
-from pytest_golden.cli.found_store import examine_store
+from pytest_golden.cli import doctor as findings
+from pytest_golden.cli import doctor as found_runners
+from pytest_golden.cli.doctor import (
+    State,
+    examine_installation,
+    examine_runners,
+    examine_sandbox,
+    examine_store,
+    examine_workspace,
+)
 from pytest_golden.gate.lock import hold_gate_lock
 from pytest_golden.gate.spool import Spool
-from pytest_golden.gateway.probe import probe
+from pytest_golden.gateway.machine import probe
 from pytest_golden.storage.store import Store
 from tests.cli.conftest import Ran
 from tests.cli.watched import run_watched

@@ -4,9 +4,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.cli.discovery import FoundPipeline
-from pytest_golden.cli.draft import DraftedProject, draft_found, quote, write_draft
-from pytest_golden.manifest import parse_manifest
+from pytest_golden.cli.init import DraftedProject, FoundPipeline, draft_found, quote, write_draft
+from pytest_golden.manifest.reader import parse_manifest
 
 UNUSUAL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.findings import State
-from pytest_golden.cli.found_model import examine_model
+from pytest_golden.cli.doctor import State, examine_model
 
 if TYPE_CHECKING:
     from pathlib import Path

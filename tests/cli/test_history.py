@@ -8,7 +8,7 @@ from sqlalchemy import insert
 
 from pytest_golden.cli.history import _draws_unicode
 from pytest_golden.cli.screen import open_console
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
 from pytest_golden.storage.store import Store
 from tests.gate.past_results import results_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_golden.gate.past import PastResult
+    from pytest_golden.history.changes import PastResult
     from tests.cli.conftest import Golden, GoldenProcess
 
 A, B = "a" * 40, "b" * 40

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.manifest import load_manifest
+from pytest_golden.manifest.reader import load_manifest
 from tests.permissions import without_powers
 
 if TYPE_CHECKING:

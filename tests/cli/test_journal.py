@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.journal import Assessment, Expectation, Journal, JournalEntry, RoutedBy, Signal, SignalType
+from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal, SignalType
+from pytest_golden.journal.service import Journal
 from pytest_golden.journal.store import insert_entry, insert_expectations, record_signal
 from pytest_golden.storage.store import Store
 

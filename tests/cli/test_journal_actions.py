@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cli.journal_looking import show_rate
-from pytest_golden.journal import Journal
-from pytest_golden.journal.reading.summary import SuccessRate
+from pytest_golden.cli.journal_review import show_rate
+from pytest_golden.journal.review_figures import SuccessRate
+from pytest_golden.journal.service import Journal
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Golden, GoldenProcess

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.cli import journal_heartbeat
-from pytest_golden.journal import Journal
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.store import Store
 from tests.patience import PATIENCE_SECONDS
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cli.progress import show_progress
+from pytest_golden.cli.screen import show_progress
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Golden

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from pytest_golden.cli.listing import make_listing
+from pytest_golden.cli.screen import make_listing
 
 ID = "entry_01M80Y16FSXV3WQEJNHJ67JCD1"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.cli.live_status import show_status
+from pytest_golden.cli.screen import show_status
 from pytest_golden.regression.wording import format_elapsed
 
 

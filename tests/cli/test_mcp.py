@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         (("--session", " "), "--session"),
         (("--agent", "x" * 1000), "--agent has 1,000 bytes"),
         (("--store", ""), "--store is empty"),
-        (("--store", "none"), "there is no store here"),
+        (("--store", "none"), "recording is off"),
         (("--nonsense",), "--nonsense"),
         (("--http", "--host", "192.0.2.1", "--port", "0"), "cannot listen on 192.0.2.1 port 0"),
     ],

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.plan import Plan, make_plan
+from pytest_golden.cli.check import Plan, make_plan
 from pytest_golden.manifest.model import GoldenProjectConfig, Quarantine
 
 if TYPE_CHECKING:

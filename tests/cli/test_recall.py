@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.learning import MemoryStore, learn_from_results
+from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import GateHistory
 

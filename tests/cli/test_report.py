@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import update
 
 # pytester forgets what an inner session imported, and SQLAlchemy cannot be imported twice.
-import pytest_golden.storage.upgrade  # noqa: F401
-from pytest_golden.report import report_schema
+import pytest_golden.storage.version  # noqa: F401
+from pytest_golden.report.report_schema import report_schema
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
 from tests.report.test_schema import list_undeclared
@@ -33,7 +33,7 @@ def recorded(folder: object, pytester: pytest.Pytester, monkeypatch: pytest.Monk
 def test_the_last_run_is_told(recorded: Workspace, golden: Golden) -> None:
     ran = golden("report")
     assert ran.code == 0
-    assert ran.out.startswith("PARTIAL (1 golden project(s) failed)\n1 passed, 1 failed, 1 deselected\nentry_")
+    assert ran.out.startswith("FAILED (partial: 1 deselected)\n1 passed, 1 failed\nentry_")
     assert "FAILED: exit code 3, expected 0: merge: no column\nfailing step: merge\n" in ran.out
     assert "deselected: left_out" in ran.out
 
@@ -66,7 +66,7 @@ def test_the_page_is_written_with_and_without_a_run(recorded: Workspace, golden:
     assert ran.out == "wrote new/run.html\n"
     page = (recorded.path / "new" / "run.html").read_text(encoding="utf-8")
     own = (recorded.path / "gate.html").read_text(encoding="utf-8")
-    for told in ("PARTIAL (1 golden project(s) failed", "no column", "it broke", "left_out", "--golden-html gate.html"):
+    for told in ("FAILED (partial: 1 deselected)", "no column", "it broke", "left_out", "--golden-html gate.html"):
         assert told in page
         assert told in own
     assert golden("report", "--html", "x.html", "--json").json["total_count"] == 2
@@ -75,7 +75,7 @@ def test_the_page_is_written_with_and_without_a_run(recorded: Workspace, golden:
 def test_a_run_that_never_ended_is_no_success(recorded: Workspace, golden: Golden) -> None:
     with Store.open(recorded.path / ".golden" / "golden.db") as store, store.write() as connection:
         connection.execute(update(gate_runs).values(finished_at=None, final_status=None))
-    assert golden("report").out.startswith("not finished, so far PARTIAL")
+    assert golden("report").out.startswith("NOT FINISHED")
 
 
 def test_a_weakened_floor_and_what_left_no_steps_are_told(recorded: Workspace, golden: Golden) -> None:
@@ -84,7 +84,7 @@ def test_a_weakened_floor_and_what_left_no_steps_are_told(recorded: Workspace, g
         connection.execute(update(gate_runs).values(facts={"weakened_floor": [told]}))
         connection.execute(update(gate_results).values(trajectory_id=None))
     ran = golden("report")
-    assert ran.out.startswith("PARTIAL (1 golden project(s) failed, floor weakened)\n")
+    assert ran.out.startswith("FAILED\n")
     assert "weakened floor: fine: timeout was raised" in ran.out
     report = golden("report", "--json").json
     assert report["weakened_floor"] == [told]

@@ -71,7 +71,7 @@ def test_other_host_is_warned_of_and_demands_the_token(folder: Path) -> None:
         (("--public-url", "ci.example.org"), "--public-url 'ci.example.org'"),
         (("--public-url", "https://user@ci.example.org"), "--public-url"),
         (("--host", "no.such.host.example"), "cannot listen on no.such.host.example"),
-        (("--store", "none"), "there is no store here"),
+        (("--store", "none"), "recording is off"),
         (("--read-only",), "nothing is recorded yet"),
         (("--token", "secret"), "--token"),
     ],

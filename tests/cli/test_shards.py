@@ -100,11 +100,11 @@ def test_a_merge_tells_whether_the_shards_are_a_whole_gate(golden: Golden, folde
     told = golden("merge", "1.db", "--store", "all.db")
     assert told.code == 1
     assert told.out.splitlines()[-2:] == [
-        "the gate is NOT WHOLE: 1 passed, 1 missing, of 2 declared",
+        "2 declared projects: ERROR (partial: 1 not run): 1 passed, the gate is not whole",
         "  1 of 2 projects have no result: b (no store of shard 2/2 is here)",
     ]
     for _ in range(2):
         told = golden("merge", "2.db", "1.db", "--store", "all.db")
-        assert (told.code, told.out.splitlines()[-1]) == (0, "the gate is whole: 2 passed, of 2 declared")
+        assert (told.code, told.out.splitlines()[-1]) == (0, "2 declared projects: PASSED: 2 passed")
     told = golden("merge", "1.db", "--store", "all.db", "--json")
     assert (told.code, told.json["gate"]["missing"], told.json["runs"]) == (1, ["b"], 0)

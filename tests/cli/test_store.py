@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from pytest_golden.gate.lock import prepare_state_folder
-from pytest_golden.storage.documents import keep_document
+from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
 from tests.cli.watched import run_watched
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Golden
     from tests.postgres import PostgresServer
 
-FORMS: tuple[tuple[str, ...], ...] = (("check",), ("backup", "copy.db"), ("copy", "--to", "copy.db"), ("upgrade",))
+FORMS: tuple[tuple[str, ...], ...] = (
+    ("check",),
+    ("backup", "copy.db"),
+    ("copy", "--to", "copy.db"),
+    ("mend",),
+    ("upgrade",),
+)
 
 
 @pytest.fixture
@@ -170,7 +176,10 @@ def test_store_is_found_by_option_variable_and_workspace_root(
     assert found() == str(other)
     assert found("--store", str(recorded)) == str(recorded)
     monkeypatch.setenv("GOLDEN_STORE_URL", "none")
-    assert golden("store", "check").err == "golden: there is no store here: --store or GOLDEN_STORE_URL says none\n"
+    assert (
+        golden("store", "check").err
+        == "golden: recording is off (`none` in --store or GOLDEN_STORE_URL): name a store\n"
+    )
 
 
 def test_manifest_tells_the_workspace_root(golden: Golden, recorded: Path, folder: Path) -> None:
@@ -226,3 +235,28 @@ def test_newer_store_and_one_of_another_program_are_exit_2(golden: Golden, recor
         ran = golden("store", *form)
         assert (ran.code, ran.out) == (2, "")
         assert "it is a database of another program" in ran.err
+
+
+def test_text_that_cannot_be_read_is_named_and_repaired(golden: Golden, recorded: Path) -> None:
+    ran = golden("store", "mend")
+    assert (ran.code, ran.out) == (0, f"{recorded}: nothing to repair\n")
+    with closing(sqlite3.connect(recorded, isolation_level=None)) as connection:
+        connection.execute(r"""INSERT INTO documents VALUES ('odd', '{"error":"boom \ud83d"}'), ('bad', '[')""")
+    odd = "row odd of documents: body holds text that cannot be read"
+    ran = golden("store", "check")
+    assert ran.code == 1
+    assert f"{odd}; `golden store mend` repairs it\n" in ran.out
+    ran = golden("store", "mend", "--json")
+    assert ran.code == 1
+    assert ran.json["mended"] == [odd]
+    assert ran.json["left"] == ["row bad of documents: body is not JSON"]
+    assert Path(ran.json["backup"]).parent == recorded.parent
+    with closing(sqlite3.connect(recorded, isolation_level=None)) as connection:
+        assert connection.execute(
+            "SELECT json_extract(body, '$.error') FROM documents WHERE digest = 'odd'"
+        ).fetchone() == (r"boom \ud83d",)
+        connection.execute(r"""UPDATE documents SET body = '"\ud83d"' WHERE digest = 'bad'""")
+    ran = golden("store", "mend")
+    assert ran.code == 0
+    assert f"{recorded}: 1 text repaired\nrow bad of documents: body holds text that cannot be read\n" in ran.out
+    assert "copy of the store before the repair: " in ran.out

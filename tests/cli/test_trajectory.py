@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from pytest_golden.cli.trajectory_lines import print_step, shorten, show_duration
+from pytest_golden.cli.trajectory import print_step, shorten, show_duration
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory import Trajectory, read_trajectory, recording
+from pytest_golden.trajectory.current import recording
+from pytest_golden.trajectory.jsonlines import read_trajectory
+from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.store import insert_trajectory
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cli.trial import generalise_writes, split_command, try_command
+from pytest_golden.cli.init import generalise_writes, split_command, try_command
 from pytest_golden.errors import SettingsError
 
 if TYPE_CHECKING:

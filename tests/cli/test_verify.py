@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.journal.service import Journal
-from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
+from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.storage.store import Store
 from tests.gate.verify.repository import MANIFEST, Repository
 from tests.installed import while_nothing_is_installed
@@ -63,13 +63,13 @@ def test_what_this_change_broke_is_told_from_what_was_broken_before(
     base = committed.git("rev-parse", "HEAD")
     committed.script("works", "echo 'no such table: orders' >&2; exit 1\n")
     head = committed.commit("break it")
-    first = golden("verify", "--base", "main", "--repeat", "2")
+    first = golden("verify", "--base", "main")
     assert first.code == 1
     assert f"base main ({base[:12]}), head {head[:12]}" in first.err
-    assert "new regression  2 of 2 passed  0 of 2 passed  this change broke it (by chance alone: 0.17)" in first.out
+    assert "2 of 2 passed  0 of 2 passed  this change broke it, and it repeats byte for byte" in first.out
     assert "FAILED: exit code 1, expected 0: no such table: orders" in first.out
     assert "1 new regression; 1 known" in first.out
-    again = golden("verify", "--base", "main", "--repeat", "2", "--json")
+    again = golden("verify", "--base", "main", "--json")
     assert again.code == 1
     assert again.json["base"] == {
         "ref": "main",
@@ -85,13 +85,104 @@ def test_what_this_change_broke_is_told_from_what_was_broken_before(
     works = projects(again)["works"]
     assert (works["base_status"], works["head_status"]) == ("PASSED", "FAILED")
     assert works["repeats"] == {"base": {"passed": 2, "failed": 0}, "head": {"passed": 0, "failed": 2}}
-    assert works["p_value"] == pytest.approx(1 / 6)
-    assert projects(again)["broken"]["p_value"] is None
+    assert works["p_value"] is None
+    assert works["base_reasons"] == []
+    told = {"kind": "exit_code", "message": "exit code 1, expected 0: no such table: orders"}
+    assert works["head_reasons"] == [told]
+    broken = projects(again)["broken"]
+    assert broken["base_reasons"] == broken["head_reasons"] != []
     assert committed.worktrees() == [str(committed.folder)]
     assert left_behind(temporary_folder) == []
     with Journal.open(committed.folder / ".golden" / "golden.db") as journal:
         entries = journal.review_journal(agent_id="golden", intent_type="verify")
     assert [entry.assessment for entry in entries] == ["failure", "failure"]
+
+
+OUTPUTS = "golden_projects: [{name: a, path: a/run.sh, outputs: [{path: out.csv}]}]\n"
+
+
+def test_base_without_the_baselines_that_git_ignores_is_never_green(repository: Repository, golden: Golden) -> None:
+    repository.write(golden_projects__yaml=OUTPUTS, __gitignore="*.csv\n")
+    repository.script("a", "echo 1 > out.csv\n")
+    baseline = repository.folder / "golden_baselines" / "a" / "out.csv"
+    baseline.parent.mkdir(parents=True)
+    baseline.write_text("1\n")
+    repository.commit("base")
+    repository.script("a", "echo wrong > out.csv\n")
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert (ran.code, ran.json["exit_code"], ran.json["projects"]) == (3, 3, [])
+    sentence = (
+        "golden_baselines/a/out.csv is ignored by .gitignore:1 (`*.csv`): add `!golden_baselines/**` below it and commit"
+        " the baselines"
+    )
+    lacks = "the base lacks baselines that only this working tree has: "
+    assert ran.json["base"]["reason"] == lacks + sentence
+    assert f"note: {sentence}" in " ".join(golden("check").out.split())
+    found = {one["subject"]: one for one in golden("doctor", "--json").json["findings"]}
+    assert f"{found['baselines']['told']}: {found['baselines']['advice']}" == sentence
+    # A `setup:` may bring them.
+    bring = 'setup: [sh, -c, "cp -r $GOLDEN_HEAD/golden_baselines ."]\n'
+    repository.write(golden_projects__yaml=bring + OUTPUTS)
+    repository.script("a", "echo 1 > out.csv\n")
+    repository.commit("setup")
+    repository.script("a", "echo wrong > out.csv\n")
+    ran = golden("verify", "--base", "HEAD", "--json", "--repeat", "1")
+    assert (ran.code, verdicts(ran)) == (1, {"a": "new_regression"})
+
+
+def test_both_red_is_known_only_for_the_same_reason(repository: Repository, golden: Golden) -> None:
+    outputs = "outputs: [{path: x.csv}, {path: y.csv}]"
+    entries = "".join(f"  - {{name: {name}, path: {name}/run.sh, {outputs}}}\n" for name in ("same", "more", "other"))
+    repository.write(golden_projects__yaml=f"golden_projects:\n{entries}")
+    for name in ("same", "more", "other"):
+        repository.write(**{f"golden_baselines___{name}___{output}__csv": "id\n1\n" for output in "xy"})
+        repository.script(name, "printf 'id\\n2\\n' > x.csv; printf 'id\\n1\\n' > y.csv\n")
+    repository.commit("base")
+    repository.script("same", "# Nothing else.\nprintf 'id\\n2\\n' > x.csv; printf 'id\\n1\\n' > y.csv\n")
+    repository.script("more", "printf 'id\\n2\\n' > x.csv; printf 'id\\n9\\n' > y.csv\n")
+    repository.script("other", "echo 'no such table: orders' >&2; exit 1\n")
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert ran.code == 1
+    assert verdicts(ran) == {"same": "known", "more": "new_regression", "other": "new_regression"}
+    more = projects(ran)["more"]
+    assert more["repeats"] == {"base": {"passed": 0, "failed": 2}, "head": {"passed": 0, "failed": 2}}
+    assert [reason["path"] for reason in more["base_reasons"]] == ["x.csv"]
+    assert [reason["path"] for reason in more["head_reasons"]] == ["x.csv", "y.csv"]
+    again = golden("verify", "--base", "HEAD")
+    assert "running same" not in again.err
+    shown = again.out
+    assert "it failed before this change too, for the same reason" in shown
+    assert "  on the base it failed for another reason: x.csv differs from its baseline" in shown
+
+
+def test_first_manifest_is_judged_alone(repository: Repository, golden: Golden) -> None:
+    repository.script("a", "true\n")
+    repository.script("b", "echo 'no such table: b' >&2; exit 1\n")
+    before = repository.commit("before")
+    repository.declare("a")
+    ran = golden("verify", "--base", "HEAD", "--json")
+    assert (ran.code, verdicts(ran), ran.json["weakened_floor"]) == (0, {"a": "new_project"}, [])
+    told = f"the base {before[:12]} has no manifest, so there is nothing to compare with: the head is judged on its own"
+    assert (ran.json["base"]["available"], ran.json["base"]["reason"]) == (False, told)
+    repository.declare("a", "b")
+    red = golden("verify", "--base", "HEAD")
+    assert (red.code, f"golden: {told}" in red.err) == (1, True)
+    assert "failing b\n  FAILED: exit code 1, expected 0: no such table: b" in red.out
+    assert "the first manifest: 1 of 2 failing" in red.out
+
+
+def test_moved_manifest_is_compared_with_what_it_was(repository: Repository, golden: Golden) -> None:
+    repository.write(
+        old___golden_projects__yaml="golden_projects: [{name: a, path: run.sh}, {name: b, path: run.sh}]\n"
+    )
+    repository.script("old", "true\n")
+    repository.commit("base")
+    repository.git("rm", "-q", "old/golden_projects.yaml")
+    repository.write(golden_projects__yaml="golden_projects: [{name: a, path: old/run.sh}]\n")
+    repository.script("old", "exit 1\n")
+    ran = golden("verify", "--base", "HEAD", "--json", "--repeat", "1")
+    assert (ran.code, verdicts(ran)) == (1, {"a": "new_regression", "b": "removed"})
+    assert ("b", "project_gone") in {(one["project"], one["kind"]) for one in ran.json["weakened_floor"]}
 
 
 def test_gates_own_run_of_the_base_stands_for_a_new_one_and_a_dirty_head_is_verified_as_it_stands(

@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cycle import CycleConfig, CycleRunner, CycleStep
+from pytest_golden.cycle.config import CycleConfig
+from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.gateway.model import Ending, PipelineOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_golden.cycle import CycleEvent, CycleState
+    from pytest_golden.cycle.model import CycleEvent, CycleState, CycleStep
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 
@@ -89,5 +90,5 @@ def cycle(tmp_path: Path, gateway: InstantGateway) -> Cycle:
 
 
 def reasons(state: CycleState) -> dict[CycleStep, tuple[str, str]]:
-    """Give status and reason of each step; of one that was walked again, the last."""
+    """Return status and reason of each step; of one that was walked again, the last."""
     return {record.step: (str(record.status), record.reason) for record in state.steps}

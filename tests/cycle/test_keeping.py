@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.cycle import CYCLE_ORDER, CycleState, CycleStep, StepRecord, StepStatus
-from pytest_golden.cycle.keeping import CycleFile, Walk, find_unfinished
+from pytest_golden.cycle.model import CYCLE_ORDER, CycleState, CycleStep, StepRecord, StepStatus
+from pytest_golden.cycle.state_file import CycleFile, Walk, find_unfinished
 from pytest_golden.errors import GoldenError
-from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.cycle import CycleState, CycleVerdict, get_final_status
-from pytest_golden.cycle.rules import judge_proposal, make_fingerprint
-from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult, ResultStatus
+from pytest_golden.cycle.model import CycleState, CycleVerdict
+from pytest_golden.cycle.rules import get_final_status, judge_proposal, make_fingerprint
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 
 
 @pytest.mark.parametrize(

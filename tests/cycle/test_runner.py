@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cycle import (
-    CYCLE_ORDER,
-    CycleConfig,
-    CycleEventType,
-    CycleRunner,
-    CycleState,
-    CycleStep,
-    CycleVerdict,
-    get_final_status,
-)
+from pytest_golden.cycle.config import CycleConfig
+from pytest_golden.cycle.model import CYCLE_ORDER, CycleEventType, CycleState, CycleStep, CycleVerdict
+from pytest_golden.cycle.rules import get_final_status
+from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.errors import GoldenError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.regression.model import GoldenProjectResult, RegressionCheckResult, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 from tests.cycle.conftest import Cycle, InstantGateway, Missing, reasons
 
 if TYPE_CHECKING:

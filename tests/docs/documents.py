@@ -126,7 +126,7 @@ def type_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]
 
 
 def readers_environment() -> dict[str, str]:
-    """Give the environment of somebody at a plain terminal who has this interpreter first on PATH.
+    """Return the environment of somebody at a plain terminal who has this interpreter first on PATH.
 
     pytest loads no plug-in that the pages do not use: what happens to be installed here costs seconds at every start.
     """
@@ -153,7 +153,7 @@ def _type(typed: Typed, page: Path, folder: Path) -> None:
 
 
 def find_missing(shown: Iterable[str], printed: Iterable[str]) -> str | None:
-    """Give the first shown line that is not printed in its place, or say that more is printed than is shown.
+    """Return the first shown line that is not printed in its place, or say that more is printed than is shown.
 
     Lines below each other are printed so, from the first one to the last; only `...` stands for any others. Times, versions
     and ids do not count, and where nothing is shown nothing is said.

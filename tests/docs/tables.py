@@ -6,9 +6,8 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.manifest.keys import MOUNT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS
+from pytest_golden.manifest.keys import MOUNT_KEYS, OUTPUT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Mount, Quarantine
-from pytest_golden.manifest.output_keys import OUTPUT_KEYS
 from pytest_golden.regression.wording import format_duration
 from pytest_golden.settings import SETTINGS
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pytest_golden.manifest.records import Key, Table
+    from pytest_golden.manifest.kinds import Key, Table
     from pytest_golden.settings import Setting
 
 _SPECIAL_TYPES = {
@@ -49,7 +48,7 @@ _PLAIN_TYPES = {"string": "text", "boolean": "true or false", "integer": "whole 
 
 
 def list_rows(page: Path, heading: str) -> tuple[str, ...]:
-    """Give the rows of the first table below a heading, without its head."""
+    """Return the rows of the first table below a heading, without its head."""
     text = page.read_text(encoding="utf-8")
     after = re.split(rf"^#+ {re.escape(heading)}$", text, maxsplit=1, flags=re.MULTILINE)[1]
     table = re.search(r"(?:^\|.*\n)+", after, flags=re.MULTILINE)
@@ -58,7 +57,7 @@ def list_rows(page: Path, heading: str) -> tuple[str, ...]:
 
 
 def option_rows() -> Iterator[str]:
-    """Give flag, default, ini key, environment variable and meaning of every option."""
+    """Return flag, default, ini key, environment variable and meaning of every option."""
     for setting in SETTINGS:
         ini = _code(setting.key) if setting.has_ini else ""
         environment = _code(setting.environment) if setting.has_environment else ""
@@ -66,7 +65,7 @@ def option_rows() -> Iterator[str]:
 
 
 def short_option_rows() -> Iterator[str]:
-    """Give flag, default and meaning of every option."""
+    """Return flag, default and meaning of every option."""
     for setting in SETTINGS:
         yield _row(_flag(setting), _option_default(setting), setting.help)
 
@@ -88,7 +87,7 @@ def quarantine_rows() -> Iterator[str]:
 
 
 def first_cells(rows: Iterable[str]) -> tuple[str, ...]:
-    """Give the first cell of each row without its backquotes."""
+    """Return the first cell of each row without its backquotes."""
     return tuple(row.split("|")[1].strip().strip("`") for row in rows)
 
 

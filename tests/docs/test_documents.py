@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.manifest import parse_manifest
+from pytest_golden.manifest.reader import parse_manifest
 from tests.docs import documents
 from tests.docs.documents import find_missing, follow, list_typed, read_blocks
 

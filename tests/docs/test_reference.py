@@ -12,15 +12,12 @@ import pytest_golden
 from pytest_golden import hookspecs
 from pytest_golden.cli.main import COMMANDS
 from pytest_golden.cycle.model import CycleState
-from pytest_golden.cycle.worktree.service import CycleOutcome
-from pytest_golden.gate.past import PastResult
-from pytest_golden.gate.recorded.projects.history import ProjectHistory, ProjectTrend
-from pytest_golden.gate.verify.base_commit import HeadCommit
-from pytest_golden.gate.verify.model import BaseFacts, Verification
+from pytest_golden.cycle.service import CycleOutcome
 from pytest_golden.gateway.environment import FIXED
-from pytest_golden.journal.outside.callback import CALLBACK_KEYS
-from pytest_golden.journal.outside.github_events import CONCLUSIONS, EVENTS, REVIEWS, TRUSTED
-from pytest_golden.journal.outside.human_words import (
+from pytest_golden.history.changes import PastResult
+from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend
+from pytest_golden.journal.outside.github_webhooks import CONCLUSIONS, EVENTS, REVIEWS, TRUSTED
+from pytest_golden.journal.outside.human import (
     CONNECTIVES,
     CORRECTIONS,
     DOUBTS,
@@ -30,15 +27,19 @@ from pytest_golden.journal.outside.human_words import (
     THUMBS_DOWN,
     THUMBS_UP,
 )
-from pytest_golden.journal.sources import RESERVED_SOURCES
+from pytest_golden.journal.outside.signed import CALLBACK_KEYS
+from pytest_golden.journal.rules import RESERVED_SOURCES
 from pytest_golden.manifest.keys import FILE_KEYS
 from pytest_golden.regression.comparison import Comparison, ProjectRuns, Verdict
 from pytest_golden.regression.floor import WeakeningKind
-from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.storage import schema
-from pytest_golden.trajectory import Importance, StepType
-from pytest_golden.trajectory.analysis import FailureCategory, Quality, ReasoningIssueType, Severity, SuccessType
-from pytest_golden.trajectory.reflection import Priority, SuggestionCategory, SuggestionType
+from pytest_golden.trajectory.insight.model import FailureCategory, Quality, ReasoningIssueType, Severity, SuccessType
+from pytest_golden.trajectory.insight.reflection import Priority, SuggestionCategory, SuggestionType
+from pytest_golden.trajectory.vocabulary import Importance, StepType
+from pytest_golden.verify.base_commit import HeadCommit
+from pytest_golden.verify.model import BaseFacts, Verification
 from tests.docs import tables
 from tests.docs.documents import DOCS, REPOSITORY
 from tests.docs.tables import first_cells, list_rows

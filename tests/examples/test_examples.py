@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_golden.journal import Journal
-from pytest_golden.manifest import load_manifest
+from pytest_golden.journal.service import Journal
+from pytest_golden.manifest.reader import load_manifest
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = REPOSITORY / "examples"

@@ -8,8 +8,9 @@ from typing import Any
 from pytest_golden.clock import new_id
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.storage.moments import to_ms
-from pytest_golden.trajectory import Trajectory
+from pytest_golden.regression.verdict import judge_run
+from pytest_golden.storage.columns import to_ms
+from pytest_golden.trajectory.model import Trajectory
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 
@@ -70,7 +71,7 @@ def end(begun: RunBegun, immediate: str = "success", **more: Any) -> RunEnded:
         "moment": begun.moment + 60_000,
         "immediate_result": immediate,
         "notes": "all passed",
-        "final_status": "SUCCESS",
+        "verdict": judge_run([GoldenProjectResult("one", "one.py", ResultStatus.PASSED, 0)]).to_dict(),
         "facts": {"deselected": []},
     }
     return RunEnded(**{**fields, **more})

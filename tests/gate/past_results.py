@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pytest_golden.gate.past import PastResult
+from pytest_golden.history.changes import PastResult
 from pytest_golden.regression.model import ResultStatus
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -20,7 +20,7 @@ STATUSES = {
 
 
 def results_of(word: str, *, earlier_passes: int = 0, **fields: Any) -> tuple[PastResult, ...]:
-    """Give results newest first from a word that is read oldest first: P, F, E, -, ^ for an interrupted one and ~ for a flaky pass.
+    """Return results newest first from a word that is read oldest first: P, F, E, -, ^ for an interrupted one and ~ for a flaky pass.
 
     A field given as a list has one value a result, oldest first.
     """

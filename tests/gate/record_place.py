@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from pytest_golden.gate.run_record import RunRecord
 from pytest_golden.gate.spool import Spool
-from pytest_golden.gate.store import list_results
+from pytest_golden.history.past_store import list_results
 from pytest_golden.journal.model import Assessment, JournalEntry
 from pytest_golden.journal.store import get_entry
 from pytest_golden.storage.integrity import check_store
@@ -76,7 +76,7 @@ class Place:
             return [one.pass_streak for one in list_results(connection, project, 20)]
 
     def known(self, entry_id: str) -> Any:
-        """Give what is kept with a result of what was known of its failure."""
+        """Return what is kept with a result of what was known of its failure."""
         with Store.open(self.path) as store, store.read() as connection:
             of_entry = gate_results.c.entry_id == entry_id
             return connection.execute(select(gate_results.c.result).where(of_entry)).scalar_one().get("known")

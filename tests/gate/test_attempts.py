@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.gate.attempts import join_reads
+from pytest_golden.gate.service import join_reads
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 
 

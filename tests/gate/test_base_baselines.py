@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate import base_baselines
-from pytest_golden.gate.base_baselines import find_changed_baselines
-from pytest_golden.regression.weakening import ChangedBaseline
+from pytest_golden.history import base as base_baselines
+from pytest_golden.history.base import find_changed_baselines
+from pytest_golden.regression.verdict import ChangedBaseline
 from tests.gate.test_base_manifest import git
 
 if TYPE_CHECKING:

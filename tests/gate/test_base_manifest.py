@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.base_manifest import read_base_manifest
+from pytest_golden.history.base import read_base_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,10 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.changes import Present, find_changes
-from pytest_golden.gate.checkout import Checkout, read_checkout
-from pytest_golden.gate.input_changes import RunInputs
-from pytest_golden.gate.past import FirstFailure, PastPass
-from pytest_golden.manifest import GoldenProjectConfig
+from pytest_golden.history.changes import FirstFailure, PastPass, Present, find_changes
+from pytest_golden.history.checkout import Checkout, read_checkout
+from pytest_golden.history.inputs import RunInputs
+from pytest_golden.manifest.model import GoldenProjectConfig
 from tests.gate.past_results import NOON, results_of
 from tests.gate.test_base_manifest import git
 

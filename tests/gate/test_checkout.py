@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.blobs import BlobNames
-from pytest_golden.gate.checkout import MOST_FILES, Checkout, read_checkout
-from pytest_golden.gate.checkout_changes import CheckoutChanges, changes_between
+from pytest_golden.history.checkout import MOST_FILES, Checkout, CheckoutChanges, changes_between, read_checkout
+from pytest_golden.history.git import BlobNames
 from tests.gate.test_base_manifest import git
 from tests.permissions import without_powers
 
@@ -155,7 +154,7 @@ def test_large_and_unreadable_files_are_named_without_reading(tmp_path: Path, mo
     with (tmp_path / "large").open("wb") as large:
         large.truncate(17 * 1024 * 1024)
     assert str(names.find("large")).startswith("17825792 bytes of ")
-    monkeypatch.setattr("pytest_golden.gate.blobs.MOST_BYTES", 4)
+    monkeypatch.setattr("pytest_golden.history.git.MOST_BYTES", 4)
     names = BlobNames(tmp_path, "sha256")
     for name in ("a", "b"):
         (tmp_path / name).write_text("123")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.commits import descends, find_commit_of, has_commit, list_commits, list_files_since
-from pytest_golden.gate.git import find_commit
+from pytest_golden.history.checkout import descends, find_commit_of, has_commit, list_commits, list_files_since
+from pytest_golden.history.git import find_commit
 from tests.gate.test_base_manifest import git
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_golden.gate.declarations import compare_declarations
-from pytest_golden.manifest import DeclaredOutput, GoldenProjectConfig, Mount
-from pytest_golden.redaction import redact
+from pytest_golden.history.changes import compare_declarations
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Mount
+from pytest_golden.redaction.redactor import redact
 
 BEFORE = GoldenProjectConfig("a", "a.py", timeout=600, set_env={"TZ": "UTC", "OLD": "1", "API_TOKEN": "a1b2c3d4e5f6"})
 

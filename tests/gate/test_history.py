@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.gate.history import count_leading_failures, count_passes, count_retried, flakiness, usual_duration
+from pytest_golden.history.trends import count_leading_failures, count_passes, count_retried, flakiness, usual_duration
 from tests.gate.past_results import results_of
 
 A, B = "a" * 40, "b" * 40

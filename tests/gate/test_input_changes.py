@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gate.input_changes import InputChange, RunInputs, compare_inputs, fold_files
+from pytest_golden.history.inputs import InputChange, RunInputs, compare_inputs, fold_files
 
 KIB = 1024
 

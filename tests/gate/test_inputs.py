@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.checkout import Checkout, read_checkout
-from pytest_golden.gate.input_changes import RunInputs, compare_inputs
-from pytest_golden.gate.inputs import InputReader
-from pytest_golden.manifest import GoldenProjectConfig
+from pytest_golden.history.checkout import Checkout, read_checkout
+from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
+from pytest_golden.manifest.model import GoldenProjectConfig
 from tests.gate.test_base_manifest import git
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.gate.keep import choose_keeping
-from pytest_golden.gate.trends import SlowdownJudge
+from pytest_golden.gate.hiding import choose_keeping
 from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.history.trends import SlowdownJudge
 from pytest_golden.manifest.model import GoldenProjectConfig
-from pytest_golden.regression.trends import DurationTrend
+from pytest_golden.regression.slowdown import DurationTrend
 
 MUST_PASS = GoldenProjectConfig("a", "a.py")
 MUST_FAIL = GoldenProjectConfig("b", "b.py", expected_outcome="exit_code:3")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.lock import find_state_folder, hold_gate_lock, prepare_state_folder
+from pytest_golden.gate.lock import find_state_folder, find_substitute, hold_gate_lock, prepare_state_folder
 from tests.permissions import without_powers
 
 if TYPE_CHECKING:
@@ -131,3 +131,20 @@ def test_substitute_that_somebody_else_has_prepared_is_not_used(
     with pytest.raises(PermissionError, match="somebody else's"):
         prepare_state_folder(workspace)
     assert list(elsewhere.iterdir()) == []
+
+
+def test_substitute_is_taken_in_only_where_nobody_else_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    workspace = tmp_path / "workspace"
+    workspace.write_text("a file, so that no folder can be made in it")
+    assert find_substitute(workspace) is None
+    folder = prepare_state_folder(workspace)
+    assert find_substitute(workspace) == folder
+    folder.chmod(0o770)
+    assert find_substitute(workspace) is None
+    folder.rename(tmp_path / "moved")
+    (tmp_path / "moved").chmod(0o700)
+    folder.symlink_to(tmp_path / "moved")
+    assert find_substitute(workspace) is None

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_golden.gate.parting import describe_parting
-from pytest_golden.trajectory import Trajectory
+from pytest_golden.history.changes import describe_parting
+from pytest_golden.trajectory.model import Trajectory
 
 
 def run_of(*steps: Any) -> Trajectory:

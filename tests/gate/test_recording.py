@@ -8,13 +8,13 @@ from sqlalchemy import func, select
 
 from pytest_golden.clock import new_id
 from pytest_golden.errors import JournalError, StorageError
-from pytest_golden.gate.past import FirstFailure, InterruptedRun
-from pytest_golden.gate.recording import close_interrupted, record_event
-from pytest_golden.gate.store import find_last_pass, list_projects, list_results
+from pytest_golden.gate.event_recording import close_interrupted, record_event
+from pytest_golden.history.changes import FirstFailure, InterruptedRun
+from pytest_golden.history.past_store import find_last_pass, list_projects, list_results
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, JournalEntry, RoutedBy
 from pytest_golden.journal.store import get_entry
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
-from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.schema import gate_runs, metadata, trajectories
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.store import find_trajectory
@@ -314,7 +314,7 @@ def test_interrupted_run_is_closed_and_told_once(store: Store) -> None:
     assert closed == (InterruptedRun(killed.run_id, from_ms(killed.moment), recorded_count=1, expected_count=2),)
     entry = read_entry(store, killed.run_id)
     assert entry.assessment is Assessment.PARTIAL
-    assert entry.immediate_notes == "interrupted after 1 of 2 projects"
+    assert entry.immediate_notes == "INTERRUPTED (partial: 1 not run): 1 passed"
     assert [one.status for one in entry.expectations] == [ExpectationStatus.MET, ExpectationStatus.EXPIRED]
     assert close(store, present.run_id) == ()
 
@@ -361,7 +361,7 @@ def test_gate_that_was_taken_for_killed_and_ends_all_the_same_has_ended(store: S
     record(store, end(begun), end(begun))
 
     with store.read() as connection:
-        assert connection.scalar(select(gate_runs.c.final_status)) == "SUCCESS"
+        assert connection.scalar(select(gate_runs.c.final_status)) == "passed"
     entry = read_entry(store, begun.run_id)
     assert (entry.immediate_notes, entry.assessment) == ("all passed", Assessment.SUCCESS)
     assert [one.what for one in entry.history].count("outcome") == 2

@@ -17,8 +17,7 @@ from pytest_golden.gate.events import FailureExplained
 from pytest_golden.gate.spool import read_spool
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.upgrade import make_config
-from pytest_golden.storage.version import VERSIONS
+from pytest_golden.storage.version import VERSIONS, make_config
 from tests.gate.gate_events import begin, end, judge
 from tests.gate.record_place import Place, damage, fold_log, locked, whole
 
@@ -375,7 +374,7 @@ def test_torn_spool_is_taken_in_as_far_as_it_goes(place: Place) -> None:
         b'{"event": "born"}\n',
         b'{"event": "judged", "result": {}}\n',
         b'{"event": "ended", "run_id": 3, "moment": "late", "immediate_result": "good", "notes": "", '
-        b'"final_status": "", "facts": {}}\n',
+        b'"verdict": {}, "facts": {}}\n',
         b"[" * 100_000 + b"\n",
     ],
     ids=["text", "bytes", "list", "kind", "keys", "values", "deep"],

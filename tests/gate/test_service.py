@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GatewayError
-from pytest_golden.gate import RegressionGuard
-from pytest_golden.gate.order import find_independent
-from pytest_golden.gateway import AgentRole, Ending, ExecutionGateway, Permissions, PipelineOutcome
-from pytest_golden.manifest import GoldenProjectConfig
-from pytest_golden.manifest.model import Mount, Quarantine
-from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.manifest.model import GoldenProjectConfig, Mount, Quarantine, find_independent
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from tests.gateway.conftest import wait_until
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.store_place import find_spool_folder, find_store_place, list_store_files
+from pytest_golden.gate.spool import find_spool_folder, find_store_place, list_store_files
 
 if TYPE_CHECKING:
     from pathlib import Path

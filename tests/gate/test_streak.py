@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.gate.streak import describe_streak
+from pytest_golden.history.trends import describe_streak
 from tests.gate.past_results import results_of
 
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pytest_golden.gate.surroundings import compare_surroundings, describe_surroundings, read_distributions
-from pytest_golden.manifest import GoldenProjectConfig
+from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, read_distributions
+from pytest_golden.manifest.model import GoldenProjectConfig
 
 
 def test_gate_is_described() -> None:

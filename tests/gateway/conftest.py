@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions, PipelineOutcome, RunnerCommand
 from pytest_golden.gateway.execution import Executed, execute
-from pytest_golden.gateway.fingerprint import take_fingerprint
+from pytest_golden.gateway.machine import Probe, build_seal, find_bwrap, probe
+from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome, RunnerCommand
 from pytest_golden.gateway.preparation import Prepared, prepare
-from pytest_golden.gateway.probe import Probe, build_seal, find_bwrap, probe
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import resolve_project
 from pytest_golden.gateway.seal import Seal, find_masked
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
 from tests.requirement import require
 
@@ -66,7 +67,7 @@ def machine_seal() -> Seal | None:
 
 @pytest.fixture
 def seal(machine_seal: Seal | None, home: Path, workspace: Path) -> Seal | None:
-    """Give the seal as it is for a test's own HOME and workspace."""
+    """Return the seal as it is for a test's own HOME and workspace."""
     if machine_seal is None:
         return None
     masked = find_masked(str(home))
@@ -81,7 +82,7 @@ def sealing(found: Probe) -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give every test a HOME of its own with a secret in it."""
+    """Return every test a HOME of its own with a secret in it."""
     folder = tmp_path / "home"
     (folder / ".ssh").mkdir(parents=True)
     (folder / ".ssh" / "id_ed25519").write_text("the private key\n")
@@ -200,7 +201,8 @@ def run_in_view(
 _CHILD = """
 import json, os, sys
 from pathlib import Path
-from pytest_golden.gateway import *
+from pytest_golden.gateway.model import *
+from pytest_golden.gateway.service import *
 from pytest_golden.manifest.model import GoldenProjectConfig, Mount
 workspace = Path(os.environ["WORKSPACE"])
 def guarded(gateway, project):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.fingerprint import CACHE_FOLDERS, find_differences, take_fingerprint
+from pytest_golden.gateway.write_set import CACHE_FOLDERS, find_differences, take_fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

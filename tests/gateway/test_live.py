@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.live import read_present_step
+from pytest_golden.gateway.execution import read_present_step
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gateway.output import LOG_SHARE_BYTES, KeptOutput, decode, keep_output, last_lines, write_log
-from pytest_golden.redaction import Redactor
+from pytest_golden.gateway.execution import LOG_SHARE_BYTES, KeptOutput, decode, keep_output, last_lines, write_log
 from pytest_golden.redaction.escapes import strip_escapes
+from pytest_golden.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from pathlib import Path

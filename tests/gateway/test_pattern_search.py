@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pytest_golden.errors import GatewayError
-from pytest_golden.gateway import pattern_search
+from pytest_golden.gateway import outcome as pattern_search
 from pytest_golden.gateway.model import PatternVerdict
-from pytest_golden.gateway.pattern_search import search_files, search_texts, write_texts
+from pytest_golden.gateway.outcome import search_files, search_texts, write_texts
 from tests.patience import without_hanging
 
 MIB = 1 << 20

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pytest_golden.errors import PermissionDeniedError
 from pytest_golden.gateway.model import AgentRole, Permissions
-from pytest_golden.gateway.permissions import GRANTED, require_execution
+from pytest_golden.gateway.permissions import GRANTED, choose_request, require_execution
 
 
 def test_regression_guard_may_execute() -> None:
@@ -43,3 +45,26 @@ def test_unknown_role_is_refused_with_the_known_ones() -> None:
 
 def test_every_role_has_its_grant() -> None:
     assert set(GRANTED) == set(AgentRole)
+
+
+def test_request_is_read_under_either_pair_of_names() -> None:
+    guard, leave = AgentRole.REGRESSION_GUARD, Permissions()
+    assert choose_request(guard, leave, None, None) == (guard, leave)
+    assert choose_request(None, None, guard, leave) == (guard, leave)
+
+
+@pytest.mark.parametrize("given", ["role", "permissions", "agent_role", "agent_permissions"])
+def test_request_without_role_or_permissions_is_a_type_error(given: str) -> None:
+    values: dict[str, Any] = {"role": None, "permissions": None, "agent_role": None, "agent_permissions": None}
+    values[given] = Permissions() if given.endswith("permissions") else "user"
+    for some in (values, dict.fromkeys(values)):
+        with pytest.raises(
+            TypeError, match="needs a role and permissions: give `role` and `permissions`, or `agent_role`"
+        ):
+            choose_request(**some)
+
+
+@pytest.mark.parametrize("both", [("user", None, "user", Permissions()), ("user", None, None, Permissions())])
+def test_request_under_both_pairs_of_names_is_a_type_error(both: tuple[str, None, str | None, Permissions]) -> None:
+    with pytest.raises(TypeError, match="one of the two pairs, not both"):
+        choose_request(*both)

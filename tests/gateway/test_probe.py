@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway.probe import build_seal, find_bwrap, probe
+from pytest_golden.gateway.machine import build_seal, find_bwrap, probe
 from tests.gateway.conftest import NO_NAMESPACES
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_machine_without_user_namespaces_is_found_out(run_elsewhere: RunElsewher
     facts: Any = run_elsewhere(
         NO_NAMESPACES,
         """
-        from pytest_golden.gateway.probe import probe
+        from pytest_golden.gateway.machine import probe
         scratch = workspace / "scratch"
         scratch.mkdir()
         found = probe(scratch, ())
@@ -128,7 +128,7 @@ def test_advice_names_the_switch_that_forbids_it(
     facts = run_elsewhere(
         machine,
         """
-        from pytest_golden.gateway.probe import probe
+        from pytest_golden.gateway.machine import probe
         scratch = workspace / "scratch"
         scratch.mkdir()
         print(json.dumps({"advice": probe(scratch, ()).advice}))

@@ -14,7 +14,7 @@ from tests.gateway.conftest import run_guarded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")

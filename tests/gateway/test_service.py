@@ -14,18 +14,18 @@ import psutil
 import pytest
 
 from pytest_golden.errors import PermissionDeniedError
-from pytest_golden.gateway import (
+from pytest_golden.gateway.model import (
     AgentRole,
     Ending,
-    ExecutionGateway,
+    PatternVerdict,
     Permissions,
     PipelineOutcome,
     Problem,
     RunnerCommand,
 )
-from pytest_golden.gateway.model import PatternVerdict
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig, Mount
-from pytest_golden.trajectory import StepReading
+from pytest_golden.trajectory.readers.model import StepReading
 from tests.gateway.conftest import run_guarded, wait_until
 from tests.patience import without_hanging
 
@@ -351,6 +351,31 @@ def test_interrupt_stops_the_pipeline_and_is_a_fact(
         assert outcome.stdout == "running\nstopped by hand\n"
 
 
+def test_failed_after_is_not_the_error_of_a_trajectory_that_failed_before_it(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway(view="copy")
+    failed, passed = (run_guarded(gateway, make_project(f"exit {code}", after=["false"])) for code in (3, 0))
+    assert (failed.exit_code, failed.problem) == (3, Problem.AFTER_FAILED)
+    assert failed.trajectory is not None
+    assert (failed.trajectory.outcome, failed.trajectory.error) == ("failure", None)
+    assert passed.trajectory is not None
+    assert "`after:` command `false` failed" in str(passed.trajectory.error)
+
+
+def test_request_may_use_the_names_of_the_document(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    gateway = open_gateway(view="copy")
+    project = make_project("echo done")
+    request: dict[str, Any] = {"agent_role": AgentRole.REGRESSION_GUARD, "agent_permissions": Permissions()}
+    assert gateway.run_pipeline(project, **request).stdout == "done\n"
+    with pytest.raises(TypeError, match="not both"):
+        gateway.run_pipeline(project, **request, role=AgentRole.REGRESSION_GUARD)
+    with pytest.raises(TypeError, match="needs a role and permissions"):
+        gateway.run_pipeline(project)
+
+
 @in_both_views
 def test_interrupt_while_after_runs_ends_the_gate_too(
     view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
@@ -403,7 +428,8 @@ def test_gateway_leaves_no_process_and_no_descriptor(workspace: Path, make_proje
     make_project("true")
     code = """
 import os, sys
-from pytest_golden.gateway import *
+from pytest_golden.gateway.model import *
+from pytest_golden.gateway.service import *
 from pytest_golden.manifest.model import GoldenProjectConfig
 def descriptors():
     return sorted(os.listdir("/proc/self/fd"))

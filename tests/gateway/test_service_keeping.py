@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GatewayError
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
+from pytest_golden.gateway.model import AgentRole, Permissions
 from tests.gateway.conftest import run_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject
 
 
@@ -93,7 +94,8 @@ SHELL_IN_A_TERMINAL = """
 import os, pty, sys
 code = '''
 import sys
-from pytest_golden.gateway import *
+from pytest_golden.gateway.model import *
+from pytest_golden.gateway.service import *
 from pytest_golden.manifest.model import GoldenProjectConfig
 with ExecutionGateway(sys.argv[1]) as gateway:
     sys.exit(gateway.open_shell(GoldenProjectConfig("a", "project/pipeline.sh"), role=AgentRole.USER,

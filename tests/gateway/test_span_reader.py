@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway import Ending, PipelineOutcome, Problem
 from pytest_golden.gateway import span_reader as span_reader_module
+from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
 from tests.gateway.conftest import NO_NAMESPACES, RunElsewhere
 from tests.trajectory.otel.bodies import request, span
 
@@ -159,7 +159,7 @@ def test_garbage_costs_steps_and_never_the_result(run: Callable[..., PipelineOut
 def test_a_port_that_is_taken_costs_a_warning(
     run: Callable[..., PipelineOutcome], monkeypatch: pytest.MonkeyPatch, sealing: None
 ) -> None:
-    monkeypatch.setattr("pytest_golden.gateway.handover.PORT", 1)
+    monkeypatch.setattr("pytest_golden.gateway.sockets.PORT", 1)
     outcome = run("echo done", network=False, steps="otel")
     assert outcome.stdout == "done\n"
     assert "in the pipeline's network: [Errno 13]" in outcome.warnings[0]

@@ -4,18 +4,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway import AgentRole, Permissions
-from pytest_golden.gateway.fingerprint import take_fingerprint
-from pytest_golden.gateway.model import Ending, Problem
-from pytest_golden.gateway.resolution import ProjectUnusableError
-from pytest_golden.gateway.stand_ins import NO_STAND_INS, write_stand_ins
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions, Problem
+from pytest_golden.gateway.resolution import NO_STAND_INS, ProjectUnusableError, write_stand_ins
+from pytest_golden.gateway.write_set import take_fingerprint
 from tests.gateway.conftest import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject, RunInView
 
 in_every_view = pytest.mark.parametrize("view", VIEWS)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject, RunInView
 
 
@@ -66,7 +66,7 @@ def test_pipeline_dies_with_the_gate_that_is_killed(workspace: Path, make_projec
         sh -c 'while :; do sleep 0.1; done # {mark}'
     """)
     code = (
-        "import sys; from pytest_golden.gateway import *; from pytest_golden.manifest.model import GoldenProjectConfig\n"
+        "import sys; from pytest_golden.gateway.model import *; from pytest_golden.gateway.service import *; from pytest_golden.manifest.model import GoldenProjectConfig\n"
         "with ExecutionGateway(sys.argv[1], view=sys.argv[2]) as gateway:\n"
         "    gateway.run_pipeline(GoldenProjectConfig('a', 'project/pipeline.sh'), role='regression_guard',"
         " permissions=Permissions())\n"
@@ -159,7 +159,8 @@ if ask(1, None) <= 0:
     sys.exit(77)  # forbidden here, as in many containers
 assert libc.syscall(ADD_KEY, b"user", b"golden-secret", b"hidden", ctypes.c_size_t(6), -3) > 0
 assert find_key() > 0
-from pytest_golden.gateway import *
+from pytest_golden.gateway.model import *
+from pytest_golden.gateway.service import *
 from pytest_golden.manifest.model import GoldenProjectConfig
 with ExecutionGateway(sys.argv[1], view=sys.argv[2]) as gateway:
     project = GoldenProjectConfig("a", "project/pipeline.py")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.fingerprint import take_fingerprint
 from pytest_golden.gateway.view import CopyView, OverlayView, copy_tree
+from pytest_golden.gateway.write_set import take_fingerprint
 from tests.gateway.conftest import VIEWS
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pytest_golden.gateway.visibility import (
+from pytest_golden.gateway.view import (
+    HiddenPlaces,
     find_environment_folders,
     find_git_folders,
     find_interpreter_folders,
@@ -14,9 +15,6 @@ from pytest_golden.gateway.visibility import (
     is_below,
     select_hidden,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def make_environment(folder: Path, interpreter: Path) -> None:
@@ -131,3 +129,71 @@ def test_git_file_without_a_common_folder_leads_to_its_own(tmp_path: Path) -> No
     assert list(find_git_folders(tmp_path / "sub")) == [str(tmp_path / "modules")]
     (tmp_path / "sub" / ".git").write_text("something else\n")
     assert list(find_git_folders(tmp_path / "sub")) == []
+
+
+def hide(folder: Path, *shown: Path) -> HiddenPlaces:
+    return HiddenPlaces((str(folder),), tuple(map(str, shown)))
+
+
+def test_only_what_is_there_and_not_shown_again_is_hidden(tmp_path: Path) -> None:
+    for name in ("kept", "lost"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.csv").touch()
+    places = hide(tmp_path, tmp_path / "kept")
+    assert places.hides(str(tmp_path / "lost" / "data.csv"))
+    assert not places.hides(str(tmp_path / "kept" / "data.csv"))
+    assert not places.hides(str(tmp_path / "lost" / "other.csv"))
+    assert not places.hides(str(tmp_path))
+    assert hide(tmp_path, tmp_path.parent).hides(str(tmp_path / "lost" / "data.csv"))
+
+
+def test_missing_files_are_explained_from_the_error_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "orders 1.csv").touch()
+    (tmp_path / "orders.csv").touch()
+    texts = [
+        f"read {tmp_path}/orders.csv\n" * 10,
+        f"FileNotFoundError: [Errno 2] No such file or directory: '{tmp_path}/orders 1.csv'\n",
+        f"cat: {tmp_path}/orders.csv: No such file or directory\n/nowhere/else not found\n{tmp_path}/none not found",
+    ]
+    told = hide(tmp_path).explain_missing_files(*texts)
+    assert told == tuple(
+        f"{path} is on this machine, but a pipeline sees a private {tmp_path}: "
+        f"declare `mounts: [{{path: {path}, mode: read}}]`"
+        for path in (f"{tmp_path}/orders 1.csv", f"{tmp_path}/orders.csv")
+    )
+    assert hide(tmp_path).explain_missing_files(texts[0]) == ()
+    assert HiddenPlaces().explain_missing_files(*texts) == ()
+
+
+def test_program_is_explained_by_itself_or_by_its_interpreter(tmp_path: Path) -> None:
+    make_environment(tmp_path / "venv", make_interpreter(tmp_path / "python"))
+    (tmp_path / "seen").mkdir()
+    script = tmp_path / "seen" / "etl"
+    script.write_text(f"#!{tmp_path}/venv/bin/python\nprint()\n")
+    script.chmod(0o755)
+    places = hide(tmp_path, tmp_path / "seen")
+    told = places.explain_missing_program("etl", str(tmp_path / "seen"))
+    assert told is not None
+    assert told.startswith(f"{tmp_path}/venv/bin/python is on this machine, but a pipeline sees a private {tmp_path}: ")
+    assert f"declare `venv: {tmp_path}/venv` or `mounts: [{{path: {tmp_path}/venv, mode: read}}]`" in told
+    assert places.explain_missing_program("/no/such/tool", "") is None
+    assert places.explain_missing_program("ls", "/usr/bin:/bin") is None
+    assert HiddenPlaces().explain_missing_program("etl", str(tmp_path / "seen")) is None
+
+
+def test_links_are_resolved_as_the_system_resolves_them(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "real").touch()
+    (tmp_path / "alias").symlink_to("tools", target_is_directory=True)
+    links = {"one": "real", "two": "../alias/one", "lost": "gone", "circle": "circle", "there": "back", "back": "there"}
+    for name, target in links.items():
+        (tools / name).symlink_to(target)
+    asked = [
+        str(folder / name) for folder in (tools, tmp_path / "alias") for name in (*links, "", ".", "..", "../alias/two")
+    ]
+    assert select_hidden(asked, [os.path.realpath(tmp_path)]) == (os.path.realpath(tools),)
+    for path in asked:
+        real = Path(os.path.realpath(path))
+        found = (str(real),) if real.exists() and real != tmp_path else ()
+        assert select_hidden([path], [os.path.realpath(tmp_path)]) == found

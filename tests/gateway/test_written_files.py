@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gateway import AgentRole, Ending, OutputFinding, Permissions, PipelineOutcome, Problem, WrittenFiles
+from pytest_golden.gateway.model import AgentRole, Ending, OutputFinding, Permissions, PipelineOutcome, Problem
+from pytest_golden.gateway.written_files import WrittenFiles
 from tests.gateway.conftest import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject, RunInView
 
     Run = Callable[..., PipelineOutcome]

@@ -60,7 +60,7 @@ class CommentsApi:
         self._thread = threading.Thread(target=self._server.serve_forever)
 
     def answer(self, path: str) -> tuple[int, Any]:
-        """Give status and value for a GET; of what it does not know, that it is not there."""
+        """Return status and value for a GET; of what it does not know, that it is not there."""
         if path == "/user":
             return (403 if self.person is None else 200), {"login": self.person}
         query = parse_qs(urlsplit(path).query)

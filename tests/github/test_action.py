@@ -104,7 +104,7 @@ def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kep
     first = runner.run(pull_request(), pytest=PYTEST)
     assert first.code == 0, first.log
     assert len(api.comments) == 2
-    assert api.comments[1]["body"].startswith("<!-- golden-gate golden_report -->\n## Golden projects: SUCCESS\n")
+    assert api.comments[1]["body"].startswith("<!-- golden-gate golden_report -->\n## Golden projects: PASSED\n")
     assert "https://git.example/me/shop/actions/runs/1" in api.comments[1]["body"]
 
     (runner.workspace / "sales.sh").write_text("echo no such column >&2\nexit 3\n")
@@ -113,7 +113,7 @@ def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kep
     assert second.code == 1
     assert second.ran[-1] == "Tell the verdict"
     assert len(api.comments) == 2
-    assert "PARTIAL (1 golden project(s) failed)" in api.comments[1]["body"]
+    assert "## Golden projects: FAILED" in api.comments[1]["body"]
     assert "no such column" in api.comments[1]["body"]
     # What changed since the last pass is known although the folder was gone: the journal came back.
     assert "last passed" in second.log
@@ -160,7 +160,7 @@ def test_a_fork_gets_the_summary_only(runner: Runner, api: CommentsApi) -> None:
         "Run the golden projects",
         "Tell the verdict",
     ]
-    assert "## Golden projects: SUCCESS" in run.summary
+    assert "## Golden projects: PASSED" in run.summary
 
 
 def test_a_token_that_may_not_write_is_a_notice_and_no_failure(runner: Runner, api: CommentsApi) -> None:
@@ -174,7 +174,7 @@ def test_a_persons_token_finds_its_own_comment_again(runner: Runner, api: Commen
     api.person = "ann"
     marked = "<!-- golden-gate golden_report -->\nquoted"
     api.comments += [{"id": 1, "user": {"type": "Bot", "login": "other[bot]"}, "body": marked}]
-    (runner.temporary / "summary.md").write_text("## Golden projects: SUCCESS\n")
+    (runner.temporary / "summary.md").write_text("## Golden projects: PASSED\n")
     for _ in range(2):
         told = write_comment(runner.temporary / "summary.md", api)
     assert told == "golden: the comment was updated\n"
@@ -267,7 +267,7 @@ def test_the_kernel_switch_is_set_where_it_can_be_and_said(runner: Runner, comma
 
 
 def test_a_summary_that_is_too_long_for_a_comment_loses_whole_failures_only(api: CommentsApi, tmp_path: Path) -> None:
-    head = "## Golden projects: PARTIAL\n\n" + "".join(f"| row {number} |\n" for number in range(5_000))
+    head = "## Golden projects: FAILED\n\n" + "".join(f"| row {number} |\n" for number in range(5_000))
     failure = f"<details><summary>sales</summary>\n\n<pre>\n{'x' * 15_000}\n</pre>\n\n</details>\n\n"
     (tmp_path / "summary.md").write_text(head + "\n" + failure * 20)
     told = write_comment(tmp_path / "summary.md", api)

@@ -85,7 +85,7 @@ def test_shards_run_everything_once_and_are_joined(workflow: Workflow) -> None:
         shutil.copyfile(runner.workspace / ".golden" / "golden.db", store)
         joined = workflow.run_step(joiner, "merge", "Join the shards")
         assert joined.code == (1 if index == 1 else 0), joined.log
-    assert "the gate is whole: 2 passed, of 2 declared" in joined.log
+    assert "2 declared projects: PASSED: 2 passed" in joined.log
     assert (joiner.workspace / ".golden" / "golden.db").is_file()
 
 

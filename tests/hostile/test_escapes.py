@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway import Ending, Problem
-from pytest_golden.gateway.model import PatternVerdict
+from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
 from pytest_golden.gateway.scratch import remove_tree
 from tests.gateway.conftest import run_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_golden.gateway import ExecutionGateway, PipelineOutcome
+    from pytest_golden.gateway.model import PipelineOutcome
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject
 
     Run = Callable[..., PipelineOutcome]

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal import Journal
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.store import Store
 

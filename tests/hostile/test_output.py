@@ -19,7 +19,8 @@ MIB = 1 << 20
 FLOOD = """
 import json, sys
 from pathlib import Path
-from pytest_golden.gateway import *
+from pytest_golden.gateway.model import *
+from pytest_golden.gateway.service import *
 from pytest_golden.manifest.model import GoldenProjectConfig
 def high_water():
     line, = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway import Ending, Problem
+from pytest_golden.gateway.model import Ending, Problem
 from pytest_golden.manifest.model import GoldenProjectConfig
 from tests.gateway.conftest import run_guarded
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject, RunElsewhere
 
 Run = Any
@@ -150,6 +150,9 @@ def test_program_that_the_seal_hides_is_said(
     outcome = run_guarded(open_gateway(view=view), make_project("true", command=[str(tool)]))
     if outcome.sealed:
         assert (outcome.ending, outcome.problem) == (Ending.NOT_STARTED, Problem.COMMAND_NOT_FOUND)
-        assert "not found inside the view" in outcome.message
+        assert f"not found inside the view: {tool} is on this machine, but a pipeline sees a private" in outcome.message
+        assert f"`venv:` or `mounts: [{{path: {tmp_path}, mode: read}}]`" in outcome.message
+        missed = run_guarded(open_gateway(view=view), make_project(f"cat {tmp_path}/tool"))
+        assert [warning for warning in missed.warnings if f"{tool} is on this machine" in warning]
     mounted = make_project("true", command=[str(tool)], mounts=[{"path": str(tool)}])
     assert run_guarded(open_gateway(view=view), mounted).stdout == "tool\n"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway import Ending
+from pytest_golden.gateway.model import Ending
 from tests.gateway.conftest import processes_with
 
 if TYPE_CHECKING:

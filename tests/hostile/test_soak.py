@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import delete, update
 
-from pytest_golden.gate.recording import record_event
+from pytest_golden.gate.event_recording import record_event
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
 from pytest_golden.storage.store import Store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LINES = ["PASSED  steady0  0.0s\n", "FAILED  broken  0.0s  exit code 3, expected 0\n"]
 REPORT = {
-    "final_status": "SUCCESS",
+    "final_status": "passed",
     "gate": {"entry_id": "entry_0"},
     "results": [{"name": "steady0", "status": "PASSED"}, {"name": "broken", "status": "FAILED"}],
 }
@@ -82,7 +82,7 @@ def reopen_run(connection: Connection) -> None:
 
 
 def end_otherwise(connection: Connection) -> None:
-    connection.execute(update(gate_runs).values(final_status="INTERRUPTED"))
+    connection.execute(update(gate_runs).values(final_status="interrupted"))
 
 
 def contradict_entry(connection: Connection) -> None:
@@ -96,7 +96,7 @@ def contradict_entry(connection: Connection) -> None:
         (lose_result, "gate 7: broken was FAILED, the store has nothing"),
         (turn_result, "gate 7: broken was FAILED, the store has ['PASSED']"),
         (reopen_run, "is open for ever"),
-        (end_otherwise, "gate 7: ended as SUCCESS, the store says INTERRUPTED"),
+        (end_otherwise, "gate 7: ended as passed, the store says interrupted"),
         (contradict_entry, "its result is FAILED, its entry success"),
     ],
 )

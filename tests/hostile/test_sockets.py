@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pytest_golden.gateway import PipelineOutcome
+    from pytest_golden.gateway.model import PipelineOutcome
     from pytest_golden.gateway.process import Supervisor
     from tests.gateway.conftest import RunInView
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway import Ending, PipelineOutcome, Problem
+from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
 from tests.gateway.conftest import NOT_ROOT, run_guarded, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_golden.gateway import ExecutionGateway
+    from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject, RunElsewhere
 
 Run = Any

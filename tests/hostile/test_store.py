@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from sqlalchemy import func, select
 
-from pytest_golden.gateway.probe import find_bwrap
+from pytest_golden.gateway.machine import find_bwrap
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import gate_results, gate_runs, memories
 from pytest_golden.storage.store import Store
@@ -232,6 +232,15 @@ def test_gate_where_nothing_can_be_written_beside_the_manifest_records_elsewhere
         assert (code, streak in said, "WARNING" in said) == (0, True, False), said
         assert said.count(".golden cannot be written, so this run is remembered in ") == 1
 
+    (substitute,) = temporary.glob("pytest-golden-*")
+    code, said = gates.run(environment={"TMPDIR": str(temporary)})
+    assert (code, "3rd pass in a row" in said, "WARNING" in said) == (0, True, False), said
+    assert f"2 earlier runs are in the history now, taken from {substitute}" in said
+    assert gates.count_results() == 3
+    assert not (substitute / "golden.db").exists()
+    code, said = gates.run(environment={"TMPDIR": str(temporary)})
+    assert (code, "4th pass in a row" in said, "taken in" in said) == (0, True, False), said
+
 
 def test_store_on_a_network_file_system_keeps_no_log_of_its_own(gates: Gates, bwrap: str, tmp_path: Path) -> None:
     gates.declare({"one": "true", "two": "exit 3"})
@@ -296,7 +305,7 @@ def pytest_golden_redactors(config):
 
 
 def forms_of(name: str) -> set[bytes]:
-    """Give the forms in which redaction promises to find a secret; those without a known value are found as they are."""
+    """Return the forms in which redaction promises to find a secret; those without a known value are found as they are."""
     secret = SECRETS[name]
     if name in {"plugged", "form"}:
         return {secret.encode()}

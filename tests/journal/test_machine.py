@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from pytest_golden.journal import Assessment, Journal, JournalEntry, Signal
+from pytest_golden.journal.model import Assessment, JournalEntry, Signal
 from pytest_golden.journal.rules import Counts, assess
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.store import Store
 from tests.journal.conftest import BEGIN, Clock

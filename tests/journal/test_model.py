@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 
-from pytest_golden.frozen import FrozenDict, FrozenList
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -17,6 +16,7 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
+from pytest_golden.values.frozen import FrozenDict, FrozenList
 from tests.journal.conftest import BEGIN
 
 EXPECTATION = Expectation(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError, JournalError, SettingsError, StorageError
-from pytest_golden.journal import Journal
+from pytest_golden.journal.service import Journal
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.journal.sources import RESERVED_SOURCES, check_free_source
+from pytest_golden.journal.rules import RESERVED_SOURCES, check_free_source
 
 
 @pytest.mark.parametrize("source", ["crm", "github-mirror", "humane", "pager duty", "системa", "golden_eye"])

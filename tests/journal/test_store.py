@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.expiry.store import close_expectations
+from pytest_golden.journal.expiry_store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -24,7 +24,7 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
-from pytest_golden.journal.reading.store import list_entries
+from pytest_golden.journal.review_store import list_entries
 from pytest_golden.journal.rows import read_counts
 from pytest_golden.journal.rules import Counts, Rules
 from pytest_golden.journal.store import (

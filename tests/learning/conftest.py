@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 from sqlalchemy import insert
 
-from pytest_golden.learning import ProductionOutcome
+from pytest_golden.learning.model import ProductionOutcome
 from pytest_golden.storage.schema import entries, gate_results, gate_runs, trajectories
 from pytest_golden.storage.store import Store
 from tests.learning.language_model.server import run_model_server

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning.causes import find_causes, find_main_cause, find_origin
+from pytest_golden.learning.signature import error_signature
 from tests.patience import without_hanging
 
 FRAME = '  File "/srv/etl/load.py", line 3, in load\n    frame["amount"]\n    ^^^^^\n'
@@ -101,4 +102,22 @@ def test_any_text_has_few_causes(parts: list[str]) -> None:
     causes = find_causes("".join(parts))
     assert len(causes) <= 12
     assert all(cause.strip() for cause in causes)
-    assert bool(causes) == bool("".join(parts).strip())
+    assert causes or set("".join(parts).replace(TRACEBACK, "")) <= set(" |\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Traceback (most recent call last):",
+        "  Traceback (most recent call last)\n",
+        "Traceback (most recent call last):\n\n  Traceback (most recent call last):",
+        "  + Exception Group Traceback (most recent call last):",
+    ],
+)
+def test_first_line_of_a_traceback_alone_tells_nothing(text: str) -> None:
+    assert find_causes(text) == ()
+    assert error_signature(text) == ""
+
+
+def test_traceback_that_was_cut_off_is_told_by_what_is_left() -> None:
+    assert find_causes(f"{TRACEBACK}job died")[0] == "job died"

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import func, select, text, update
 
-from pytest_golden.learning import ExtractedPlan, MemoryStore, ProductionOutcome, learn_from_results
-from pytest_golden.learning.gate_learning import _BATCH
-from pytest_golden.learning.tally import TALLIES
+from pytest_golden.learning.gate_learning import _BATCH, learn_from_results
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+from pytest_golden.learning.seen_before import TALLIES
 from pytest_golden.storage.schema import gate_results, memories, trajectories
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import GateHistory
@@ -20,7 +21,7 @@ from tests.learning.conftest import GateHistory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.learning import Memory
+    from pytest_golden.learning.model import Memory
     from tests.learning.conftest import Clock
 
 OUTCOMES, TRAINING = ("outcomes", "golden"), ("training", "golden")
@@ -244,7 +245,7 @@ def test_what_ends_the_process_between_batches_loses_and_doubles_nothing(store: 
     history.results(history.run(), told)
     script = (
         "import sys\n"
-        "from pytest_golden.learning import learn_from_results\n"
+        "from pytest_golden.learning.gate_learning import learn_from_results\n"
         "from pytest_golden.storage.store import Store\n"
         "with Store.open(sys.argv[1]) as store:\n"
         "    print('go', flush=True)\n"

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning import ExtractedPlan, Memory, MemoryHit, ProductionOutcome
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.learning.model import training_value
+from pytest_golden.learning.model import ExtractedPlan, Memory, MemoryHit, ProductionOutcome, training_value
 
 if TYPE_CHECKING:
     from tests.learning.conftest import MakeOutcome

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.learning import MemoryStore, Recollection, find_seen_before, learn_from_results, recall_memories
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.learning.known_failures import Recollection, recall_memories
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.seen_before import find_seen_before
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
@@ -37,7 +40,7 @@ def test_failure_that_lasts_tells_the_fix_before(store: Store, history: GateHist
         learn_from_results(store)
     (seen,) = recall_memories(store, BOOM).seen
     assert (seen.count, seen.is_fixed) == (2, False)
-    assert str(seen).endswith("at ccccccc; last fixed by bbbbbbb, and broken again since")
+    assert str(seen).endswith("at ccccccc; last fixed by bbbbbbb, but it broke again")
 
 
 def test_fixes_within_one_batch_are_found_too(store: Store, history: GateHistory) -> None:
@@ -67,7 +70,7 @@ def test_flaky_failure_passed_again_at_the_same_commit(store: Store, history: Ga
     history.result(history.run(A), "sales", "FAILED", message=BOOM)
     learn_from_results(store)
     told = "seen before 2 times in sales, last on 2026-03-01 at aaaaaaa; passed before at the same commit"
-    assert str(recall_memories(store, BOOM).seen[0]) == f"{told}, and broken again since"
+    assert str(recall_memories(store, BOOM).seen[0]) == f"{told}, but it broke again"
 
 
 def test_pass_with_edits_says_that_there_were_edits(store: Store, history: GateHistory) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.learning import extract_plan_by_rules
+from pytest_golden.learning.rules import extract_plan_by_rules
 
 if TYPE_CHECKING:
     from tests.learning.conftest import MakeOutcome

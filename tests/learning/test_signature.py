@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning import error_signature
-from pytest_golden.learning.signature import cause_of, digest_signature
+from pytest_golden.learning.signature import cause_of, digest_signature, error_signature
 from tests.patience import without_hanging
 
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.learning import learn_from_results
-from pytest_golden.learning.results.model import EarlierResult, Occasion, RecordedResult
-from pytest_golden.learning.results.turns import is_turn, list_turns, take_turn
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.learning.gate_results import EarlierResult, Occasion, RecordedResult
+from pytest_golden.learning.turns import is_turn, list_turns, take_turn
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store

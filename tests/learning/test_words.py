@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_golden.learning.words import add_words, measure_coverage, words_of
+from pytest_golden.learning.memories import add_words, measure_coverage, words_of
 
 
 def test_values_are_words_and_field_names_are_not() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_golden.manifest import composing
 from pytest_golden.manifest.composing import Document, UnusableTextError
 from pytest_golden.manifest.findings import UNREADABLE
-from pytest_golden.manifest.unquoted import bare
+from pytest_golden.manifest.units import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.manifest.json_paths import LONGEST_PATH, JsonStep, JsonStepKind, parse_json_path
+from pytest_golden.manifest.units import LONGEST_PATH, JsonStep, JsonStepKind, parse_json_path
 
 _MEMBER, _INDEX, _EVERY, _ANYWHERE = JsonStepKind
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import ManifestError
-from pytest_golden.manifest import DeclaredOutput, GoldenProjectConfig, parse_manifest
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
+from pytest_golden.manifest.reader import parse_manifest
 
 _HEAD = "golden_projects:\n  - path: a.sh\n    outputs:\n      - "
 
@@ -133,6 +134,18 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
         ("{path: /a.csv}", 16, "'/a.csv' is absolute; write it relative to project_dir"),
         ("{path: 'C:/a.csv'}", 16, "is absolute"),
         ("{path: 'C:a.csv'}", 16, "is absolute"),
+        (
+            "{path: ~/a.csv}",
+            16,
+            "'~/a.csv' would mean a folder named '~', since nothing is expanded here; write a path below project_dir",
+        ),
+        ("{path: '~etl/*.csv'}", 16, "a folder named '~etl', since nothing is expanded here"),
+        ("{path: './~/a.csv'}", 16, "a folder named '~', since nothing is expanded here"),
+        ("{path: '${HOME}/a.csv'}", 16, "or [$] instead of $ if a folder really has that name"),
+        ("{path: '%USERPROFILE%/a.csv'}", 16, "a folder named '%USERPROFILE%', since nothing is expanded here"),
+        ("{path: a.csv, allow_secret: ''}", 37, "is empty"),
+        ("{path: a.csv, allow_secret: true}", 37, "a text is wanted"),
+        ("{path: a, compare: exists, allow_secret: x}", 50, "allow_secret is only for outputs that become baselines"),
         ("{path: ../a.csv}", 16, "'../a.csv' leads out of project_dir"),
         ("{path: out/../../a.csv}", 16, "leads out of project_dir"),
         ("{path: 'out\\a.csv'}", 16, "holds a backslash; write / between folders"),

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from pytest_golden.errors import ManifestError
-from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS, MOUNT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
+from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS, MOUNT_KEYS, OUTPUT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
+from pytest_golden.manifest.manifest_schema import manifest_schema
 from pytest_golden.manifest.model import (
     DeclaredOutput,
     GoldenProjectConfig,
@@ -18,9 +19,7 @@ from pytest_golden.manifest.model import (
     Quarantine,
     RetiredProject,
 )
-from pytest_golden.manifest.output_keys import OUTPUT_KEYS
 from pytest_golden.manifest.reader import parse_manifest
-from pytest_golden.manifest.schema import manifest_schema
 
 _VALIDATOR = jsonschema.Draft202012Validator(manifest_schema())
 

@@ -8,7 +8,7 @@ import yaml.resolver
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_golden.manifest.unquoted import Unquoted, bare, read_unquoted, show
+from pytest_golden.manifest.units import Unquoted, bare, read_unquoted, show
 
 _TAGS = {
     "tag:yaml.org,2002:null": "null",

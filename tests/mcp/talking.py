@@ -45,7 +45,7 @@ class Talk:
         return read_text(answer)
 
     def short_refusal(self, tool: str, /, **arguments: Any) -> str:
-        """Give a refusal of one line that an agent has room for."""
+        """Return a refusal of one line that an agent has room for."""
         told = self.refusal(tool, **arguments)
         assert "\n" not in told
         assert len(told) < 4096

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.mcp.answers import MOST_BYTES, MOST_TEXT_BYTES, make_answer, make_visible
+from pytest_golden.mcp.tool_answers import MOST_BYTES, MOST_TEXT_BYTES, make_answer, make_visible
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(),

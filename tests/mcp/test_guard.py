@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from pytest_golden.mcp.transport.guard import MOST_BODY_BYTES, Door, Guard
+from pytest_golden.mcp.http import MOST_BODY_BYTES, Door, Guard
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

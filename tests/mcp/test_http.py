@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 
-from pytest_golden.mcp.transport.guard import Door
+from pytest_golden.mcp.http import Door
 from tests.mcp.talking import MODES, talk_to
 from tests.serving.running import running
 
@@ -127,7 +127,7 @@ def test_on_another_host_there_is_always_a_token_and_a_warning(serve: Serve) -> 
 
 
 def test_newcomers_take_the_place_of_those_who_ask_nothing(serve: Serve) -> None:
-    served = serve(before="from pytest_golden.serving import connections\nconnections.MOST_CONNECTIONS = 3")
+    served = serve(before="from pytest_golden.web import requests\nrequests.MOST_CONNECTIONS = 3")
     address = httpx2.URL(served.url)
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection((address.host, address.port or 0))) for _ in range(4)]

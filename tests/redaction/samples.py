@@ -77,7 +77,7 @@ def _put(value: Any, secret: str) -> Any:
 
 
 def _fill(value: Any, seed: str) -> Any:
-    """Give the value with its made-up parts, which depend on the seed alone."""
+    """Return the value with its made-up parts, which depend on the seed alone."""
     chance = random.Random(seed)
     if isinstance(value, dict):
         return {key: _fill(item, f"{seed} {key}") for key, item in value.items()}

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.redactor import redact
 
 HIDDEN = [
     "password=hunter2",
@@ -150,7 +150,7 @@ def test_a_name_far_into_a_line_is_read() -> None:
 def test_two_million_closers_after_a_value_take_linear_time(signs: str) -> None:
     # The square of their number would be hours; a process of its own can be killed.
     code = (
-        "import sys; from pytest_golden.redaction import redact; closers = sys.argv[1] * (2_000_000 // len(sys.argv[1]));"
+        "import sys; from pytest_golden.redaction.redactor import redact; closers = sys.argv[1] * (2_000_000 // len(sys.argv[1]));"
         "assert redact('f(password=hunter2' + closers) == 'f(password=[REDACTED]' + closers"
     )
     subprocess.run([sys.executable, "-c", code, signs], timeout=60, check=True)

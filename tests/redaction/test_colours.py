@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.redaction.colours import find_coloured_lines
-from pytest_golden.redaction.escapes import strip_escapes
+from pytest_golden.redaction.escapes import find_coloured_lines, strip_escapes
 
 RED = "\x1b[31m"
 END = "\x1b[0m"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_golden.redaction import redact
-from pytest_golden.redaction.commands import redact_arguments, redact_commands
+from pytest_golden.redaction.command_secrets import redact_arguments, redact_commands
+from pytest_golden.redaction.redactor import redact
 
 MARK = "[REDACTED]"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.redaction import redact
-from pytest_golden.redaction.cookies import is_cookie_name, is_signing_in
+from pytest_golden.redaction.command_secrets import is_cookie_name, is_signing_in
+from pytest_golden.redaction.redactor import redact
 
 MARK = "[REDACTED]"
 

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from pytest_golden.redaction import redact
-from pytest_golden.redaction.documents import is_basic_credential, is_pair_of_secret
+from pytest_golden.redaction.document_secrets import is_basic_credential, is_pair_of_secret
+from pytest_golden.redaction.redactor import redact
 
 MARK = "[REDACTED]"
 MANIFEST = 'kind: Secret\nmetadata:\n  name: db\ndata:\n  url: {0}\n  empty: ""\nstringData:\n  note: "{0}"\n'

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from pytest_golden.redaction.late import compile_late
+from pytest_golden.redaction.rule import compile_late
 
 
 def test_pattern_that_is_compiled_late_does_what_a_compiled_one_does() -> None:
@@ -27,7 +27,7 @@ import re
 compiled = []
 compile = re._compiler.compile
 re._compiler.compile = lambda pattern, flags=0: compiled.append(pattern) or compile(pattern, flags)
-import pytest_golden.redaction as redaction
+import pytest_golden.redaction.redactor as redaction
 print(len(compiled), redaction.redact("password=hunter22"), bool(compiled))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.redactor import redact
 from tests.redaction.samples import Innocent, Secret, read_innocents, read_secrets
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ VALUES = st.recursive(
 
 
 def _without_texts(value: Any) -> Any:
-    """Give the value's bones: its containers, numbers and other things, and where a text was."""
+    """Return the value's bones: its containers, numbers and other things, and where a text was."""
     if isinstance(value, dict):
         return [_without_texts(item) for item in value.values()]
     if isinstance(value, list):

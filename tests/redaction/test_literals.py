@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.redaction import Redactor, literals_in_file, secret_arguments, secret_literals
+from pytest_golden.redaction.literals import literals_in_file, secret_arguments, secret_literals
+from pytest_golden.redaction.redactor import Redactor
 
 
 def test_values_of_secret_variables_and_passwords_in_urls_are_taken() -> None:

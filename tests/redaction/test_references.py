@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.redaction.references import REFERENCE, is_reference, starts_reference
+from pytest_golden.redaction.rule import REFERENCE, is_reference, starts_reference
 
 
 @given(st.from_regex(REFERENCE.pattern, fullmatch=True), st.text(max_size=5))

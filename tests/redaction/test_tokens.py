@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.redactor import redact
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.redaction import redact
-from pytest_golden.redaction.urls import find_url_password
+from pytest_golden.redaction.command_secrets import find_url_password
+from pytest_golden.redaction.redactor import redact
 
 
 @pytest.mark.parametrize(

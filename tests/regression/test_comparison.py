@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from itertools import count, islice
+from itertools import repeat as repeat_one
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -8,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.regression.comparison import (
     Comparison,
+    Failure,
     ProjectRuns,
     Side,
     SideRuns,
@@ -20,6 +25,9 @@ from pytest_golden.regression.comparison import (
 )
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PASSED, FAILED, ERROR, SKIPPED = ResultStatus.PASSED, ResultStatus.FAILED, ResultStatus.ERROR, ResultStatus.SKIPPED
 KINDS = {PASSED: (), FAILED: ("exit_code",), ERROR: ("timeout",), SKIPPED: ("skip_if_missing",)}
 
@@ -29,9 +37,19 @@ def side(status: ResultStatus | None, *kinds: str, quarantined: str | None = Non
         return SideRuns()
     reasons = tuple(Reason(kind, f"because of {kind}") for kind in kinds or KINDS[status])
     message = reasons[0].message if reasons else None
-    return SideRuns.begin(
-        GoldenProjectResult("p", "p.sh", status, error_message=message, reasons=reasons, quarantined=quarantined)
-    )
+    result = GoldenProjectResult("p", "p.sh", status, error_message=message, reasons=reasons, quarantined=quarantined)
+    failed = status in {FAILED, ERROR}
+    return SideRuns.begin(result, failure(*(reason.kind for reason in reasons)) if failed else None)
+
+
+def failure(*reasons: str, digest: str = "") -> Failure:
+    """A failure for these reasons, `about` or `about=exact` or `about=exact/coarse`."""
+    told: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for reason in reasons:
+        about, _, details = reason.partition("=")
+        exact, _, coarse = details.partition("/")
+        told.setdefault((about,), set()).add((exact, coarse))
+    return Failure({about: frozenset(details) for about, details in told.items()}, digest or " ".join(reasons))
 
 
 def verdict(base: SideRuns, head: SideRuns, repeat: int = 10) -> Verdict:
@@ -50,9 +68,12 @@ def with_tallies(base: Tally, head: Tally) -> ProjectRuns:
         (side(FAILED), side(PASSED), Verdict.FIXED),
         (side(ERROR), side(PASSED), Verdict.FIXED),
         (side(FAILED), side(FAILED), Verdict.KNOWN),
-        (side(ERROR), side(FAILED), Verdict.KNOWN),
+        (side(ERROR), side(FAILED), Verdict.NEW_REGRESSION),
+        (side(FAILED), side(ERROR), Verdict.NEW_REGRESSION),
+        (side(FAILED, "a", "b"), side(FAILED, "a"), Verdict.KNOWN),
+        (side(FAILED, "a"), side(FAILED, "a", "b"), Verdict.NEW_REGRESSION),
+        (side(FAILED, "a"), side(FAILED, "b", quarantined="flaky"), Verdict.UNSTABLE),
         (side(FAILED, quarantined="flaky"), side(FAILED), Verdict.KNOWN),
-        (side(SKIPPED, "need_not_passed"), side(FAILED), Verdict.KNOWN),
         (side(PASSED), side(FAILED), Verdict.NEW_REGRESSION),
         (side(PASSED), side(ERROR), Verdict.NEW_REGRESSION),
         (side(PASSED), side(FAILED, quarantined="flaky"), Verdict.UNSTABLE),
@@ -95,7 +116,7 @@ def test_what_always_passed_and_always_fails_is_a_regression_whatever_may_be_run
     assert project.head.tally.failed >= 2 or repeat == 1
 
 
-def test_a_clear_regression_takes_seven_runs() -> None:
+def test_a_regression_that_looks_different_each_time_takes_seven_runs() -> None:
     project = with_tallies(Tally(1, 0), Tally(0, 1))
     sides = []
     while wanted := choose_repeats({"p": project}, 10):
@@ -114,10 +135,10 @@ def test_running_again_always_ends_and_what_it_says_is_shown_by_the_figures(ends
         (place,) = wanted
         project = project.count(place, PASSED if next(rest) else FAILED)
     found = compare_runs({"p": project}, repeat)[0]
-    is_mixed = project.base.tally.is_mixed or project.head.tally.is_mixed
+    is_clear = not project.base.tally.failed and not project.head.tally.passed
     p_value = project.p_value
     assert p_value is not None
-    assert (found.verdict is Verdict.NEW_REGRESSION) == (not is_mixed or p_value < 0.05)
+    assert (found.verdict is Verdict.NEW_REGRESSION) == (is_clear or p_value < 0.05)
     assert max(project.base.tally.total, project.head.tally.total) <= repeat
 
 
@@ -132,12 +153,18 @@ def test_a_project_that_began_to_fail_often_is_found() -> None:
     assert chance_of_alarm(0.0, 0.8, 10) > 0.75
 
 
-def chance_of_alarm(base_rate: float, head_rate: float, repeat: int) -> float:
-    """Give the exact probability that a project which fails at these rates is called a new regression."""
+def chance_of_alarm(base_rate: float, head_rate: float, repeat: int, same: Failure | None = None) -> float:
+    """Return the exact probability that a project which fails at these rates is called a new regression.
+
+    All its failures are the `same` byte for byte, or none is where that is None.
+    """
 
     @cache
     def follow(base: Tally, head: Tally) -> float:
         project = with_tallies(base, head)
+        if same is not None:
+            sides = [replace(one, failures=(same,) * one.tally.failed) for one in (project.base, project.head)]
+            project = ProjectRuns("p", sides[0], sides[1])
         wanted = choose_repeats({"p": project}, repeat)
         if not wanted:
             return float(compare_runs({"p": project}, repeat)[0].verdict is Verdict.NEW_REGRESSION)
@@ -196,6 +223,8 @@ def test_what_waited_for_a_need_has_its_verdict_unless_that_excuses_nothing(
 def test_base_that_said_nothing_of_a_project_judges_no_failure() -> None:
     skipped = find_unjudged(ProjectRuns("p", side(SKIPPED), side(FAILED)))
     assert skipped == "p fails on the head, and on the base it was skipped: because of skip_if_missing"
+    waiting = find_unjudged(ProjectRuns("p", side(SKIPPED, "need_not_passed"), side(FAILED)))
+    assert waiting == "p fails on the head, and on the base it was skipped: because of need_not_passed"
     unable = find_unjudged(ProjectRuns("p", side(ERROR, "path_not_found"), side(FAILED)))
     assert unable == "p fails on the head, and on the base it could not be run: because of path_not_found"
 
@@ -210,7 +239,7 @@ def test_base_that_said_nothing_of_a_project_judges_no_failure() -> None:
         ProjectRuns("p", side(PASSED), side(None)),
         ProjectRuns("p", side(ERROR, "path_not_found"), side(ERROR, "path_not_found")),
         ProjectRuns("p", side(ERROR, "path_not_found"), side(PASSED)),
-        ProjectRuns("p", side(SKIPPED, "need_not_passed"), side(FAILED)),
+        ProjectRuns("p", side(SKIPPED, "need_not_passed"), side(SKIPPED, "need_not_passed")),
     ],
 )
 def test_base_that_can_be_compared_with_is(project: ProjectRuns) -> None:
@@ -232,6 +261,8 @@ def test_comparison_is_told_as_plain_values() -> None:
         "verdict": "new_regression",
         "base_status": "PASSED",
         "head_status": "FAILED",
+        "base_reasons": [],
+        "head_reasons": [{"kind": "exit_code", "message": "because of exit_code"}],
         "repeats": {"base": {"passed": 3, "failed": 0}, "head": {"passed": 0, "failed": 4}},
         "p_value": pytest.approx(1 / 35),
     }
@@ -239,6 +270,73 @@ def test_comparison_is_told_as_plain_values() -> None:
     assert plain["base_status"] is None
     assert plain["repeats"]["head"] == {"passed": 0, "failed": 0}
     assert plain["p_value"] is None
+    many = tuple(Reason("output_differs", "x" * 9_999, f"{number}.csv") for number in range(99))
+    head = SideRuns.begin(GoldenProjectResult("p", "p.sh", FAILED, reasons=many), failure("a"))
+    told = Comparison(ProjectRuns("p", side(PASSED), head), Verdict.NEW_REGRESSION).to_dict()["head_reasons"]
+    assert (len(told), len(told[0]["message"]), told[0]["path"]) == (20, 2_000, "0.csv")
+
+
+def run_again(project: ProjectRuns, base: Iterator[Failure | None], head: Iterator[Failure | None]) -> ProjectRuns:
+    """Run again what is to be run again; each run of a side fails as told, None for a pass."""
+    while wanted := choose_repeats({"p": project}, 10):
+        (place,) = wanted
+        ended = next(base if place is Side.BASE else head)
+        project = project.count(place, PASSED if ended is None else FAILED, ended)
+    return project
+
+
+def test_red_that_repeats_itself_is_settled_after_two_runs_of_each_side() -> None:
+    always = failure("exit_code")
+    for base in (side(PASSED), side(FAILED, "timeout")):
+        again = None if base.status is PASSED else failure("timeout")
+        project = run_again(ProjectRuns("p", base, side(FAILED)), repeat_one(again), repeat_one(always))
+        assert (project.base.tally.total, project.head.tally.total) == (2, 2)
+        assert compare_runs({"p": project}, 10)[0].verdict is Verdict.NEW_REGRESSION
+        assert project.p_value is None
+    recorded = ProjectRuns("p", SideRuns(side(PASSED).result, Tally(5, 0)), side(FAILED))
+    assert run_again(recorded, iter(()), repeat_one(always)).head.tally == Tally(0, 2)
+
+
+def test_settling_early_seldom_blames_a_project_that_is_as_unstable_as_before() -> None:
+    rates = [number / 20 for number in range(1, 20)]
+    alarms = [chance_of_alarm(rate, rate, 10, failure("same")) for rate in rates]
+    assert max(alarms) < 0.09
+    assert alarms[1] < 0.01
+
+
+def test_base_that_fails_otherwise_each_time_by_itself_is_compared_in_the_form_that_stays() -> None:
+    def noise(coarse: str) -> Iterator[Failure]:
+        return (failure(f"exit_code={coarse}{number}/{coarse}") for number in count())
+
+    def begin(base: Iterator[Failure], head: Iterator[Failure]) -> ProjectRuns:
+        found = side(FAILED).result
+        assert found is not None
+        return run_again(
+            ProjectRuns("p", SideRuns.begin(found, next(base)), SideRuns.begin(found, next(head))), base, head
+        )
+
+    alike = begin(noise("x"), islice(noise("x"), 50, None))
+    assert alike.base.tally.total == 2
+    assert compare_runs({"p": alike}, 10)[0].verdict is Verdict.KNOWN
+    other = begin(noise("x"), noise("y"))
+    assert compare_runs({"p": other}, 10)[0].verdict is Verdict.NEW_REGRESSION
+    # Each reason is another one, on both sides alike: nothing is proved.
+    wild = begin((failure(f"a{number}") for number in count()), (failure(f"b{number}") for number in count()))
+    assert compare_runs({"p": wild}, 10)[0].verdict is Verdict.UNSTABLE
+
+
+def test_new_reason_is_found_also_where_the_base_passes_sometimes() -> None:
+    base = SideRuns(side(FAILED).result, Tally(1, 9), (failure("old"),) * 9)
+    head = SideRuns(side(FAILED).result, Tally(0, 1), (failure("new", digest="1"),))
+    digests = (failure("new", digest=str(number)) for number in count(2))
+    project = run_again(ProjectRuns("p", base, head), iter(()), digests)
+    assert compare_runs({"p": project}, 10)[0].verdict is Verdict.NEW_REGRESSION
+    assert project.fails_otherwise
+    assert project.p_value is not None
+    assert project.p_value < 0.05
+    same = SideRuns(side(FAILED).result, Tally(0, 1), (failure("old"),))
+    project = run_again(ProjectRuns("p", base, same), iter(()), repeat_one(failure("old")))
+    assert compare_runs({"p": project}, 10)[0].verdict is Verdict.UNSTABLE
 
 
 def test_what_neither_side_ran_for_the_same_reason_is_skipped_alike() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from pytest_golden.regression.fisher import fisher_worse
+from pytest_golden.regression.comparison import fisher_worse
 
 counts = st.integers(0, 60)
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_golden.gateway.model import WriteSet, WrittenFile
-from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 
 # Surrogates too: a pipeline's output and file names may hold any byte.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=20)
@@ -97,12 +98,12 @@ def test_counts_follow_from_the_results() -> None:
     )
     assert (check.total_count, check.passed_count, check.failed_count, check.skipped_count) == (6, 1, 3, 1)
     assert check.regression_detected
-    assert check.final_status == "PARTIAL (3 golden project(s) failed)"
+    assert check.final_status == "failed"
     plain = check.to_dict()
     assert plain["final_status"] == check.final_status
     assert [result["status"] for result in plain["results"]][:2] == ["PASSED", "FAILED"]
 
 
-def test_nothing_run_is_success() -> None:
-    assert RegressionCheckResult().final_status == "SUCCESS"
+def test_nothing_run_is_no_success() -> None:
+    assert RegressionCheckResult().final_status == "nothing_ran"
     assert not RegressionCheckResult().regression_detected

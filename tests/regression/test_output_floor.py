@@ -58,6 +58,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> tuple[Weakening, ...]:
         ("output", {"compare": "json"}, {"compare": "json", "ignore_paths": ["$.a"]}, "ignore_paths gained $.a"),
         ("output", {}, {"unordered": True}, "unordered was switched on"),
         ("output", {}, {"schema_only": True}, "schema_only was switched on"),
+        ("output", {}, {"allow_secret": "test data"}, "allow_secret was added (test data)"),
         ("output", {"key": ["id"]}, {"key": ["id", "day"]}, "key changed from id to id, day"),
         ("output", {"key": ["id"]}, {}, "key changed from id to none"),
         ("output", {"compare": "json"}, {"compare": "text", "masks": ["a"]}, "masks gained a"),

@@ -167,10 +167,31 @@ def test_a_failing_before_or_after_is_error() -> None:
     assert (before.status, only_kind(before)) == (ERROR, "before_failed")
     after = assess(0, problem=Problem.AFTER_FAILED, message="`after:` command `x` failed (exit code 3)")
     assert (after.status, only_kind(after)) == (ERROR, "after_failed")
-    both = assess(1, problem=Problem.AFTER_FAILED, message="after")
-    assert [reason.kind for reason in both.reasons] == ["after_failed", "exit_code"]
     stopped = assess(-2, ending=Ending.INTERRUPTED, problem=Problem.BEFORE_FAILED, message="before")
     assert [reason.kind for reason in stopped.reasons] == ["before_failed", "interrupted"]
+
+
+def test_the_pipelines_own_failure_is_the_result_and_a_failed_after_comes_second() -> None:
+    told: dict[str, Any] = {"problem": Problem.AFTER_FAILED, "message": "`after:` command `x` failed (exit code 3)"}
+    both = assess(1, stderr="KeyError: 'amount'\n", **told)
+    assert both.status is FAILED
+    assert [reason.kind for reason in both.reasons] == ["exit_code", "after_failed"]
+    assert both.error_message == "exit code 1, expected 0: KeyError: 'amount' (and 1 more reason)"
+    killed = assess(137, sealed=True, **told)
+    assert (killed.status, [reason.kind for reason in killed.reasons]) == (ERROR, ["signalled", "after_failed"])
+
+
+def test_a_failed_after_is_error_where_the_pipeline_failed_as_expected() -> None:
+    told: dict[str, Any] = {"problem": Problem.AFTER_FAILED, "message": "after"}
+    met = assess(1, "specific_error:no rows", pattern_verdict=PatternVerdict.FOUND, **told)
+    assert (met.status, only_kind(met)) == (ERROR, "after_failed")
+    another = assess(1, "specific_error:no rows", pattern_verdict=PatternVerdict.ABSENT, **told)
+    assert (another.status, [reason.kind for reason in another.reasons]) == (FAILED, ["pattern_absent", "after_failed"])
+
+
+def test_what_the_pipeline_printed_gives_no_advice_on_a_failed_after() -> None:
+    both = assess(1, stderr="Read-only file system", sealed=True, problem=Problem.AFTER_FAILED, message="after")
+    assert [("mounts:" in reason.message) for reason in both.reasons] == [True, False]
 
 
 def test_unexpected_files_are_failed_or_noted_as_declared() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.regression.trends import (
+from pytest_golden.regression.slowdown import (
     DurationTrend,
     describe_durations,
     explain_slowdown,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_golden.gateway.model import WriteSet, WrittenFile
-from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, RegressionCheckResult, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult
 
 NASTY = "\x1b[31mred\x1b[0m \x00\x07 ]]> <b>&amp; \ud800 \udc80 \ufffe \U0001ffff \x9b2J é 漢 \U0001f600 \r\n end"
 

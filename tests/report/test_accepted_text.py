@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pytest_golden.regression.model import AcceptedOutput, GoldenProjectResult, OutputChange, ResultStatus
-from pytest_golden.report.accepted_text import describe_accepted
+from pytest_golden.report.result_text import describe_accepted
 
 
 def accepted(name: str, *outputs: AcceptedOutput) -> GoldenProjectResult:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.report.duration_plot import plot_durations
+from pytest_golden.report.history_text import plot_durations
 
 
 def test_bars_stand_oldest_left_with_median_and_limit_marked() -> None:

@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.report.failure_text import (
-    LAST_LINES,
-    explain_failure,
-    first_difference,
-    make_visible,
-)
+from pytest_golden.report.result_text import LAST_LINES, describe_step, explain_failure, first_difference, make_visible
 
 
 def failed(**facts: Any) -> GoldenProjectResult:
@@ -81,6 +76,16 @@ def test_result_without_reasons_says_what_it_has() -> None:
     assert explain(failed(reasons=(), exit_code=None)) == "FAILED: no reason was given"
 
 
+def test_step_that_is_named_by_its_error_tells_it_once() -> None:
+    assert describe_step({"content": "no such file", "metadata": {"error": "no such file"}}) == "no such file"
+
+
+@pytest.mark.parametrize("error", [{"code": 7}, [7], 7])
+def test_error_of_a_step_may_be_any_json(error: object) -> None:
+    step = {"type": "action", "content": "load", "metadata": {"error": error}}
+    assert f"failing step: load: {error}" in explain(failed(steps=(step,)))
+
+
 def test_step_does_not_repeat_the_error_that_the_reason_has_told() -> None:
     reasons = (Reason(ReasonKind.EXIT_CODE, "exit code 1, expected 0: join: no column id"),)
     steps = ({"type": "action", "content": "join", "metadata": {"error": "no column id"}},)
@@ -98,6 +103,7 @@ def test_step_does_not_repeat_the_error_that_the_reason_has_told() -> None:
         ("\x1b[1;31mred\x1b[0m\ttab\r\nline", "red\ttab\nline"),
         ("bell\x07 del\x7f", "bell\\x07 del\\x7f"),
         ("\x1b]0;title\x07x\u202ey", "x\\u202ey"),
+        ("half \ud83d", "half \\ud83d"),
     ],
 )
 def test_unseen_signs_become_visible(text: str, shown: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.report.files import append_report
+from pytest_golden.report.report_files import append_report
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.report import annotation
-from pytest_golden.report.github import Annotation, annotate, disarm
+from pytest_golden.report.github import Annotation, annotate, annotation, disarm
 
 if TYPE_CHECKING:
     import pytest

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_golden.gate.changes import ChangedSincePass
-from pytest_golden.gate.checkout_changes import CheckoutChanges
+from pytest_golden.history.changes import ChangedSincePass
+from pytest_golden.history.checkout import CheckoutChanges
 from pytest_golden.report.history_text import (
     describe_changes,
     explain_signs,

@@ -16,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, RegressionCheckResult, ResultStatus
 from pytest_golden.regression.floor import Weakening, WeakeningKind
-from pytest_golden.report import gate_report, html, html_report, write_html
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
+from pytest_golden.report import html_page
+from pytest_golden.report.gate_report import gate_report
+from pytest_golden.report.html_page import html_report, write_html
 from tests.report.samples import NASTY, every_kind_of_result
 
 GATE = {
@@ -113,7 +116,18 @@ class Page(HTMLParser):
 
 
 def read(check: RegressionCheckResult, gate: dict[str, Any] | None = None, **keywords: Any) -> Page:
-    return Page(html_report(gate_report(check, gate=GATE if gate is None else gate, weakened_floor=FLOOR), **keywords))
+    gate = dict(GATE if gate is None else gate)
+    verdict = judge_run(
+        check.results,
+        skips_fail=gate.get("require") is True,
+        weakenings=len(FLOOR),
+        floor_accepted=gate.get("floor_accepted") is True,
+        deselected=gate.get("deselected", ()),
+        not_run=gate.get("not_run", ()),
+        is_interrupted=gate.get("interrupted") is True,
+        is_running=gate.get("finished_at", "") is None,
+    )
+    return Page(html_report(gate_report(check, verdict=verdict, gate=gate, weakened_floor=FLOOR), **keywords))
 
 
 def make(name: str, status: ResultStatus = ResultStatus.FAILED, **fields: Any) -> GoldenProjectResult:
@@ -124,11 +138,10 @@ def test_the_verdict_comes_first_and_everything_is_there() -> None:
     page = read(every_kind_of_result())
     text = " ".join(page.text.split())
     assert text.startswith(
-        "Golden projects: PARTIAL (4 golden project(s) failed, 1 not run, floor weakened)"
-        "Skip to the resultsGolden projects: PARTIAL"
+        "Golden projects: FAILED (partial: 1 deselected, 1 not run)Skip to the resultsGolden projects: FAILED (partial"
     )
     for told in (
-        "1 passed, 4 failed, 1 skipped, 1 quarantined, 1 deselected, 1 not run, floor weakened",
+        "1 passed, 4 failed, 1 skipped, 1 quarantined, floor weakened",
         "sales: timeout was <raised> (base: 10m; head: 20m)",
         "Compared with origin/main.",
         "Not run: never",
@@ -155,6 +168,7 @@ def test_a_failure_has_its_difference_step_output_and_what_is_known() -> None:
         steps=(
             {"type": "action", "content": "load", "duration_ms": 12.0, "metadata": {}},
             {"type": "action", "content": "merge", "duration_ms": 1500, "metadata": {"error": "no such column"}},
+            {"type": "action", "content": "fit", "metadata": {"error": {"code": 7}}},
             {"type": "action", "content": "odd", "duration_ms": "?", "metadata": {"error": True}},
         ),
         steps_total=300,
@@ -173,9 +187,10 @@ def test_a_failure_has_its_difference_step_output_and_what_is_known() -> None:
         "Last outputrow 25",
         "25 more lines before it",
         "Steps (300)",
-        "297 steps before them",
+        "296 steps before them",
         "merge",
         "1,500 ms",
+        "{'code': 7}",
         "python sales.py",
     ):
         assert told in page.text, told
@@ -188,21 +203,21 @@ def test_a_pass_can_be_unfolded_and_a_flaky_one_says_so() -> None:
     assert page.count("article") == 0
     assert "flaky: passed on attempt 2" in page.text
     assert "Weakened floor, accepted by a person" in page.text
-    assert "Golden projects: SUCCESS" in page.text
+    assert "Golden projects: PASSED" in page.text
 
 
 @pytest.mark.parametrize(
-    ("gate", "verdict"),
+    ("gate", "told"),
     [
-        ({"interrupted": True, "floor_accepted": True}, "INTERRUPTED"),
-        ({"interrupted": True}, "INTERRUPTED, PARTIAL (floor weakened)"),
-        ({"finished_at": None, "floor_accepted": True}, "not finished, so far SUCCESS"),
+        ({"interrupted": True, "floor_accepted": True}, "INTERRUPTED1 passed, weakened floor accepted by a person"),
+        ({"interrupted": True}, "INTERRUPTED1 passed, floor weakened"),
+        ({"finished_at": None, "floor_accepted": True}, "NOT FINISHED1 passed, weakened floor"),
     ],
 )
-def test_a_run_that_was_not_finished_is_no_success(gate: dict[str, Any], verdict: str) -> None:
+def test_a_run_that_was_not_finished_is_no_success(gate: dict[str, Any], told: str) -> None:
     page = read(RegressionCheckResult((make("fine", ResultStatus.PASSED),)), gate)
-    assert f"Golden projects: {verdict}" in page.text
-    assert page.elements[[name for name, _ in page.elements].index("h1") + 1] == ("span", {"class": "bad"})
+    assert f"Golden projects: {told}" in page.text
+    assert page.elements[[name for name, _ in page.elements].index("h1") + 1] == ("span", {"class": "warn"})
 
 
 def test_a_skipped_one_is_told_in_full_where_skips_fail() -> None:
@@ -218,13 +233,16 @@ def test_one_left_out_as_unchanged_fails_nothing_where_skips_fail() -> None:
     page = read(RegressionCheckResult((left_out, passed)), {"require": True})
     assert page.count("article") == 0
     assert (
-        html_report(gate_report(RegressionCheckResult((left_out, passed)), gate={"require": True})).count("SUCCESS") > 1
+        html_report(gate_report(RegressionCheckResult((left_out, passed)), gate={"require": True})).count(
+            "PASSED (partial: 1 unchanged)"
+        )
+        > 1
     )
 
 
 def test_no_results_are_a_page_too() -> None:
     page = Page(html_report(gate_report(RegressionCheckResult(), gate={})))
-    assert "nothing ran" in page.text
+    assert "Golden projects: NOTHING RAN" in page.text
 
 
 def test_the_page_loads_nothing_and_its_one_style_is_named_by_its_hash() -> None:
@@ -331,7 +349,7 @@ def luminance(colour: str) -> float:
 
 
 def test_every_colour_of_text_stands_out_in_light_dark_and_print() -> None:
-    style = Path(html.__file__).with_name("style.css").read_text(encoding="utf-8")
+    style = Path(html_page.__file__).with_name("style.css").read_text(encoding="utf-8")
     palettes = [dict(re.findall(r"--(\w+):(#[0-9a-f]{6})", rules)) for rules in re.findall(r":root\{([^}]*)\}", style)]
     assert len(palettes) == 3
     for palette in palettes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_golden.regression import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.report.one_line import closing_count, note_unchecked_needs, short_reason, summarize_reasons
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.report.result_text import note_unchecked_needs, short_reason, summarize_reasons
 
 
 def result(status: str = "FAILED", **facts: object) -> GoldenProjectResult:
@@ -24,14 +24,6 @@ def test_long_pattern_hides_nothing_that_stands_beside_it() -> None:
     assert told == (
         "exit code 2: no such column, but `specific_error:Custom check 'amoun...und 3 invalid rows` was expected "
         "and is not in the output"
-    )
-
-
-def test_count_leaves_out_what_happened_to_none() -> None:
-    assert closing_count([], 0, 0, 0) == "nothing ran"
-    results = [result("PASSED", is_flaky=True), result(), result("SKIPPED"), result(quarantined="flaky")]
-    assert closing_count(results, 1, 2, 3) == (
-        "1 passed, 1 failed, 1 skipped, 1 quarantined, 1 flaky, 2 deselected, 3 not run"
     )
 
 

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.regression.floor import Weakening, WeakeningKind
-from pytest_golden.report import gate_report, report_schema
+from pytest_golden.report.gate_report import gate_report
+from pytest_golden.report.report_schema import report_schema
 from tests.docs.documents import DOCS
 from tests.report.samples import every_kind_of_result
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def list_undeclared(value: Any, schema: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Give where a value has a member of which the schema does not say that it may be there."""
+    """Return where a value has a member of which the schema does not say that it may be there."""
     if isinstance(value, list):
         for item in value:
             yield from list_undeclared(item, schema.get("items", {}), f"{place}[]")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.report.shell_command import shell_command
+from pytest_golden.report.shell_command import NAME_SIGNS, accept_arguments, accept_command, as_template, shell_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,23 @@ def test_other_manifest_is_named_relative_where_it_is_below(folder: Path) -> Non
     nearest = folder / "deep" / "golden_projects.yaml"
     nearest.touch()
     outer = folder / "golden_projects.yaml"
-    assert shell_command("a", outer, folder / "deep", {}) == f"golden run a --shell --manifest {outer}"
+    assert shell_command("a", outer, folder / "deep", {}) == "golden run a --shell --manifest ../golden_projects.yaml"
 
 
 def test_manifest_is_named_where_the_environment_names_one(folder: Path) -> None:
     told = shell_command("a", folder / "golden_projects.yaml", folder, {"GOLDEN_MANIFEST": "deep/our gate.yaml"})
     assert told == "golden run a --shell --manifest golden_projects.yaml"
+
+
+def test_accepting_names_the_project_alone_and_the_manifest_unless_it_is_the_default(tmp_path: Path) -> None:
+    manifest = tmp_path / "golden_projects.yaml"
+    arguments = accept_arguments(["a", "b"], manifest, tmp_path, is_default=True)
+    assert arguments == ["--golden", "golden_projects.yaml::a", "golden_projects.yaml::b", "--golden-update"]
+    arguments = accept_arguments(["a"], tmp_path / "-x/g.yaml", tmp_path, is_default=False)
+    assert arguments == ["--golden", "--golden-manifest=./-x/g.yaml", "./-x/g.yaml::a", "--golden-update"]
+
+
+def test_command_with_braces_is_a_template_for_the_name_alone(tmp_path: Path) -> None:
+    assert as_template(f"x {{0}} {NAME_SIGNS}").format(name="a.b-c") == "x {0} a.b-c"
+    odd = tmp_path / "g{0}.yaml"
+    assert accept_command(odd, tmp_path, {}).format(name="a") == "golden accept a --manifest 'g{0}.yaml'"

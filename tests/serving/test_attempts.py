@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_golden.serving import attempts
-from pytest_golden.serving.attempts import Attempts
-from pytest_golden.serving.refusal import Refusal
+from pytest_golden.web import access as attempts
+from pytest_golden.web.access import Attempts, Refusal
 
 now = [0.0]
 

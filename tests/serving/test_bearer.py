@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import Headers
 
-from pytest_golden.serving.bearer import BearerCheck
-from pytest_golden.serving.refusal import Refusal
+from pytest_golden.web.access import BearerCheck, Refusal
 
 
 def say(authorization: bytes) -> Headers:

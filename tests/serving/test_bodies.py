@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.datastructures import Headers
 
-from pytest_golden.serving import bodies
-from pytest_golden.serving.bodies import Bodies, pass_over, replay, until_end
-from pytest_golden.serving.refusal import Refusal
+from pytest_golden.web import requests as bodies
+from pytest_golden.web.access import Refusal
+from pytest_golden.web.requests import Bodies, pass_over, replay, until_end
 
 if TYPE_CHECKING:
     from starlette.types import Receive
@@ -19,7 +19,7 @@ LARGE, SMALL = b"x" * (164 * KIB), b"x" * (64 * KIB)
 
 
 def send(*parts: bytes, has_more: bool = False) -> Receive:
-    """Give what says these parts, and then that the sender has gone."""
+    """Return what says these parts, and then that the sender has gone."""
     left: list[Any] = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     left[-1]["more_body"] = has_more
     left.append({"type": "http.disconnect"})
@@ -62,7 +62,7 @@ def test_what_is_too_large_without_saying_so_is_refused() -> None:
 
 def test_who_goes_or_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert status_of(Bodies(), send(b"a", has_more=True)) == 400
-    monkeypatch.setattr(bodies, "_MOST_SECONDS", 0.01)
+    monkeypatch.setattr(bodies, "_MOST_BODY_SECONDS", 0.01)
     assert status_of(Bodies(), never) == 408
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.serving.hosts import is_loopback, is_own_host, is_own_origin
+from pytest_golden.web.access import is_loopback, is_own_host, is_own_origin
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pytest_golden.serving.logbook import SaidOnce
+from pytest_golden.web.listening import SaidOnce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 now = [0.0]
 
 
-def says(sentence: str, name: str = "pytest_golden.serving", *, by: SaidOnce) -> bool:
+def says(sentence: str, name: str = "pytest_golden.web", *, by: SaidOnce) -> bool:
     return bool(by.filter(logging.LogRecord(name, logging.ERROR, "", 0, sentence, None, None)))
 
 

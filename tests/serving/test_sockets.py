@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.serving.sockets import bind, write_address
+from pytest_golden.web.listening import bind, write_address
 
 
 def test_a_free_port_is_picked_and_told() -> None:

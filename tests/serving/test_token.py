@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_golden.serving.token import Token, tell_token, warn_of_host
+from pytest_golden.web.access import Token, tell_token, warn_of_host
 
 
 def test_a_token_that_was_given_is_never_told() -> None:

@@ -1,16 +1,35 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
-# pytester forgets what a session imported. What is here already need not be imported again by each, and SQLAlchemy,
-# being compiled in part, cannot be.
-import pytest_golden.session.recording  # noqa: F401
-import pytest_golden.session.start  # noqa: F401
-import pytest_golden.storage.upgrade  # noqa: F401
-from pytest_golden.gate.lessons import learning
+from pytest_golden.gate import teaching as learning
 from tests.patience import PATIENCE_SECONDS, wait_for_git
 from tests.session.recorded import Recorded
 from tests.session.workspace import Workspace
+
+# pytester forgets what a session imported. What is here already need not be imported again by each, and SQLAlchemy,
+# being compiled in part, cannot be.
+for module in (
+    "compare.examination",
+    "gate.fixes",
+    "gate.known",
+    "gate.service",
+    "gateway.service",
+    "regression.floor",
+    "report.gate_report",
+    "report.github",
+    "report.html_page",
+    "report.junit",
+    "session.owner",
+    "session.run_recording",
+    "session.start",
+    "storage.version",
+):
+    import_module(f"pytest_golden.{module}")
+# The first gate of a store imports it late, and SQLAlchemy's PostgreSQL with it.
+import_module("alembic.command")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from pytest_golden.gate.store import list_results
+from pytest_golden.history.past_store import list_results
 from pytest_golden.journal.store import get_entry
 from pytest_golden.storage.schema import gate_results, gate_runs, memories
 from pytest_golden.storage.store import Store
@@ -14,7 +14,7 @@ from pytest_golden.storage.store import Store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.gate.past import PastResult
+    from pytest_golden.history.changes import PastResult
     from pytest_golden.journal.model import JournalEntry
 
 STEP = 'echo \'{"name": "%s"}\' >> "$GOLDEN_STEPS"'
@@ -33,13 +33,13 @@ class Recorded:
             return [get_entry(connection, one) for one in ids]
 
     def facts(self) -> dict[str, Any]:
-        """Give the row of the last run."""
+        """Return the row of the last run."""
         with Store.open(self._location) as store, store.read() as connection:
             row = connection.execute(select(gate_runs).order_by(gate_runs.c.number.desc()).limit(1)).mappings().one()
             return dict(row)
 
     def results(self) -> dict[str, str]:
-        """Give the statuses of the last run, in the order of their recording."""
+        """Return the statuses of the last run, in the order of their recording."""
         last = self.facts()["entry_id"]
         with Store.open(self._location) as store, store.read() as connection:
             rows = connection.execute(
@@ -53,6 +53,13 @@ class Recorded:
     def past(self, project: str) -> tuple[PastResult, ...]:
         with Store.open(self._location) as store, store.read() as connection:
             return list_results(connection, project, 20)
+
+    def accepted(self, project: str) -> Any:
+        """Return what the last run of a project accepted, as it is kept."""
+        newest = gate_results.c.number.desc()
+        with Store.open(self._location) as store, store.read() as connection:
+            kept = select(gate_results.c.result).where(gate_results.c.project == project).order_by(newest).limit(1)
+            return connection.scalars(kept).one()["accepted"]
 
     def namespaces(self) -> list[str]:
         with Store.open(self._location) as store, store.read() as connection:

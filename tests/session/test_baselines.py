@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.gate.test_base_manifest import git
+from tests.session.workspace import OPTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +40,7 @@ def test_baseline_goes_from_missing_over_accepted_to_differing(workspace: Worksp
     assert missing.ret == pytest.ExitCode.TESTS_FAILED
     missing.stdout.fnmatch_lines(
         [
-            "FAILED: out/report.txt has no baseline: look at it, then accept it with `pytest --golden -k sales --golden-update`"
+            "FAILED: out/report.txt has no baseline: look at it, then accept it with `pytest --golden golden_projects.yaml::sales --golden-update`"
         ]
     )
     accepting = workspace.run("-k", "sales", "--golden-update")
@@ -91,6 +93,22 @@ def test_account_shows_what_changed_and_what_was_removed(workspace: Workspace) -
     again.stdout.fnmatch_lines(["sales: 1 unchanged"])
 
 
+def test_accepted_baseline_that_git_ignores_is_told_with_the_line_that_does_it(workspace: Workspace) -> None:
+    git(workspace.path, "init", "-q")
+    (workspace.path / ".gitignore").write_text("out/\n")
+    declare(workspace)
+    accepting = workspace.run("--golden-update")
+    assert accepting.ret == pytest.ExitCode.OK
+    accepting.stdout.fnmatch_lines(
+        [
+            "sales: 1 new",
+            "WARNING: golden_baselines/sales/out/report.txt is ignored by .gitignore:1 (`out/`): add `!golden_baselines/*",
+        ]
+    )
+    (workspace.path / ".gitignore").write_text("out/\n!golden_baselines/**\n")
+    workspace.run("--golden-update").stdout.no_fnmatch_line("WARNING*")
+
+
 def test_only_selected_projects_that_ran_as_expected_are_accepted_in_the_order_of_their_needs(
     workspace: Workspace,
 ) -> None:
@@ -127,9 +145,67 @@ def test_command_names_a_manifest_of_another_place(workspace: Workspace) -> None
         workspace_root="..",
     )
     result = workspace.run("--golden-manifest=deep/g{0}.yaml")
-    assert "`pytest --golden --golden-manifest 'deep/g{0}.yaml' -k sales --golden-update`" in result.stdout.str()
-    assert workspace.run("--golden-manifest=deep/g{0}.yaml", "--golden-update").ret == pytest.ExitCode.OK
-    assert (workspace.path / "deep/golden_baselines/sales/out/report.txt").exists()
+    named = "'--golden-manifest=deep/g{0}.yaml' 'deep/g{0}.yaml::sales'"
+    assert f"`pytest --golden {named} --golden-update`" in result.stdout.str()
+
+
+@pytest.mark.parametrize("folder", [".", "sub", "my o'data", ".."])
+def test_printed_command_accepts_this_project_alone_in_the_folder_where_it_is_printed(
+    workspace: Workspace, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A level deeper: pytest reads each test*/conftest.py of the folder it starts in, here those of other tests.
+    repository = workspace.path / "repository"
+    for name in ("sub", "my o'data"):
+        (repository / name).mkdir(parents=True)
+    names = ("a", "sales", "sales_eu")
+    place = "repository/my o'data/g.yaml"
+    workspace.declare(
+        *({"name": name, "script": WRITES.format(1), "outputs": OUTPUTS} for name in names),
+        file=place,
+        workspace_root="..",
+    )
+    for name in names:
+        (workspace.path / name).rename(repository / name)
+    monkeypatch.chdir(repository / folder)
+    result = workspace.run(f"--golden-manifest={workspace.path / place}")
+    commands = [
+        line.split("`")[1] for line in result.stdout.lines if line.startswith("FAILED: ") and "accept it" in line
+    ]
+    program, *words = shlex.split(commands[0])
+    assert (program, len(commands)) == ("pytest", 3)
+    accepting = workspace.pytester.runpytest_inprocess(*OPTIONS, *words)
+    assert accepting.ret == pytest.ExitCode.OK
+    baselines = repository / "my o'data/golden_baselines"
+    assert [entry.name for entry in baselines.iterdir()] == ["a"]
+
+
+def test_nothing_is_accepted_of_a_project_of_which_an_output_is_missing(workspace: Workspace) -> None:
+    declare(workspace, outputs=[*OUTPUTS, {"path": "out/other.csv"}, {"path": "out/third.csv"}])
+    result = workspace.run("--golden-update")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "*= accepted as baselines =*",
+            "sales: nothing is accepted, because this run did not write out/other.csv (and 1 more)",
+        ]
+    )
+    assert [place for place in workspace.path.glob("golden_baselines/**") if place.is_file()] == []
+
+
+def test_allowed_secret_is_told_and_journalled_with_its_reason(workspace: Workspace, recorded: Recorded) -> None:
+    script = "mkdir -p out; echo db_password=hunter2hunter2 > out/report.txt"
+    workspace.declare({"name": "sales", "script": script, "outputs": OUTPUTS})
+    refused = workspace.run("--golden-update")
+    refused.stdout.fnmatch_lines(["*redaction finds a secret in line 1 (the value of db_password);*"])
+    allowed = [{"path": "out/*.txt", "allow_secret": "made-up test data"}]
+    workspace.declare({"name": "sales", "script": script, "outputs": allowed})
+    accepting = workspace.run("--golden-update", "--golden-json=report.json")
+    assert accepting.ret == pytest.ExitCode.OK
+    told = "redaction finds a secret in line 1 (the value of db_password), allowed: made-up test data"
+    accepting.stdout.fnmatch_lines(["  new        out/report.txt (27B)", f"    {told}"])
+    (accepted,) = json.loads((workspace.path / "report.json").read_text())["results"][0]["accepted"]
+    assert accepted == {"path": "out/report.txt", "change": "new", "message": "27B", "allowed": told}
+    assert recorded.accepted("sales") == [accepted]
 
 
 def test_difference_is_annotated_for_github(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +214,8 @@ def test_difference_is_annotated_for_github(workspace: Workspace, monkeypatch: p
     declare(workspace, 20)
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     result = workspace.run()
-    (line,) = [line for line in result.stdout.lines if line.startswith("::error")]
+    line, of_run = [line for line in result.stdout.lines if line.startswith("::error")]
+    assert "FAILED: 1 failed" in of_run
     assert "out/report.txt" in line
     assert "%0A  " in line
     assert "1,20" in line

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.regression import ResultStatus
+from pytest_golden.regression.model import ResultStatus
 from pytest_golden.session.board import RunBoard
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.redaction.references import MARK
+from pytest_golden.redaction.rule import MARK
 from tests.gate.test_base_manifest import git
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_unchanged_projects_are_left_out_counted_and_shown(passed: Workspace, re
             "golden: 3 of 3 projects left out: unchanged since main (*)",
             "SKIPPED one * unchanged since main",
             "left out, unchanged since main: one, two, three",
-            "golden: 3 skipped",
+            "golden: PASSED (partial: 3 unchanged)",
         ]
     )
     assert set(recorded.results().values()) == {"SKIPPED"}
@@ -222,7 +222,7 @@ def test_pass_of_which_it_is_not_noted_what_git_ignored_is_run_again(
         store.execute("UPDATE gate_runs SET facts = json_set(facts, '$.ignored_digest', ?)", [noted])
     result = passed.run("--golden-changed=main", "-v")
     result.stdout.fnmatch_lines([f"*{why}"])
-    assert [name for name in ("one", "two", "three") if f"PASSED  {name} " in result.stdout.str()] == who
+    assert [name for name in ("one", "two", "three") if f"::{name} PASSED " in result.stdout.str()] == who
     assert ran(passed, "--golden-changed=main") == []
 
 
@@ -362,7 +362,7 @@ def test_shared_file_that_nobody_claims_brings_back_who_does_not_say_what_it_rea
     result = workspace.run("--golden-changed=main", "-v")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["  silent runs: tools/lib.sh changed, and it has no depends_on", "FAILED  silent*", "SKIPPED said*"]
+        ["  silent runs: tools/lib.sh changed, and it has no depends_on", "*::silent FAILED*", "*::said SKIPPED*"]
     )
     # It passed before a commit that is the ref's now.
     shared.write_text("true # again\n")
@@ -422,7 +422,7 @@ def test_module_that_a_conftest_imports_brings_all_back(workspace: Workspace) ->
     workspace.run_apart("--golden-changed=main").stdout.fnmatch_lines(["SKIPPED one*"])
     (workspace.path / "version_of_ours.py").write_text("MOST = 2\n")
     result = workspace.run_apart("--golden-changed=main", "-v")
-    result.stdout.fnmatch_lines(["*git ignores *version_of_ours.py, which is newer*", "PASSED  one*"])
+    result.stdout.fnmatch_lines(["*git ignores *version_of_ours.py, which is newer*", "*::one PASSED*"])
     (workspace.path / "limits_of_ours.py").write_text("MOST = 2\n")
     result = workspace.run_apart("--golden-changed=main")
     result.stdout.fnmatch_lines(["*limits_of_ours.py changed, which may judge every project", "PASSED  one*"])
@@ -486,7 +486,7 @@ def test_many_unchanged_projects_are_summed_up_in_the_table(workspace: Workspace
     assert workspace.run().ret == 0
     result = workspace.run("--golden-changed=main")
     assert sum(line.startswith("SKIPPED p") for line in result.outlines) == 41
-    result.stdout.fnmatch_lines(["golden: 41 skipped"])
+    result.stdout.fnmatch_lines(["golden: PASSED (partial: 41 unchanged)"])
 
 
 READING = "cat ../shared/data.csv > out.txt"
@@ -523,7 +523,7 @@ def test_project_runs_again_when_a_file_that_it_read_changed(read: Workspace, is
     assert ran(read, "--golden-changed=HEAD", "--golden-reads") == []
     (read.path / "shared" / "data.csv").unlink()
     result = read.run("--golden-changed=HEAD", "--golden-reads", "-v")
-    result.stdout.fnmatch_lines(["  reader runs: it reads shared/data.csv, which changed", "FAILED * reader *"])
+    result.stdout.fnmatch_lines(["  reader runs: it reads shared/data.csv, which changed", "*::reader FAILED*"])
 
 
 def test_project_runs_where_it_is_not_recorded_what_it_read(read: Workspace) -> None:
@@ -531,7 +531,7 @@ def test_project_runs_where_it_is_not_recorded_what_it_read(read: Workspace) -> 
     assert ran(read, "--golden-changed=main") == []
     result = read.run("--golden-changed=main", "--golden-reads")
     result.stdout.fnmatch_lines(
-        ["golden: no project is left out *: which files it reads is not recorded", "golden: 2 passed"]
+        ["golden: no project is left out *: which files it reads is not recorded", "golden: PASSED: 2 passed"]
     )
 
 

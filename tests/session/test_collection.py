@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.session.workspace import PASSES
+from tests.session.workspace import FAILS, PASSES
 
 if TYPE_CHECKING:
     from tests.session.recorded import Recorded
@@ -88,7 +89,7 @@ def test_collect_only_executes_nothing_and_writes_nothing(workspace: Workspace) 
         ("golden", ["zebra", "ant", "mole"]),
         ("nightly", ["ant"]),
         ("a.b-c", ["ant"]),
-        ("_x", ["ant"]),
+        ("golden_tag__x", ["ant"]),
         ("golden and not nightly", ["zebra", "mole"]),
     ],
 )
@@ -110,7 +111,7 @@ def test_selecting_nothing_runs_nothing(workspace: Workspace) -> None:
     workspace.declare({"name": "loud", "script": f"touch {workspace.path}/was-run"})
     result = workspace.run("-k", "nothing")
     assert result.ret == 5
-    result.stdout.fnmatch_lines(["golden: 1 deselected"])
+    result.stdout.fnmatch_lines(["golden: NOTHING RAN (partial: 1 deselected)"])
     assert not (workspace.path / "was-run").exists()
 
 
@@ -136,7 +137,7 @@ def test_last_failed_runs_what_failed(workspace: Workspace) -> None:
     workspace.run()
     result = workspace.run("--lf")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["golden: 1 failed, 2 deselected"])
+    result.stdout.fnmatch_lines(["golden: FAILED (partial: 2 deselected): 1 failed"])
 
 
 def test_inline_form_is_selected_like_any_test(workspace: Workspace) -> None:
@@ -161,7 +162,7 @@ def test_inline_projects_are_named_by_their_node_ids(workspace: Workspace) -> No
     inline = "--golden-projects=one:one/run.sh, two:two/run.sh, three:three/run.sh"
     result = workspace.run(inline, "golden_projects.yaml::three", "golden_projects.yaml::one")
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["deselected: two", "golden: 2 passed, 1 deselected"])
+    result.stdout.fnmatch_lines(["deselected: two", "golden: PASSED (partial: 1 deselected): 2 passed"])
     workspace.pytester.makepyfile(test_other="def test_other(): pass")
     assert collected(workspace.run(inline, "--collect-only", "-q", "test_other.py", "golden_projects.yaml::two")) == [
         "test_other.py::test_other",
@@ -193,7 +194,7 @@ def test_gate_without_configuration_runs_from_a_folder_below_its_manifest(
     monkeypatch.chdir(workspace.pytester.mkdir("below"))
     result = workspace.run(f"--junitxml={workspace.path}/junit.xml", "-rA", *named)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["golden: 1 passed", "PASSED ../golden_projects.yaml::one*"])
+    result.stdout.fnmatch_lines(["golden: PASSED: 1 passed", "PASSED ../golden_projects.yaml::one*"])
     assert 'name="one"' in (workspace.path / "junit.xml").read_text()
     assert recorded.results() == {"one": "PASSED"}
 
@@ -208,7 +209,7 @@ def test_manifest_elsewhere_is_taken(workspace: Workspace, monkeypatch: pytest.M
     monkeypatch.chdir(inside)
     result = workspace.run("--golden-manifest=../deep/gate.yaml")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["golden: ../deep/gate.yaml, 1 project", "golden: 1 passed"])
+    result.stdout.fnmatch_lines(["golden: ../deep/gate.yaml, 1 project", "golden: PASSED: 1 passed"])
 
 
 def test_pyargs_does_not_hide_the_manifest(workspace: Workspace) -> None:
@@ -267,6 +268,16 @@ def test_empty_manifest_warns_in_improvement_mode_and_is_exit_5(workspace: Works
     assert len(warned) == (2 if mode == "improvement" else 0)
 
 
+def test_inline_form_that_names_nothing_is_an_empty_manifest(workspace: Workspace) -> None:
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-projects=")
+    assert result.ret == 5
+    result.stdout.fnmatch_lines(["*No golden projects*"])
+    required = workspace.run("--golden-projects= , ", "--golden-require")
+    assert required.ret == 4
+    required.stderr.fnmatch_lines(["*--golden-projects declares no golden projects, and they are required*"])
+
+
 def test_empty_manifest_annotates_on_github(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(workspace.path))
@@ -294,4 +305,38 @@ def test_bad_value_in_the_ini_is_a_usage_error(workspace: Workspace) -> None:
 def test_markers_are_listed(workspace: Workspace) -> None:
     workspace.declare(*THREE)
     result = workspace.run("--markers")
-    result.stdout.fnmatch_lines(["*mark.golden: a golden project*", "*mark.nightly: golden projects with this tag.*"])
+    result.stdout.fnmatch_lines(
+        ["*mark.golden: a golden project*", "*mark.nightly: golden projects with the tag nightly.*"]
+    )
+
+
+def test_marker_of_a_plugin_stays_its_own_and_the_tag_has_another(workspace: Workspace) -> None:
+    workspace.pytester.makeini("[pytest]\nmarkers = shared: ours and theirs\n")
+    workspace.pytester.makeconftest(
+        "def pytest_configure(config):\n"
+        "    config.addinivalue_line('markers', 'timeout(seconds): ends a test')\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    for item in items: assert item.get_closest_marker('timeout') is None\n"
+    )
+    workspace.declare({"name": "one", "tags": ["timeout", "shared"]}, {"name": "two"})
+    result = workspace.run("--strict-markers", "-m", "golden_tag_timeout and shared")
+    result.assert_outcomes(passed=1, deselected=1)
+    result.stdout.fnmatch_lines(
+        ["golden: the marker timeout is not ours: select the tag timeout with -m golden_tag_timeout"]
+    )
+
+
+@pytest.mark.parametrize("word", ["and", "or", "not"])
+def test_tag_that_is_an_operator_of_m_is_selected_by_another_marker(workspace: Workspace, word: str) -> None:
+    workspace.declare({"name": "one", "tags": [word]}, {"name": "two"})
+    workspace.run("-m", f"golden_tag_{word}").assert_outcomes(passed=1, deselected=1)
+
+
+def test_failed_first_moves_independent_projects_only_and_says_so(workspace: Workspace) -> None:
+    free = {"script": FAILS, "independent": True}
+    workspace.declare({"name": "one"}, {"name": "two", "script": FAILS}, {"name": "three", **free}, {"name": "four"})
+    workspace.run("-p", "cacheprovider")
+    result = workspace.run("-p", "cacheprovider", "--ff")
+    rows = [line.split()[1] for line in result.outlines if re.match("(PASSED|FAILED) ", line)][:4]
+    assert rows == ["three", "one", "two", "four"]
+    result.stdout.fnmatch_lines(["golden: --ff moves only `independent` golden projects to the front; *"])

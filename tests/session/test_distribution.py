@@ -45,7 +45,7 @@ def test_dependent_projects_run_one_after_another_in_order(workspace: Workspace,
     zebra, ant, mole = (times(workspace, name) for name in ("zebra", "ant", "mole"))
     assert zebra[1] < ant[0]
     assert ant[1] < mole[0]
-    result.stdout.fnmatch_lines_random(["golden: 3 passed"])
+    result.stdout.fnmatch_lines_random(["golden: PASSED: 3 passed"])
 
 
 def test_independent_projects_run_side_by_side(workspace: Workspace) -> None:
@@ -70,7 +70,7 @@ def test_results_texts_and_needs_travel_from_the_workers(workspace: Workspace) -
     result.stdout.fnmatch_lines(
         [
             "FAILED: exit code 3, expected 0*",
-            "  it broke",
+            "it broke",
             "FAILED golden_projects.yaml::broken - exit code 3, expected 0*",
         ]
     )
@@ -92,7 +92,9 @@ def test_every_worker_running_everything_is_refused(workspace: Workspace) -> Non
 
 def test_deselected_on_the_workers_is_counted_by_the_controller(workspace: Workspace) -> None:
     workspace.declare({"name": "one"}, {"name": "two"})
-    workspace.run("-n2", "-k", "one").stdout.fnmatch_lines(["deselected: two", "golden: 1 passed, 1 deselected"])
+    workspace.run("-n2", "-k", "one").stdout.fnmatch_lines(
+        ["deselected: two", "golden: PASSED (partial: 1 deselected): 1 passed"]
+    )
 
 
 def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Workspace) -> None:
@@ -117,8 +119,8 @@ def test_crashed_worker_is_recorded_as_error_and_not_run_again(workspace: Worksp
     result = workspace.run("-n1", "--golden-json=out.json")
     assert result.ret == 1
     result.assert_outcomes(passed=2, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["*_ ERROR at call of crashes _*", "ERROR: worker 'gw0' crashed while running *"])
-    result.stdout.fnmatch_lines(["golden: 2 passed, 2 failed"])
+    result.stdout.fnmatch_lines(["*_ ERROR at call of crashes _*", "worker 'gw0' crashed while running *"])
+    result.stdout.fnmatch_lines(["golden: FAILED: 2 passed, 2 failed"])
     assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
 
 
@@ -142,7 +144,7 @@ def test_worker_that_is_gone_before_it_is_given_work_costs_nothing(workspace: Wo
     result = workspace.run(f"-n{workers}", "--golden-json=out.json")
     assert result.ret == 0
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["replacing crashed worker gw0", "golden: 4 passed"])
+    result.stdout.fnmatch_lines(["replacing crashed worker gw*", "golden: PASSED: 4 passed"])
     written = json.loads((workspace.path / "out.json").read_text())
     assert [(one["name"], one["status"]) for one in written["results"]] == [(name, "PASSED") for name in names]
 
@@ -161,7 +163,7 @@ def test_worker_that_crashes_after_it_told_a_result_leaves_that_result_alone(wor
     result = workspace.run("-n1", "--golden-json=out.json")
     assert result.ret == 0
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["replacing crashed worker gw0", "golden: 3 passed"])
+    result.stdout.fnmatch_lines(["replacing crashed worker gw0", "golden: PASSED: 3 passed"])
     written = json.loads((workspace.path / "out.json").read_text())
     assert [(one["name"], one["status"]) for one in written["results"]] == [
         (name, "PASSED") for name in ("before", "told", "needy")
@@ -172,7 +174,7 @@ def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None
     workspace.declare({"name": "one", "script": FAILS}, {"name": "two"}, {"name": "three"})
     result = workspace.run("-n2", "-x")
     assert result.ret in {1, 2}
-    result.stdout.fnmatch_lines(["golden: 1 failed, 2 not run"])
+    result.stdout.fnmatch_lines(["golden: * (partial: 2 not run): 1 failed"])
 
 
 def test_ctrl_c_records_what_was_running(workspace: Workspace) -> None:
@@ -191,4 +193,14 @@ def test_ctrl_c_records_what_was_running(workspace: Workspace) -> None:
         assert gate.wait(timeout=60) == 2, log.read_text()
     told = log.read_text()
     assert "interrupted while slow was running" in told
-    assert "golden: 1 failed, 1 not run" in told
+    assert "golden: INTERRUPTED (partial: 1 not run): 1 failed" in told
+
+
+def test_half_a_character_of_a_pipeline_travels_as_an_escape(workspace: Workspace) -> None:
+    line = json.dumps({"name": "load \ud83d", "error": "boom \ud83d"})
+    workspace.declare(
+        {"name": "one", "script": f"cat >> \"$GOLDEN_STEPS\" <<'END'\n{line}\nEND\nexit 3"}, {"name": "two"}
+    )
+    result = workspace.run_apart("-n1")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines([r"FAILED: exit code 3, expected 0: load \ud83d: boom \ud83d"])

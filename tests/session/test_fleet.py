@@ -71,7 +71,7 @@ def test_nothing_of_dask_is_loaded_without_a_fleet(workspace: Workspace) -> None
         "import sys\n"
         "def pytest_unconfigure(config):\n"
         "    assert not {name.partition('.')[0] for name in sys.modules} & {'dask', 'distributed'}\n"
-        "    assert 'pytest_golden.gate.fleet' not in sys.modules\n"
+        "    assert 'pytest_golden.fleet' not in sys.modules\n"
     )
     workspace.declare({"name": "one"})
     assert workspace.run_apart().ret == 0

@@ -36,7 +36,7 @@ def test_weakened_floor_fails_although_all_passed(based: Workspace) -> None:
             "one: retries was raised*",
             "two: is gone*",
             "*accepts this with --golden-floor=accept*",
-            "golden: 1 passed, floor weakened",
+            "golden: FAILED: 1 passed, floor weakened",
         ]
     )
     assert '"project_gone"' in (based.path / "out.json").read_text()
@@ -200,7 +200,7 @@ def test_changed_baseline_weakens_although_all_passed(baselined: Workspace) -> N
     result = baselined.run("--golden-base=main")
     assert result.ret == 1
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["one: baseline was changed: a.txt", "golden: 1 passed, floor weakened"])
+    result.stdout.fnmatch_lines(["one: baseline was changed: a.txt", "golden: FAILED: 1 passed, floor weakened"])
     assert baselined.run("--golden-base=main", "--golden-floor=accept").ret == 0
 
 

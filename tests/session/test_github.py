@@ -29,9 +29,7 @@ def test_summary_of_the_job_is_written_by_itself(workspace: Workspace, step_summ
     workspace.declare({"name": "fine"}, {"name": "broken", "script": FAILS}, {"name": "left_out"})
     assert workspace.run("-k", "not left_out").ret == 1
     text = step_summary.read_text()
-    assert text.startswith(
-        "an open line\n## Golden projects: PARTIAL (1 golden project(s) failed)\n\n1 passed, 1 failed, 1 deselected\n"
-    )
+    assert text.startswith("an open line\n## Golden projects: FAILED (partial: 1 deselected)\n\n1 passed, 1 failed\n")
     assert "| <code>broken</code> | FAILED |" in text
     assert "<pre>\nFAILED: exit code 3, expected 0: it broke\nlast output:\n  it broke\ntry next: " in text
 
@@ -40,7 +38,7 @@ def test_second_session_of_a_step_adds_to_the_first(workspace: Workspace, step_s
     workspace.declare({"name": "fine"})
     workspace.run("-q")
     workspace.run("-p", "no:terminal")
-    assert step_summary.read_text().count("## Golden projects: SUCCESS\n") == 2
+    assert step_summary.read_text().count("## Golden projects: PASSED\n") == 2
 
 
 def test_secrets_stay_out_of_the_summary(
@@ -90,7 +88,7 @@ def test_full_summary_leaves_room_for_githubs_limit(workspace: Workspace, step_s
     workspace.declare({"name": "broken", "script": f"head -c 9000 /dev/zero | tr '\\0' x >&2; {FAILS}"})
     workspace.run()
     assert step_summary.stat().st_size <= 1024 * 1024
-    assert b"## Golden projects: PARTIAL" in step_summary.read_bytes()
+    assert b"## Golden projects: FAILED" in step_summary.read_bytes()
 
 
 def test_other_troubles_of_the_run_stand_in_the_summary(workspace: Workspace, step_summary: Path) -> None:
@@ -105,7 +103,7 @@ def test_other_troubles_of_the_run_stand_in_the_summary(workspace: Workspace, st
 def test_empty_manifest_is_warned_of(workspace: Workspace, step_summary: Path) -> None:
     workspace.declare()
     workspace.run()
-    assert "## Golden projects: nothing ran" in step_summary.read_text()
+    assert "## Golden projects: NOTHING RAN" in step_summary.read_text()
     assert "- <code>No golden projects: golden&#95;projects" not in step_summary.read_text()
     assert "- <code>No golden projects: golden_projects.yaml declares none" in step_summary.read_text()
 
@@ -124,6 +122,7 @@ def test_what_a_pipeline_prints_gives_the_runner_no_command(workspace: Workspace
     workspace.declare({"name": "broken", "script": script})
     lines = workspace.run("-v").outlines
     commands = [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
-    assert len(commands) == 1
-    assert commands[0].startswith("::error file=golden_projects.yaml,line=")
-    assert "  \\x3a:stop-commands::x" in lines
+    of_project, of_run = commands
+    assert of_project.startswith("::error file=golden_projects.yaml,line=")
+    assert of_run.endswith("::FAILED: 1 failed")
+    assert "\\x3a:stop-commands::x" in lines

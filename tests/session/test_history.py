@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.checkout import Checkout
-from pytest_golden.gate.recorded.pages import RecordedGates
+from pytest_golden.gate.recorded import RecordedGates
+from pytest_golden.history.checkout import Checkout
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.session.history import GoldenHistory, _has_cause
+from pytest_golden.session.earlier import GoldenHistory, _has_cause
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, judge
 from tests.gate.record_place import Place, locked
@@ -57,18 +57,22 @@ def test_failure_tells_of_the_last_pass_of_what_changed_and_of_where_it_parted(w
     with Store.open(workspace.path / ".golden" / "golden.db") as store:
         assert RecordedGates(store).explain_failure("one").to_dict()["changed_since_last_pass"] == known
     second = workspace.run()
-    second.stdout.fnmatch_lines(["*seen before once in one, last on *; it has not passed since"])
+    second.stdout.fnmatch_lines(["*- What earlier runs know -*"])
     second.stdout.fnmatch_lines(["FAILED  one *  2nd failure in a row*"])
+    second.stdout.no_fnmatch_line("*seen before*")
+    hidden = workspace.run("--show-capture=no")
+    hidden.stdout.no_fnmatch_line("*- What earlier runs know -*")
+    hidden.stdout.fnmatch_lines(["one: last passed * UTC at ???????"])
 
 
-def test_table_tells_the_streak(workspace: Workspace) -> None:
+def test_row_tells_the_streak(workspace: Workspace) -> None:
     workspace.declare({"name": "one"})
     workspace.run().stdout.no_fnmatch_line("*in a row*")
-    workspace.run().stdout.fnmatch_lines(["PASSED  one *  2nd pass in a row"])
+    workspace.run().stdout.fnmatch_lines(["PASSED  one *  2nd pass in a row*"])
     workspace.declare({"name": "one", "script": FAILS})
     workspace.run().stdout.fnmatch_lines(["FAILED  one *  first failure after 2 passes*"])
     workspace.declare({"name": "one", "script": PASSES})
-    workspace.run().stdout.fnmatch_lines(["PASSED  one *  passes again after 1 failure"])
+    workspace.run().stdout.fnmatch_lines(["PASSED  one *  passes again after 1 failure*"])
 
 
 def test_last_ten_that_ran_are_found_among_skipped_ones(tmp_path: Path) -> None:
@@ -132,11 +136,14 @@ def test_learning_stores_and_shows_what_it_was_told_to(
     workspace.declare({"name": "one", "script": FAILS}, {"name": "two"})
     workspace.run()
     assert recorded.namespaces() == ["outcomes/golden/", "signatures/golden/", "training/golden/"]
-    before = recorded.count_memories()
-    result = workspace.run(f"--golden-learning={learning}")
-    assert ("seen before" in result.stdout.str()) is is_shown
+    for script in (PASSES, FAILS):
+        before = recorded.count_memories()
+        workspace.declare({"name": "one", "script": script}, {"name": "two"})
+        result = workspace.run(f"--golden-learning={learning if script == FAILS else 'on'}")
+    result.stdout.no_fnmatch_line("*it has not passed since*")
+    assert ("seen before in one: last fixed on " in result.stdout.str()) is is_shown
     assert (recorded.count_memories() > before) is is_stored
-    assert len(recorded.past("one")) == 2
+    assert len(recorded.past("one")) == 3
 
 
 def test_what_must_not_be_learned_from_never_is(workspace: Workspace, recorded: Recorded) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from pytest_golden.cli.main import main
-from pytest_golden.gate.inputs import InputReader
+from pytest_golden.history.inputs import InputReader
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.store import Store
@@ -129,7 +129,7 @@ def test_next_failure_alike_is_answered_by_the_fix_of_the_first(repository: Repo
     fix = break_and_fix(repository)
     repository.commit(BREAKS_ALIKE, "prices now")
     told = repository.run()
-    assert "seen before once in sales" in told
+    assert "seen before in sales: last fixed by " in told
     assert "lesson: the fix changed a shell script" in told
     assert f"fixed by {fix[:7]}: 'cast ids to str before the join' (sales/run.sh)" in told
     (skill,) = lessons(recorded)
@@ -321,7 +321,7 @@ def test_lessons_that_cannot_be_recalled_are_said_once_and_cost_nothing_else(
         lesson_signatures.drop(connection)
     told = repository.run()
     assert "golden: WARNING: lessons cannot be recalled" in told
-    assert "seen before once in sales" in told
+    assert "seen before in sales: last fixed by " in told
 
 
 def test_manifest_key_that_was_changed_is_the_lesson(repository: Repository, recorded: Recorded) -> None:

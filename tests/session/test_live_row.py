@@ -20,7 +20,7 @@ from tests.session.workspace import OPTIONS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.gate.live import RunningProject
+    from pytest_golden.gate.live_model import RunningProject
     from tests.session.recorded import Recorded
     from tests.session.workspace import Workspace
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.journal.model import Assessment, ImmediateResult
-from pytest_golden.learning import MemoryStore
-from pytest_golden.learning.results.store import count_unlearned
+from pytest_golden.learning.gate_results_store import count_unlearned
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.store import Store
@@ -38,13 +38,13 @@ def test_gate_is_recorded_beside_the_manifest_and_the_header_says_so(workspace: 
 
     (run,) = recorded.runs()
     assert (run.assessment, run.immediate_result) == (Assessment.FAILURE, ImmediateResult.FAILURE)
-    assert run.immediate_notes == "1 passed, 1 failed"
+    assert run.immediate_notes == "FAILED: 1 passed, 1 failed"
     assert recorded.results() == {"one": "PASSED", "two": "FAILED"}
     facts = recorded.facts()
     assert facts["command_line"][:2] == ["pytest", "--golden"]
     assert (facts["manifest"], facts["final_status"], facts["pid"]) == (
         "golden_projects.yaml",
-        "PARTIAL (1 golden project(s) failed)",
+        "failed",
         os.getpid(),
     )
     gate = json.loads((workspace.path / "out.json").read_text())["gate"]
@@ -246,7 +246,8 @@ def test_weakened_floor_is_journalled(
     (run,) = recorded.runs()
     assert run.assessment is assessment
     assert run.signals[-1].summary.startswith(f"weakened floor{', accepted by a person' if accepted else ''}: two: ")
-    assert run.immediate_notes == f"1 passed, floor weakened{', accepted by a person' if accepted else ''}"
+    told = "PASSED: 1 passed, weakened floor accepted by a person" if accepted else "FAILED: 1 passed, floor weakened"
+    assert run.immediate_notes == told
     assert recorded.facts()["facts"]["floor_accepted"] is accepted
 
 
@@ -298,7 +299,7 @@ def test_secret_on_the_command_line_is_hidden_although_its_project_cannot_be_fou
     assert recorded.facts()["command_line"][-1] == "not [REDACTED] and not [REDACTED]"
 
 
-def test_project_that_is_run_again_by_another_plug_in_has_all_its_results(
+def test_project_that_another_plug_in_starts_again_runs_once_and_is_recorded_once(
     workspace: Workspace, recorded: Recorded
 ) -> None:
     workspace.declare({"name": "one", "script": FAILS})
@@ -315,7 +316,7 @@ def test_project_that_is_run_again_by_another_plug_in_has_all_its_results(
         """
     )
     assert workspace.run().ret == 1
-    assert [one.status for one in recorded.past("one")] == [ResultStatus.FAILED] * 2
+    assert [one.status for one in recorded.past("one")] == [ResultStatus.FAILED]
     assert check_store(recorded.path).problems == ()
 
 
@@ -388,5 +389,31 @@ def test_ctrl_c_loses_nothing_and_the_run_is_no_success(
     (run,) = recorded.runs()
     assert recorded.results() == {"quick": "PASSED", "slow": "ERROR"}
     assert (run.immediate_result, run.assessment) == (ImmediateResult.PARTIAL, Assessment.FAILURE)
-    assert run.immediate_notes == "interrupted: 1 passed, 1 failed, 1 not run"
+    assert run.immediate_notes == "INTERRUPTED (partial: 1 not run): 1 passed, 1 failed"
     assert "was cut off after" not in workspace.run("-k", "quick").stdout.str()
+
+
+def test_step_whose_error_was_cut_within_a_character_costs_no_history(
+    workspace: Workspace, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = json.dumps({"name": "load \ud83d", "error": "boom \ud83d", "rows\ud83d": ["\ud83d\0"]})
+    script = f"cat >> \"$GOLDEN_STEPS\" <<'END'\n{line}\nEND\nexit 3"
+    workspace.declare({"name": "one", "script": script})
+    for _ in range(2):
+        assert workspace.run("--golden-json=out.json", "--golden-html=out.html", "--golden-junit=out.xml").ret == 1
+    monkeypatch.chdir(workspace.path)
+    golden = [sys.executable, "-m", "pytest_golden"]
+    for command in ("history", "history one", "learn", "recall boom", "report", "store check", "journal export"):
+        ran = subprocess.run(
+            [*golden, *command.split()], capture_output=True, encoding="utf-8", check=False, timeout=60
+        )
+        assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), (command, ran.stderr)
+    workspace.declare({"name": "one"})
+    fixed = workspace.run()
+    assert fixed.ret == 0
+    fixed.stdout.no_fnmatch_line("*nothing was learned*")
+    with Store.open(recorded.path) as store, store.read() as connection:
+        assert count_unlearned(connection) == 0
+        body = connection.exec_driver_sql("SELECT body FROM trajectories ORDER BY number").scalars().all()[0]
+    assert r"boom \\ud83d" in body
+    assert json.loads((workspace.path / "out.json").read_text())

@@ -36,7 +36,7 @@ def test_too_slow_a_pass_fails_with_its_time_the_limit_and_the_median(fast: Work
     result = fast.run("--golden-json=report.json")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["FAILED  one *took *, longer than the limit of 51ms: the median of its last 3 passes is 1ms*"]
+        ["FAILED: took *, longer than the limit of 51ms: the median of its last 3 passes is 1ms*"]
     )
     told = json.loads((fast.path / "report.json").read_text())["results"][0]
     assert [reason["kind"] for reason in told["reasons"]] == ["slowdown"]
@@ -73,7 +73,7 @@ def test_workers_get_the_medians_from_the_controller(fast: Workspace) -> None:
     pytest.importorskip("xdist")
     result = fast.run("-n1")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["FAILED  one *longer than the limit of 51ms*"])
+    result.stdout.fnmatch_lines(["FAILED: *longer than the limit of 51ms*"])
 
 
 def test_passes_of_one_worker_do_not_judge_those_beside_others(fast: Workspace) -> None:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.session import table
+from pytest_golden.session import header as table
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,12 @@ def test_long_names_stick_out_of_their_column() -> None:
     assert table.name_width(["a", "b" * 12]) == 12
     assert table.name_width(["a", "b" * 90]) == 40
     assert table.name_width([]) == 0
+
+
+def test_reason_comes_before_what_a_narrow_terminal_may_cut() -> None:
+    result = GoldenProjectResult("one", "p.py", ResultStatus.FAILED, quarantined="flaky upstream")
+    row = table.fit(table.result_row(result, 3, 60, history="failed in each of the last 10"), 60)
+    assert row.startswith("one     0.0s  quarantined, flaky upstream; failed")
 
 
 def test_cut_is_marked() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -8,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.session.workspace import FAILS, OPTIONS
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.session.header import fit, result_row
+from tests.session.recorded import STEP
+from tests.session.workspace import FAILS, OPTIONS, PASSES
 
 if TYPE_CHECKING:
     from tests.session.workspace import Workspace
@@ -33,8 +37,17 @@ def test_quiet_writes_what_is_not_fine_and_one_count(mixed: Workspace) -> None:
     result = mixed.run("-q", "--tb=no", "test_other.py")
     lines = [line for line in result.outlines if line.strip()]
     assert lines[0].startswith("..")
-    assert lines[1].startswith("FAILED  broken")
-    assert lines[2] == "golden: 1 passed, 1 failed"
+    row = next(at for at, line in enumerate(lines) if line.startswith("FAILED  broken"))
+    # pytest's dots, one of them for the project that passed, and nothing else.
+    assert not [line for line in lines[:row] if line.replace("[100%]", "").strip(" .")]
+    assert "golden: FAILED: 1 passed, 1 failed" in lines[row + 1 : row + 3]
+
+
+def test_quiet_writes_the_dots_of_passes_in_one_line(workspace: Workspace) -> None:
+    names = ("one", "two", "red", "three", "four")
+    workspace.declare(*({"name": name, **({"script": FAILS} if name == "red" else {})} for name in names))
+    lines = workspace.run("-q", "--tb=no").outlines
+    assert [line.split()[0] for line in lines[:3]] == ["..", "FAILED", ".."]
 
 
 def test_quieter_writes_nothing_of_ours(mixed: Workspace) -> None:
@@ -44,35 +57,65 @@ def test_quieter_writes_nothing_of_ours(mixed: Workspace) -> None:
     assert result.ret == 1
 
 
-@pytest.mark.parametrize("style", ["progress", "count", "classic", "times"])
-def test_progress_of_other_tests_is_not_written_below_our_lines(mixed: Workspace, style: str) -> None:
+@pytest.mark.parametrize(
+    ("style", "end"), [("progress", "[[]100%]"), ("count", "[[]4/4]"), ("classic", ""), ("times", "*s")]
+)
+def test_progress_of_pytest_ends_the_last_row(mixed: Workspace, style: str, end: str) -> None:
     result = mixed.run("-o", f"console_output_style={style}", "test_other.py", "--no-summary")
-    lines = result.outlines
-    assert lines[lines.index(next(line for line in lines if line.startswith("test_other.py"))) + 1].startswith(
-        "PASSED  fine"
-    )
-    assert not any(line.strip() in {"[ 50%]", "[100%]", "[2/4]"} for line in lines)
+    result.stdout.fnmatch_lines(["test_other.py ..", "PASSED  fine *", f"FAILED  broken *{end}", ""], consecutive=True)
 
 
-def test_verbose_keeps_pytests_lines_and_ours_apart(mixed: Workspace) -> None:
+def test_verbose_shows_node_ids_time_and_percentage(mixed: Workspace) -> None:
     result = mixed.run("-v", "test_other.py")
     result.stdout.fnmatch_lines(
-        ["test_other.py::test_a PASSED *", "test_other.py::test_b PASSED *", "PASSED  fine *", "FAILED  broken *"],
+        [
+            "test_other.py::test_a PASSED *[[] 25%]",
+            "test_other.py::test_b PASSED *[[] 50%]",
+            "golden_projects.yaml::fine PASSED *s *[[] 75%]",
+            "golden_projects.yaml::broken FAILED *s *[[]100%]",
+            "",
+        ],
         consecutive=True,
     )
 
 
-def test_no_summary_leaves_the_table_out(mixed: Workspace) -> None:
-    mixed.run("--no-summary").stdout.no_fnmatch_line("*= golden projects =*")
+def test_more_verbose_adds_steps_and_write_set(workspace: Workspace) -> None:
+    workspace.declare({"name": "fine", "script": f"{STEP % 'load orders'}; {PASSES}", "unexpected_files": "warn"})
+    workspace.run("-vv").stdout.fnmatch_lines(
+        [
+            "golden_projects.yaml::fine PASSED *",
+            "        note: wrote files that no pattern *: out.txt",
+            "        step: load orders",
+            "        created: out.txt",
+        ],
+        consecutive=True,
+    )
 
 
-def test_table_repeats_no_reason_that_the_short_summary_tells(mixed: Workspace) -> None:
-    for arguments, told in (([], ""), (["-rN"], "exit code 3, expected 0: it broke"), (["-rE"], "exit code 3, ")):
-        lines = mixed.run("--golden-store=none", *arguments).outlines
-        table = lines[next(index for index, line in enumerate(lines) if "= golden projects =" in line) :]
-        row = next(line for line in table if line.startswith("FAILED  broken"))
-        assert row.partition("s  ")[2].startswith(told)
-        assert bool(row.partition("s  ")[2]) is bool(told)
+def test_reason_of_a_failure_is_told_twice_and_a_pass_once(mixed: Workspace) -> None:
+    lines = mixed.run().outlines
+    assert sum("exit code 3, expected 0" in line for line in lines) == 2
+    assert sum("fine" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("arguments", [["--no-summary"], ["--tb=no", "-rN"], ["--tb=no", "-rE"]])
+def test_row_of_a_failure_tells_the_reason_where_nothing_else_does(mixed: Workspace, arguments: list[str]) -> None:
+    mixed.run(*arguments).stdout.fnmatch_lines(["FAILED  broken *exit code 3, expected 0: it broke*"])
+
+
+def test_long_name_leaves_time_and_reason_in_sight() -> None:
+    result = GoldenProjectResult("n" * 60, "p.py", ResultStatus.SKIPPED, error_message="no such program here")
+    for limit in (40, 60, 80):
+        row = result_row(result, 40, limit)
+        shown = fit(row, limit - 8)
+        assert " - " in shown
+        assert "no such" in shown
+
+
+def test_log_names_a_project_that_takes_longer_than_a_moment(workspace: Workspace) -> None:
+    workspace.declare({"name": "slow", "script": "sleep 3"}, {"name": "quick"})
+    lines = workspace.run_apart().outlines
+    assert lines.index("running slow") < next(at for at, line in enumerate(lines) if line.startswith("PASSED  slow"))
 
 
 def test_need_that_was_deselected_is_noted_once(workspace: Workspace) -> None:
@@ -82,15 +125,6 @@ def test_need_that_was_deselected_is_noted_once(workspace: Workspace) -> None:
     assert result.outlines.count(note) == 1
     workspace.run("-k", "other").stdout.no_fnmatch_line("note: *")
     workspace.run("-q", "-k", "report").stdout.no_fnmatch_line("note: *")
-
-
-def test_long_tables_show_what_is_not_fine(workspace: Workspace) -> None:
-    path = workspace.write_pipeline("fine", "true")
-    workspace.declare({"name": "broken", "script": FAILS}, *({"name": f"fine{n}", "path": path} for n in range(41)))
-    for arguments, rows in (([], 1), (["-v"], 42)):
-        lines = workspace.run(*arguments).outlines
-        start = next(index for index, line in enumerate(lines) if "= golden projects =" in line)
-        assert lines.index("golden: 41 passed, 1 failed") - start - 1 == rows
 
 
 def test_session_without_a_terminal_runs_too(mixed: Workspace) -> None:
@@ -124,13 +158,16 @@ def test_notes_of_what_passed_stand_below_its_row(workspace: Workspace) -> None:
         {"name": "broken", "script": FAILS, "steps": ["nobody"]},
     )
     result = workspace.run("--golden-keep=all")
-    table = result.outlines[result.outlines.index(next(line for line in result.outlines if "= golden proj" in line)) :]
-    assert table[1].startswith("PASSED  fine ")
-    assert table[2].startswith("        note: no step reader is called 'nobody'; known are ")
-    assert table[3] == "        note: wrote files that no pattern of `writes:` or `outputs:` names: out.txt"
-    assert table[4] == f"        kept view: {workspace.path}/.golden/kept/fine"
-    assert table[5].startswith("FAILED  broken ")
-    assert table[6] == "golden: 1 passed, 1 failed"
+    result.stdout.fnmatch_lines(
+        [
+            "PASSED  fine *",
+            "        note: no step reader is called 'nobody'; known are *",
+            "        note: wrote files that no pattern of `writes:` or `outputs:` names: out.txt",
+            f"        kept view: {workspace.path}/.golden/kept/fine",
+            "FAILED  broken *",
+        ],
+        consecutive=True,
+    )
     quiet = workspace.run("-q", "--golden-keep=all", "-k", "fine").stdout.str()
     assert "note:" not in quiet
     assert "kept view:" not in quiet
@@ -168,7 +205,7 @@ _DECIDING = frozenset({"NO_COLOR", "FORCE_COLOR", "PY_COLORS", "CI", "GITHUB_ACT
 
 
 def run_on_a_terminal(workspace: Workspace, columns: int, *arguments: str, **environment: str) -> str:
-    """Give everything that a session writes to a terminal of its own."""
+    """Return everything that a session writes to a terminal of its own."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
     told: list[bytes] = []
@@ -211,8 +248,7 @@ def test_live_line_fits_a_narrow_terminal_and_rows_are_cut(slow: Workspace) -> N
     spinning = [part for part in told.split("\r\x1b[2K") if part[:2] in {"| ", "/ ", "- ", "\\ "}]
     assert spinning
     assert all(len(part) < 30 for part in spinning)
-    lines = told.replace("\r\x1b[2K", "\n").split("\n")
-    assert any(line.endswith("...\r") and line.startswith("\x1b[") for line in lines)
+    assert re.search(r"slow_project +\d\.\ds", told)
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"GITHUB_ACTIONS": "true"}])

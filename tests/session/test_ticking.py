@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.session.ticking import Ticker
+from pytest_golden.session.live_line import Ticker
 from tests.patience import wait_until
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_golden.gateway.probe import find_bwrap
+from pytest_golden.gateway.machine import find_bwrap
 from pytest_golden.storage.store import Store
 from tests.requirement import lack
 
@@ -21,7 +21,7 @@ _PREPARED = """
 import json, os, sys
 from pathlib import Path
 from pytest_golden.errors import StorageError
-from pytest_golden.storage.documents import keep_document, read_document
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 path = Path(sys.argv[1])
 def trouble_of(action):
@@ -82,7 +82,7 @@ def elsewhere() -> Elsewhere:
 
 
 def command(code: str) -> list[str]:
-    """Give the command of a process that runs code; the store's path is its argument."""
+    """Return the command of a process that runs code; the store's path is its argument."""
     return [sys.executable, "-W", "error", "-c", _PREPARED + textwrap.dedent(code)]
 
 

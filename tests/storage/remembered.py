@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, text
 
-from pytest_golden.storage.namespaces import write_namespace
+from pytest_golden.storage.columns import write_namespace
 from pytest_golden.storage.schema import memories
 from pytest_golden.storage.search import find_memories, index_memories
 
@@ -45,7 +45,7 @@ def remember(store: Store, *texts: str, namespace: tuple[str, ...] = OUTCOMES) -
 def find(
     store: Store, query: str, prefix: tuple[str, ...] = (), limit: int = 10, bounds: SearchBounds | None = None
 ) -> list[int]:
-    """Give the numbers of what is found, best first."""
+    """Return the numbers of what is found, best first."""
     with store.read() as connection:
         found = find_memories(connection, query, prefix, limit, bounds=bounds)
     assert found == sorted(found, key=lambda hit: -hit[1])

@@ -11,9 +11,9 @@ from sqlalchemy import delete, insert, select, text
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.copying import Progress, copy_store
-from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import entries, expectations, memories, metadata, trajectories
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 from tests.postgres import name_database
 from tests.storage.filled import fill

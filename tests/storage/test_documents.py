@@ -7,15 +7,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.schema import documents
+from pytest_golden.storage.shared_documents import keep_document, read_document
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
 
@@ -38,9 +39,12 @@ def test_same_content_is_kept_once_whatever_the_order_of_its_keys(store: Store) 
         assert connection.execute(select(func.count()).select_from(documents)).scalar_one() == 2
 
 
-def test_half_characters_come_back(store: Store) -> None:
+def test_what_no_database_takes_comes_back_as_an_escape(store: Store) -> None:
     with store.write() as connection:
-        assert read_document(connection, keep_document(connection, ["\udc80\0"])) == ["\udc80\0"]
+        digest = keep_document(connection, {"\ud83d": ["\udc80\0"]})
+        kept = read_document(connection, digest)
+        assert kept == {"\\ud83d": ["\\udc80\\x00"]}
+        assert keep_document(connection, kept) == digest
 
 
 def test_what_is_no_json_is_refused_and_an_unknown_digest_is_none(store: Store) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_golden.storage.file_system import find_type, keeps_shared_memory
+from pytest_golden.storage.sqlite import find_type, keeps_shared_memory
 
 TABLE = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

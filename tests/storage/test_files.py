@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import func, select
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
-from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.files import backup_store, put_aside, refuse_foreign
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import documents
+from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
 from tests.storage.test_file_system import write_mounts
 

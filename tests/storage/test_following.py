@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import func, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.schema import documents
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import StorageError
-from pytest_golden.storage.documents import keep_document, read_document
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.storage.inserting import insert_if_absent
 from pytest_golden.storage.schema import documents
+from pytest_golden.storage.statements import insert_if_absent
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store

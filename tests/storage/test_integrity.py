@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.integrity import check_store, repair_store
 from pytest_golden.storage.schema import metadata
+from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
 from tests.storage.filled import fill

@@ -7,8 +7,8 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.integrity import check_store
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 from tests.storage.conftest import end, hear, say, start
 
@@ -175,7 +175,7 @@ def test_killed_writers_lose_nothing_that_was_confirmed(path: Path) -> None:
 
 def test_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_one_takes(path: Path) -> None:
     code = """
-        import pytest_golden.storage.upgrade as module
+        import pytest_golden.storage.version as module
         def upgrade(connection, real=module.upgrade):
             real(connection)
             os.kill(os.getpid(), 9)

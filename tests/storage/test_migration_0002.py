@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from alembic import command
 from sqlalchemy import create_engine, insert, text
 
-from pytest_golden.journal import Journal
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.schema import entries, entry_tally, expectations
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import make_config
 
 if TYPE_CHECKING:
     from pathlib import Path

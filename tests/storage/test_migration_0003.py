@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from alembic import command
 from sqlalchemy import create_engine, text
 
-from pytest_golden.journal import Journal
 from pytest_golden.journal.checks.model import read_check
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import make_config
 
 if TYPE_CHECKING:
     from pathlib import Path

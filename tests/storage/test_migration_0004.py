@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, delete, insert, update
 
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_tally
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import make_config
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, insert, text
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.schema import memories
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import make_config
 from tests.storage.remembered import find, remember
 
 if TYPE_CHECKING:

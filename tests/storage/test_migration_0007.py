@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, delete, insert, inspect, select
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import entries, gate_live, gate_runs
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
+from pytest_golden.storage.version import make_config
 
 if TYPE_CHECKING:
     from pathlib import Path

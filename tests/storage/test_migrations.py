@@ -12,8 +12,7 @@ from sqlalchemy import create_engine, text
 
 from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.upgrade import make_config
-from pytest_golden.storage.version import HEAD, VERSION_TABLE, VERSIONS
+from pytest_golden.storage.version import HEAD, VERSION_TABLE, VERSIONS, make_config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +23,7 @@ MADE_BY_MIGRATIONS_ALONE = ("memory_words", "entry_tally")
 
 
 def describe(connection: Connection) -> dict[str, list[str]]:
-    """Give what SQLite says that its tables and indexes are, the lines of each in a fixed order."""
+    """Return what SQLite says that its tables and indexes are, the lines of each in a fixed order."""
     statements = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
     return {
         # A column that was added later stands on the line of the one before it.
@@ -35,7 +34,7 @@ def describe(connection: Connection) -> dict[str, list[str]]:
 
 
 def compare(connection: Connection) -> list[Any]:
-    """Give how the tables differ from the schema."""
+    """Return how the tables differ from the schema."""
 
     def is_compared(name: str | None, kind: str, _: Any) -> bool:
         return kind != "table" or not (name or "").startswith(MADE_BY_MIGRATIONS_ALONE)

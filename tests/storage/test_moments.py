@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.storage.moments import from_ms, to_ms
+from pytest_golden.storage.columns import from_ms, to_ms
 
 MOMENTS = st.datetimes(timezones=st.just(UTC))
 

@@ -14,14 +14,13 @@ import pytest
 from sqlalchemy import func, insert, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.learning import MemoryStore
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage import postgresql
-from pytest_golden.storage.documents import keep_document
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.postgresql import find_driver, reach_server
-from pytest_golden.storage.prepared import Prepared, Question
+from pytest_golden.storage.postgresql import ImpatientConnection, find_driver, reach_server
 from pytest_golden.storage.schema import documents, signals
-from pytest_golden.storage.silence import ImpatientConnection
+from pytest_golden.storage.shared_documents import keep_document
+from pytest_golden.storage.statements import Prepared, Question
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD
 from tests.patience import wait_until, without_hanging
@@ -511,14 +510,14 @@ def test_very_many_rows_are_fetched_as_they_are_asked_for(store: Store, number: 
             connection.execute(insert(documents), rows)
         found = list(every.stream(connection, {}))
         assert [digest for digest, _ in found] == [f"{n:04}" for n in range(number)]
-        assert all(body == f'{{"n":{n},"text":"\\u0000\\udc80"}}' for n, (_, body) in enumerate(found))
+        assert all(body == f'{{"n":{n},"text":"\\\\x00\\\\udc80"}}' for n, (_, body) in enumerate(found))
 
 
 def test_store_of_a_file_loads_nothing_of_a_server(tmp_path: Path) -> None:
     # The migrations load every dialect.
     Store.open(tmp_path / "x.db").close()
     code = (
-        "import sys; from pytest_golden.journal import Journal; j = Journal.open(sys.argv[1] + '/x.db'); "
+        "import sys; from pytest_golden.journal.service import Journal; j = Journal.open(sys.argv[1] + '/x.db'); "
         "j.add_signal('ci', 'positive', 'x', data={'pr': 1}); j.close(); "
         "print([name for name in sys.modules if 'psycopg' in name or 'dialects.postgresql' in name])"
     )

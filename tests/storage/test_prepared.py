@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from sqlalchemy import bindparam, func, insert, literal_column, select, text, update
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.inserting import insert_if_absent
-from pytest_golden.storage.listed import list_numbers
-from pytest_golden.storage.prepared import Prepared, Question, ask
 from pytest_golden.storage.schema import documents, entries, signals
+from pytest_golden.storage.statements import Prepared, Question, ask, insert_if_absent, list_numbers
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -217,7 +215,7 @@ def test_nothing_asked_gives_no_answers(store: Store) -> None:
 
 
 def test_decoded_rows_are_those_that_sqlalchemy_gives(store: Store) -> None:
-    values = {**SIGNAL, "data": {"a": [1, None, "\0ä"]}, "is_late": True}
+    values = {**SIGNAL, "data": {"a": [1, None, "ä"]}, "is_late": True}
     every = select(signals).order_by(signals.c.number)
     prepared = Prepared(every)
     with store.write() as connection:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import insert, select
 
-from pytest_golden.storage.renumbering import number_by_time, page_by_time, take_numbers
+from pytest_golden.storage.row_copies import number_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.store import Store
 

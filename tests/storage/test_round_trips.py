@@ -13,8 +13,8 @@ from sqlalchemy import func, insert, select
 from pytest_golden.errors import StorageError
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.postgresql import find_driver
-from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import documents
+from pytest_golden.storage.statements import Prepared
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def store(postgres_url: str) -> Iterator[Store]:
 
 @contextmanager
 def traced(store: Store) -> Iterator[Callable[[], int]]:
-    """Give what tells how often the writer has waited for its server since."""
+    """Return what tells how often the writer has waited for its server since."""
     with store.write() as connection:
         driver = find_driver(connection).pgconn
     with tempfile.TemporaryFile("w+") as file:

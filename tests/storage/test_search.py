@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, update
 
+from pytest_golden.storage.columns import find_words
 from pytest_golden.storage.schema import memories
 from pytest_golden.storage.search import SearchBounds, find_index_fault, rebuild_index, unindex_memory
-from pytest_golden.storage.words import find_words
 from tests.storage.remembered import find, remember
 
 if TYPE_CHECKING:

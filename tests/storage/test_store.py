@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import func, insert, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.documents import keep_document, read_document
 from pytest_golden.storage.schema import documents, signals
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 from tests.requirement import lack, require
 from tests.storage.conftest import command, end, hear, say, start

@@ -1,15 +1,42 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Text, bindparam, column, insert, select, text
 
-from pytest_golden.storage.text import storable
+from pytest_golden.storage.columns import storable, storable_json
+from pytest_golden.storage.schema import documents
+from pytest_golden.storage.statements import Prepared, json_member_text
+
+if TYPE_CHECKING:
+    from pytest_golden.storage.store import Store
+
+# Every character, surrogates and NUL too, and what looks like their escapes.
+ANY_TEXT = st.lists(
+    st.text(st.characters())
+    | st.sampled_from(["\\", "\\\\", r"\ud83d", r"\u0000", "\ud83d", "\ude00", "\0", "u", "d83d"])
+).map("".join)
+JSON = st.recursive(
+    st.none() | st.integers() | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
+)
 
 
-@given(st.text(st.characters()))
+def storable_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(key): storable_value(item) for key, item in value.items()}
+    return [storable_value(item) for item in value] if isinstance(value, list) else value
+
+
+@given(ANY_TEXT)
 def test_every_text_becomes_one_that_a_database_gives_back(text: str) -> None:
     kept = storable(text)
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -23,3 +50,37 @@ def test_only_what_cannot_be_kept_is_changed() -> None:
     assert storable("Füße 数据 🎉") == "Füße 数据 🎉"
     assert storable("a\0b") == "a\\x00b"
     assert storable("ü\0\udc80\ud800") == "ü\\x00\\udc80\\ud800"
+
+
+@given(JSON)
+def test_texts_and_keys_of_a_json_document_become_the_same_escapes(value: Any) -> None:
+    # A pair of surrogates that Python keeps as two is one character in JSON.
+    plain = json.loads(json.dumps(value))
+    kept = storable_json(json.dumps(value))
+    assert json.loads(kept) == storable_value(plain)
+    assert storable_json(kept) == kept
+
+
+@pytest.mark.parametrize("given", [r'"\uD83D\uDE00"', r'"\\ud83d"', r'"é \u00e9 \n"', r'{"a": "\\\\u0000"}'])
+def test_json_that_a_database_takes_stays_as_it_is(given: str) -> None:
+    assert storable_json(given) == given
+
+
+@pytest.mark.parametrize("given", [r'"\uD83D"', r'"\ud83d"'])
+def test_json_of_others_may_write_its_escapes_in_capitals(given: str) -> None:
+    assert storable_json(given) == r'"\\ud83d"'
+
+
+def test_no_way_into_a_store_lets_through_what_it_cannot_keep(store: Store) -> None:
+    odd, kept = "boom \ud83d\0", r"boom \ud83d\x00"
+    asked = text("SELECT :odd AS odd").columns(column("odd", Text))
+    member = select(json_member_text(documents.c.body, "error")).where(documents.c.digest == bindparam("the_digest"))
+    with store.write() as connection:
+        connection.execute(insert(documents), {"digest": f"1{odd}", "body": {"error": odd, odd: [odd]}})
+        connection.execute(insert(documents), [{"digest": f"{n}{odd}", "body": {"error": odd}} for n in (2, 3)])
+        Prepared(insert(documents), "digest", "body").leave(connection, {"digest": f"4{odd}", "body": {"error": odd}})
+        assert connection.execute(asked, {"odd": odd}).scalar_one() == kept
+    with store.read() as connection:
+        assert {row.digest for row in connection.execute(select(documents))} == {f"{n}{kept}" for n in range(1, 5)}
+        for digest in (f"1{odd}", f"4{odd}"):
+            assert connection.execute(member, {"the_digest": digest}).scalar_one() == kept

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.storage.words import find_words, separate, write_term
+from pytest_golden.storage.columns import find_words, separate, write_term
 
 
 @pytest.mark.parametrize(

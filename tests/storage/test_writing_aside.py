@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.documents import keep_document, read_document
+from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
 from tests.gate.record_place import locked
 from tests.patience import without_hanging

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.trajectory import Trajectory, merge_trajectories, where
+from pytest_golden.trajectory.building import merge_trajectories
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.query import where
 
 
 def a_trajectory(name: str, *contents: str) -> Trajectory:

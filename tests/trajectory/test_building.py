@@ -5,7 +5,11 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory import Importance, Step, StepDraft, StepReading, StepType, Trajectory, build_trajectory
+from pytest_golden.trajectory.building import build_trajectory
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.readers.model import StepDraft, StepReading
+from pytest_golden.trajectory.step import Step
+from pytest_golden.trajectory.vocabulary import Importance, StepType
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 END = START + timedelta(seconds=10)

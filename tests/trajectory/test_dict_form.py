@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.trajectory import Trajectory
-from pytest_golden.trajectory.dict_form import settle_dict_form
+from pytest_golden.trajectory.building import settle_dict_form
+from pytest_golden.trajectory.model import Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def written(*, snapshots: bool = False) -> dict[str, Any]:
-    """Give the dict form of three steps as a database gives it back."""
+    """Return the dict form of three steps as a database gives it back."""
     trajectory = Trajectory.new({"runner": "python"}, started_at=NOON)
     trajectory = trajectory.add_step("reasoning", {"plan": [1, None, "ä"]}, timestamp=NOON)
     trajectory = trajectory.add_step(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory import Step, StepChange, Trajectory, diff_trajectories
-from pytest_golden.trajectory.difference import is_fleeting
+from pytest_golden.trajectory.difference import StepChange, diff_trajectories, is_fleeting
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.step import Step
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.trajectory.freezing import freeze
+from pytest_golden.trajectory.vocabulary import freeze
+from pytest_golden.values.frozen import FrozenDict
 
 
 @dataclass

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from pytest_golden.trajectory.json_form import MAX_DEPTH, MAX_VALUES, json_form
+from pytest_golden.values.json_form import MAX_DEPTH, MAX_VALUES, json_form
 
 
 class Level(IntEnum):

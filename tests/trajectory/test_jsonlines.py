@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.trajectory import Trajectory, iter_steps, read_trajectory, write_trajectory
+from pytest_golden.trajectory.jsonlines import iter_steps, read_trajectory, write_trajectory
+from pytest_golden.trajectory.model import Trajectory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory import Importance, StateSnapshot, Step, StepType, Trajectory
+from pytest_golden.trajectory.building import settle_dict_form
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.recorder import TrajectoryRecorder
 from pytest_golden.trajectory.sequence import FrozenSequence
+from pytest_golden.trajectory.step import StateSnapshot, Step
+from pytest_golden.trajectory.vocabulary import Importance, StepType
 from tests.patience import count_calls, without_hanging
 
 if TYPE_CHECKING:
@@ -79,7 +84,6 @@ def test_fields_cannot_be_assigned() -> None:
         (lambda t: t.add_snapshot({}, step_id=""), ["step_id must be text"]),
         (lambda t: t.add_snapshot({}, reason=""), ["reason must be text"]),
         (lambda t: t.complete("won"), ["outcome 'won'", "success, failure, timeout, error, partial"]),
-        (lambda t: t.complete(error=5), ["error must be text"]),
         (lambda t: t.complete(completed_at=t.started_at - timedelta(seconds=1)), ["completed_at", "before the start"]),
         (lambda t: t.filter("urgent"), ["min_importance 'urgent'"]),
         (lambda t: Trajectory.new(id=""), ["id must be text"]),
@@ -96,6 +100,105 @@ def test_wrong_input_is_refused_at_the_call_with_the_field_named(
         call(Trajectory.new())
     for word in words:
         assert word in str(refusal.value)
+
+
+class Sour:
+    """Refuses to be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class SourError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def nest(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def hold_twice(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        (5, "5"),
+        ({"code": 7, "why": ["a"]}, '{"code": 7, "why": ["a"]}'),
+        (ValueError("no rows"), "ValueError: no rows"),
+        (SourError(), "SourError"),
+        (Sour(), "<Sour that cannot be shown>"),
+        ([Sour()], '["<Sour that cannot be shown>"]'),
+        (nest(5_000), "[[[["),
+        (hold_twice(40), "[[[["),
+        ("x" * 200_000, "xxxx"),
+        ("boom \ud83d", "boom \ud83d"),
+    ],
+)
+@pytest.mark.parametrize("made", [Trajectory.new, TrajectoryRecorder])
+def test_any_error_is_kept_as_a_bounded_text(made: Callable[[], Any], error: Any, kept: str) -> None:
+    ended = made()
+    ended = ended.complete("error", error) or ended.trajectory
+    assert ended.error.startswith(kept)
+    assert len(ended.error) < 100_100
+
+
+@pytest.mark.parametrize("value", [Sour(), [Sour()], nest(5_000), hold_twice(40)], ids=lambda _: "odd")
+def test_no_value_is_too_odd_to_be_kept_or_refused(value: Any) -> None:
+    recorder = TrajectoryRecorder()
+    recorder.step("action", value)
+    kept = Trajectory.new().add_step("action", "x", metadata={"a": value}).add_snapshot(value)
+    for trajectory in (recorder.trajectory, kept):
+        assert json.loads(json.dumps(trajectory.to_dict()))["steps"]
+    for refused in ({"type": value}, {"importance": value}, {"duration_ms": value}, {"timestamp": value}):
+        with pytest.raises(ValueError, match=next(iter(refused))):
+            kept.add_step(**{"type": "action", "content": "x", **refused})
+    with pytest.raises(ValueError, match=r"steps\[0\]: a step must be a mapping"):
+        Trajectory.from_dict({**PLAIN, "steps": [value]})
+
+
+PLAIN = Trajectory.new().add_step("action", "a").add_step("action", "b").add_snapshot({"n": 1}).to_dict()
+SECOND = {**PLAIN["steps"][1]}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ([1], "a trajectory must be a mapping (a dict), not [1]"),
+        (None, "a trajectory must be a mapping (a dict), not None"),
+        ("{}", "a trajectory must be a mapping (a dict), not '{}'"),
+        ({**PLAIN, "steps": None}, "steps must be a list, not None"),
+        ({**PLAIN, "steps": "abc"}, "steps must be a list, not 'abc'"),
+        ({**PLAIN, "steps": {"a": 1}}, "steps must be a list, not {'a': 1}"),
+        ({**PLAIN, "steps": 5}, "steps must be a list, not 5"),
+        ({**PLAIN, "steps": [PLAIN["steps"][0], 5]}, "steps[1]: a step must be a mapping (a dict), not 5"),
+        ({**PLAIN, "steps": [{**SECOND, "type": "odd"}]}, "steps[0]: type 'odd' is unknown"),
+        ({**PLAIN, "steps": [{**SECOND, "type": {}}]}, "steps[0]: type {} is unknown"),
+        ({**PLAIN, "steps": [{**SECOND, "timestamp": "2026-13-45"}]}, "steps[0]: timestamp must be ISO-8601 text"),
+        ({**PLAIN, "steps": [{**SECOND, "metadata": [1]}]}, "steps[0]: metadata must be a mapping"),
+        ({**PLAIN, "steps": [SECOND, SECOND]}, "steps[1]: "),
+        ({**PLAIN, "steps": [{**SECOND, "parent_step_id": "x"}]}, "steps[0]: parent_step_id 'x' is no step"),
+        ({**PLAIN, "state_snapshots": 7}, "state_snapshots must be a list, not 7"),
+        ({**PLAIN, "state_snapshots": [[]]}, "state_snapshots[0]: a snapshot must be a mapping (a dict), not []"),
+        ({**PLAIN, "metadata": "x"}, "metadata must be a mapping"),
+        ({**PLAIN, "error": ["x"]}, "error must be text or None, not ['x']"),
+        ({**PLAIN, "schema_version": [2]}, "schema_version [2] is not known here"),
+        ({}, "id must be text"),
+    ],
+)
+def test_wrong_dict_form_is_refused_with_the_place_named(body: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Trajectory.from_dict(body)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        settle_dict_form(body)
 
 
 def test_given_containers_are_frozen_and_equal_what_was_given() -> None:

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.trajectory import Trajectory, TrajectoryRecorder, iter_steps, read_trajectory, write_trajectory
-from pytest_golden.trajectory.jsonlines import read_outline
-from pytest_golden.trajectory.step_ids import StepIds
+from pytest_golden.trajectory.jsonlines import iter_steps, read_outline, read_trajectory, write_trajectory
+from pytest_golden.trajectory.keeping import StepIds
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.recorder import TrajectoryRecorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -310,7 +311,7 @@ def test_killed_process_leaves_every_step(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     script = (
         "import os, signal, sys\n"
-        "from pytest_golden.trajectory import TrajectoryRecorder\n"
+        "from pytest_golden.trajectory.recorder import TrajectoryRecorder\n"
         "r = TrajectoryRecorder(sys.argv[1])\n"
         "with r.span('action', 'all'):\n"
         "    for n in range(50): r.step('action', n)\n"
@@ -383,7 +384,7 @@ def test_full_disk_costs_steps_with_one_warning_and_a_count(caplog: pytest.LogCa
 def test_disk_that_was_full_for_a_while_leaves_whole_lines(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys\n"
-        "from pytest_golden.trajectory import TrajectoryRecorder\n"
+        "from pytest_golden.trajectory.recorder import TrajectoryRecorder\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "r = TrajectoryRecorder(sys.argv[1])\n"
         "soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from sqlalchemy import select
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory import Trajectory
+from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.store import find_trajectory, insert_trajectory
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ def test_what_is_kept_is_found_again(store: Store, as_dict: bool) -> None:
     with store.write() as connection:
         insert_trajectory(connection, given, entry_id="entry_1", project="sales", agent_id="golden")
     with store.read() as connection:
-        assert find_trajectory(connection, trajectory.id) == trajectory
+        found = find_trajectory(connection, trajectory.id)
+        # A lone surrogate and NUL, which no database takes, are kept as visible escapes.
+        assert found is not None
+        assert [step.content for step in found.steps] == ["lo\\ud800ad\\x00"]
+        assert replace(found, steps=trajectory.steps) == trajectory
         assert find_trajectory(connection, "traj_other") is None
         row = connection.execute(select(trajectories)).one()
     assert (row.entry_id, row.project, row.agent_id, row.outcome) == ("entry_1", "sales", "golden", "failure")

@@ -16,7 +16,7 @@ _CONFIG = Path(__file__).with_name("schemathesis.toml")
 
 
 def main(words: list[str]) -> int:
-    """Give the exit code of schemathesis."""
+    """Return the exit code of schemathesis."""
     with tempfile.TemporaryDirectory() as told:
         folder = Path(told)
         result = seed(folder)

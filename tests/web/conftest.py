@@ -8,9 +8,8 @@ from starlette.testclient import TestClient
 
 from pytest_golden.storage.store import Store
 from pytest_golden.web.app import make_app
-from pytest_golden.web.model import ServeOptions
 from pytest_golden.web.place import PublicPlace
-from pytest_golden.web.services import Services
+from pytest_golden.web.services import ServeOptions, Services
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

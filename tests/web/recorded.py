@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.gate.recording import record_event
+from pytest_golden.gate.event_recording import record_event
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.verdict import judge_run
 from tests.gate.gate_events import begin, end, judge
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def record_run(store: Store, minute: int, **projects: dict[str, Any]) -> Recorde
         one = judge(begun, name, fields.get("status", ResultStatus.PASSED))
         told = {"error_message": fields["reasons"][0].message} if fields.get("reasons") else {}
         judged[name] = replace(one, result=replace(one.result, **told, **fields))
-    events: list[GateEvent] = [begun, *judged.values(), end(begun)]
+    verdict = judge_run(one.result for one in judged.values()).to_dict()
+    events: list[GateEvent] = [begun, *judged.values(), end(begun, verdict=verdict)]
     with store.write() as connection:
         for event in events:
             record_event(connection, event)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.learning.logger import log_agent_outcome
+from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.store import Store
 from pytest_golden.web.services import Services

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import ManifestError
-from pytest_golden.web.declared import ManifestReader
+from pytest_golden.web.services import ManifestReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.learning.logger import log_agent_outcome
+from pytest_golden.learning.outcome_logger import log_agent_outcome
 from tests.web.conftest import form_token
 from tests.web.recorded import record_run
 from tests.web.test_journal import HOSTILE, SHOWN

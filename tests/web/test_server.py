@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_golden.journal import Journal
+from pytest_golden.journal.service import Journal
 from pytest_golden.storage.store import Store
 from tests.patience import wait_until
 from tests.web.seeded import seed, serving

@@ -6,7 +6,7 @@ from itsdangerous import TimestampSigner
 from starlette.responses import Response
 
 from pytest_golden.web.place import PublicPlace
-from pytest_golden.web.sign_in.sessions import Sessions
+from pytest_golden.web.visitor import Sessions
 
 if TYPE_CHECKING:
     import pytest

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.model import Problem, RunnerCommand
-from pytest_golden.gateway.runners.command import COMMAND
 from pytest_golden.gateway.runners.dbt import DBT
 from pytest_golden.gateway.runners.model import RunnerError
 from pytest_golden.gateway.runners.notebook import NOTEBOOK
 from pytest_golden.gateway.runners.odibi import ODIBI
-from pytest_golden.gateway.runners.python import PYTHON
-from pytest_golden.gateway.runners.shell import SHELL
+from pytest_golden.gateway.runners.scripts import COMMAND, PYTHON, SHELL
 
 if TYPE_CHECKING:
     from pytest_golden.gateway.runners.model import PipelineFile, Runner
@@ -25,7 +23,7 @@ _BY_NAME = {runner.name: runner for runner in (*_BY_FILE, COMMAND)}
 
 
 def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
-    """Give the command of a pipeline, by its `runner:` and `command:`, else by its file.
+    """Return the command of a pipeline, by its `runner:` and `command:`, else by its file.
 
     Raises:
         RunnerError: the runner's name or the kind of file is unknown, or a program is missing.
@@ -36,7 +34,7 @@ def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
 
 
 def find_runner(pipeline: PipelineFile) -> Runner:
-    """Give the runner of a pipeline, by its `runner:` or `command:`, else by its file.
+    """Return the runner of a pipeline, by its `runner:` or `command:`, else by its file.
 
     Raises:
         RunnerError: the runner's name or the kind of file is unknown.
@@ -93,7 +91,7 @@ def _begins_with_program(pipeline: PipelineFile, runner: Runner) -> bool:
 
 
 def _find_program(program: str, pipeline: PipelineFile) -> str:
-    """Give a bare program name its absolute path; leave a path or `{path}` as it is, once it can be executed."""
+    """Return a bare program name its absolute path; leave a path or `{path}` as it is, once it can be executed."""
     if Path(program).name == program and program != "{path}":
         found = shutil.which(program, path=pipeline.path_variable)
         where = f"is not on PATH ({pipeline.path_variable}): install it, or name the environment that has it by `venv:`"

@@ -18,7 +18,7 @@ _CHILD = Path(__file__).with_name("dbt_child.py")
 
 
 def _folder_in_view(pipeline: PipelineFile) -> str:
-    """Give the dbt project's folder, relative to the working folder, where the view may lie at another path."""
+    """Return the dbt project's folder, relative to the working folder, where the view may lie at another path."""
     folder = pipeline.file.parent
     if folder.is_relative_to(pipeline.project_dir):
         return os.path.relpath(folder, pipeline.project_dir)

@@ -24,7 +24,7 @@ NOTHING_DONE = (
 
 
 def main() -> int:
-    """Run dbt with this script's arguments and give the exit code, by dbt's own meaning of 0, 1 and 2."""
+    """Run dbt with this script's arguments and return the exit code, by dbt's own meaning of 0, 1 and 2."""
     sys.argv[0] = "dbt"
     answer = import_module("dbt.cli.main").dbtRunner().invoke(sys.argv[1:])
     if answer.exception is not None:

@@ -37,7 +37,7 @@ LATE_OUTPUT_SECONDS = 60
 
 
 def main() -> int:
-    """Execute the notebook that the only argument names; give 0, or 1 when a cell failed."""
+    """Execute the notebook that the only argument names; return 0, or 1 when a cell failed."""
     if len(sys.argv) != 2:
         print("A notebook takes no arguments: remove `args`, and hand values in by `set_env`.", file=sys.stderr)
         return 2
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def read_notebook(path: str) -> Any:
-    """Read a Python notebook, or say why not and give None."""
+    """Read a Python notebook, or say why not and return None."""
     try:
         notebook = import_module("nbformat").read(path, as_version=4)
     except Exception as error:
@@ -79,7 +79,7 @@ def make_socket_folder() -> str:
 
 
 def execute(notebook: Any, folder: str) -> int:
-    """Execute all cells; give the exit code, or the negative number of the signal that ended the kernel."""
+    """Execute all cells; return the exit code, or the negative number of the signal that ended the kernel."""
     exceptions = import_module("nbclient.exceptions")
     client = make_client(notebook, folder)
     obey_signals(client.km, folder)
@@ -182,7 +182,7 @@ def explain(headline: str, source: str) -> None:
 
 
 def find_signal(manager: Any) -> int:
-    """Give the number of the signal that ended the kernel, or 0."""
+    """Return the number of the signal that ended the kernel, or 0."""
     code = getattr(getattr(manager.provisioner, "process", None), "returncode", None) or 0
     return max(0, -code)
 

@@ -24,7 +24,7 @@ import threading
 import traceback
 from typing import Any
 
-# Odibi itself gives the generation of a story a minute.
+# Odibi itself allows a minute for the generation of a story.
 BACKGROUND_SECONDS = 60.0
 SPANS_MILLISECONDS = 2000
 LINE_FILLING = re.compile(r"[ \t]+(?=\n)")
@@ -56,12 +56,12 @@ def main() -> None:
 
 
 def trim_lines(stream: Any) -> TrimmedStream:
-    """Give a stream over the same bytes whose lines are trimmed."""
+    """Return a stream over the same bytes whose lines are trimmed."""
     return TrimmedStream(stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
 
 
 def run_odibi() -> int:
-    """Give the exit code that `sys.exit(odibi.cli.main())` would end with."""
+    """Return the exit code that `sys.exit(odibi.cli.main())` would end with."""
     try:
         from odibi.cli import main as odibi_main
 

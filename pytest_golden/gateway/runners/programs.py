@@ -25,7 +25,7 @@ _POLYGLOT_EXEC = re.compile(
 
 
 def read_shebang(script: Path) -> tuple[str, ...]:
-    """Give the words after `#!` in a script's first line; empty when it has none.
+    """Return the words after `#!` in a script's first line; empty when it has none.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,7 +1,7 @@
-"""The heartbeat: what is due is resolved, checks whose time has come are run, and orphans are routed again.
+"""The heartbeat: resolve what is due, run the checks whose time has come, and route orphans again.
 
-Any number of heartbeats may beat at once, in processes and machines that share a store: a check is claimed before it is
-run, and its answer is recorded by who still has the claim. No check is run inside a transaction.
+Any number of heartbeats may run at once, in processes and machines that share a store: a check is claimed before it is run,
+and its answer is recorded only by the heartbeat that still holds the claim. No check is run inside a transaction.
 """
 
 from __future__ import annotations
@@ -12,39 +12,53 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_golden.clock import iso_utc, monotonic_seconds
-from pytest_golden.gateway import ExecutionGateway
-from pytest_golden.journal.checks.allowing import find_objection
-from pytest_golden.journal.checks.command import run_command
-from pytest_golden.journal.checks.http import UnansweredError, fetch
+from pytest_golden.clock import iso_utc, monotonic_seconds, new_id
+from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.journal.checks.http_check import UnansweredError, fetch
 from pytest_golden.journal.checks.model import read_check
-from pytest_golden.journal.checks.recording import record_answer
-from pytest_golden.journal.checks.rules import judge_reply, unable
-from pytest_golden.journal.checks.store import claim_check, count_due, give_back, list_due
-from pytest_golden.journal.hearing.rerouting import reroute_orphans
-from pytest_golden.journal.hearing.store import find_last_numbers
-from pytest_golden.journal.rules import DEFAULT_RULES
-from pytest_golden.redaction import redact
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.journal.checks.rules import (
+    find_next,
+    find_objection,
+    judge_command,
+    judge_reply,
+    name_signal,
+    unable,
+)
+from pytest_golden.journal.checks.store import claim_check, count_due, end_claim, give_back, list_due
+from pytest_golden.journal.given import clean_data, clean_text
+from pytest_golden.journal.model import RoutedBy, Signal
+from pytest_golden.journal.receiving import reroute_orphans
+from pytest_golden.journal.receiving_store import find_by_external_id, find_last_numbers
+from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
+from pytest_golden.journal.store import Heard, take_signal
+from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import from_ms, to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
+
+    from sqlalchemy import Connection
 
     from pytest_golden.gateway.model import Gateway
     from pytest_golden.journal.checks.model import Check
     from pytest_golden.journal.checks.rules import Answer
     from pytest_golden.journal.checks.store import Claim, DueCheck
-    from pytest_golden.journal.hearing.store import LastNumbers
     from pytest_golden.journal.model import SignalType
-    from pytest_golden.journal.swept_store import SweptStore
+    from pytest_golden.journal.receiving_store import LastNumbers
+    from pytest_golden.journal.store import SweptStore
 
-# How much longer than its time limit a check is ours: to prepare a view, and to wait for the store.
+_PROJECT_NAME = "check"
+_REASON = "the check belongs to this expectation"
+# How much longer than its time limit a check stays claimed: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
-# What is answered may have stood before another expectation that an older orphan fits.
+# An expectation answered since then may have stood before another one that an older orphan fits.
 _BETWEEN_LOOKS_AT_ALL = timedelta(hours=1)
 
 
@@ -59,7 +73,7 @@ class _HasSweptStore(Protocol):
 class CheckRun:
     """A check that was run: what it found out, as the signal `signal_id` tells it, and when it is tried again.
 
-    `tries` counts this one. `signal_id` is None when another heartbeat has taken the check over meanwhile.
+    `tries` counts this one. `signal_id` is None when another heartbeat has taken over the check.
     """
 
     expectation_id: str
@@ -72,7 +86,7 @@ class CheckRun:
     next_at: datetime | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         at = None if self.next_at is None else iso_utc(self.next_at)
         return {**plain, "signal_type": self.signal_type.value, "next_at": at}
@@ -80,9 +94,9 @@ class CheckRun:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReport:
-    """What a heartbeat did: expectations whose time was over, checks that were run, and orphans that found a place.
+    """What a heartbeat did: the expectations that it resolved, the checks that it ran, and the orphans that it assigned.
 
-    `left` counts the checks that were due and not taken, for want of time or since another heartbeat has them.
+    `left` counts the checks that were due and not run, for lack of time or because another heartbeat has claimed them.
     """
 
     resolved: int = 0
@@ -91,34 +105,13 @@ class HeartbeatReport:
     left: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return {
             "resolved": self.resolved,
             "checks": [one.to_dict() for one in self.checks],
             "rerouted": self.rerouted,
             "left": self.left,
         }
-
-
-@dataclass(slots=True)
-class _Lazily:
-    """The gateway of one beat, made when the first command is to be run."""
-
-    given: Gateway | None
-    root: Path
-    view: str
-    made: ExecutionGateway | None = field(default=None)
-
-    def get(self) -> Gateway:
-        if self.given is not None:
-            return self.given
-        if self.made is None:
-            self.made = ExecutionGateway(self.root, view=self.view)
-        return self.made
-
-    def close(self) -> None:
-        if self.made is not None:
-            self.made.close()
 
 
 class Heartbeat:
@@ -130,8 +123,8 @@ class Heartbeat:
         workspace_root: the folder that commands see and run in, the current one by default.
         view: `auto`, `overlay` or `copy`, for the gateway that is made.
         timeout_seconds: how long one check may take.
-        most_checks: how many are run in one beat.
-        budget_seconds: after so long no further check is begun in a beat.
+        most_checks: how many checks one beat runs at most.
+        budget_seconds: how long after its start a beat still begins checks.
     """
 
     def __init__(
@@ -157,9 +150,9 @@ class Heartbeat:
         self._seen_all_at: datetime | None = None
 
     def beat(self) -> HeartbeatReport:
-        """Resolve what is due, run the checks that are due, route orphans again, and tell what came of it.
+        """Resolve what is due, run the checks that are due, route orphans again, and report what was done.
 
-        Pages are asked some at once, commands run one after another. A Ctrl-C leaves what was not finished due at once.
+        Pages are requested several at once, commands run one after another. After a Ctrl-C, unfinished checks are due at once.
 
         Raises:
             StorageError: the store cannot be read or written.
@@ -171,7 +164,7 @@ class Heartbeat:
         return HeartbeatReport(resolved, runs, self._reroute(), left)
 
     def stop(self) -> None:
-        """Let a beat in another thread begin nothing more; pages that are being asked are left, and stay due."""
+        """Let a beat in another thread begin nothing more; pages that are being requested are abandoned, and stay due."""
         self._stop.set()
 
     def _reroute(self) -> int:
@@ -189,7 +182,7 @@ class Heartbeat:
         return rerouted
 
     def _find_since(self, known: LastNumbers, now: datetime) -> LastNumbers | None:
-        """Give what was there at the last look, None to look at everything: now and then, and in another store."""
+        """Return what was recorded at the last look; None to look at everything: once an hour, and in another store."""
         if self._seen is None or self._seen_all_at is None or now - self._seen_all_at >= _BETWEEN_LOOKS_AT_ALL:
             return None
         is_other = known.expectation < self._seen.expectation or known.signal < self._seen.signal
@@ -205,34 +198,34 @@ class Heartbeat:
         deadline = monotonic_seconds() + self._budget_seconds
         pages = [one for one in due if _asks_a_page(one)]
         commands = [one for one in due if not _asks_a_page(one)]
-        with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._lazily() as lazily:
-            asked = [pool.submit(self._run_one, one, deadline, lazily) for one in pages]
-            # In this thread alone: a gateway runs one thing at a time, and only here is a Ctrl-C heard.
-            runs = [self._run_one(one, deadline, lazily) for one in commands]
+        with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._lazy_gateway() as lazy:
+            asked = [pool.submit(self._run_one, one, deadline, lazy) for one in pages]
+            # In this thread alone: a gateway runs one thing at a time, and only here is a Ctrl-C received.
+            runs = [self._run_one(one, deadline, lazy) for one in commands]
             runs = [*(one.result() for one in asked), *runs]
         taken = tuple(one for one in runs if one is not None)
         return taken, due_count - len(taken)
 
     @contextmanager
-    def _lazily(self) -> Iterator[_Lazily]:
-        lazily = _Lazily(self._gateway, self._root, self._view)
+    def _lazy_gateway(self) -> Iterator[_LazyGateway]:
+        lazy = _LazyGateway(self._gateway, self._root, self._view)
         try:
-            yield lazily
+            yield lazy
         except BaseException:
             # All threads end soon: the pool waits for them.
             self._stop.set()
             raise
         finally:
-            lazily.close()
+            lazy.close()
 
-    def _run_one(self, due: DueCheck, deadline: float, lazily: _Lazily) -> CheckRun | None:
+    def _run_one(self, due: DueCheck, deadline: float, lazy: _LazyGateway) -> CheckRun | None:
         if self._stop.is_set() or monotonic_seconds() >= deadline:
             return None
         claim = self._claim(due)
         if claim is None:
             return None
         try:
-            answer = self._find_answer(claim, lazily)
+            answer = self._find_answer(claim, lazy)
         except BaseException:
             self._give_back(claim)
             raise
@@ -261,7 +254,7 @@ class Heartbeat:
         with self._swept.store.write() as connection:
             give_back(connection, claim, to_ms(self._swept.now()))
 
-    def _find_answer(self, claim: Claim, lazily: _Lazily) -> Answer:
+    def _find_answer(self, claim: Claim, lazy: _LazyGateway) -> Answer:
         try:
             check = read_check(claim.check)
         except ValueError as error:
@@ -271,7 +264,7 @@ class Heartbeat:
             return unable(objection)
         if check.has_lost_a_secret:
             return unable("a secret was in it, and none is kept; let it find out in another way")
-        return self._ask(check) if check.is_page else run_command(lazily.get(), check.command, self._timeout_seconds)
+        return self._ask(check) if check.is_page else run_command(lazy.get(), check.command, self._timeout_seconds)
 
     def _ask(self, check: Check) -> Answer:
         wants_body = check.path is not None
@@ -284,3 +277,90 @@ class Heartbeat:
 
 def _asks_a_page(due: DueCheck) -> bool:
     return "url" in due.check
+
+
+@dataclass(slots=True)
+class _LazyGateway:
+    """The gateway of one beat, made when the first command is to be run."""
+
+    given: Gateway | None
+    root: Path
+    view: str
+    made: ExecutionGateway | None = field(default=None)
+
+    def get(self) -> Gateway:
+        if self.given is not None:
+            return self.given
+        if self.made is None:
+            self.made = ExecutionGateway(self.root, view=self.view)
+        return self.made
+
+    def close(self) -> None:
+        if self.made is not None:
+            self.made.close()
+
+
+def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float) -> Answer:
+    """Run a command through the gateway, in a sealed view without a network that leaves nothing, and judge its outcome.
+
+    Raises:
+        KeyboardInterrupt: a Ctrl-C interrupted it.
+    """
+    try:
+        project = GoldenProjectConfig(
+            _PROJECT_NAME, ".", command=tuple(command), project_dir=".", timeout=timeout_seconds, network=False
+        )
+        outcome = gateway.run_pipeline(
+            project, role=AgentRole.ENVIRONMENT, permissions=Permissions(can_execute_tasks=True, can_edit_source=False)
+        )
+    except GoldenError as error:
+        return unable(str(error))
+    except ValueError as error:
+        return unable(f"its command cannot be declared: {error}")
+    if outcome.ending is Ending.INTERRUPTED:
+        raise KeyboardInterrupt
+    return judge_command(outcome)
+
+
+class Recorded(NamedTuple):
+    """What was recorded of an answer: its signal (None if the claim was lost), and when the check is tried again."""
+
+    signal: Signal | None
+    next_at: datetime | None = None
+
+
+def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
+    """Record an answer once, as a signal on the check's own expectation, with all that follows from it.
+
+    Returns the signal, and when the check is due again.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    moment = swept.now()
+    next_at = find_next(answer, claim.tries, to_ms(moment), claim.expires_at)
+    signal = Signal(
+        id=new_id("signal"),
+        entry_id=claim.entry_id,
+        source=CHECK,
+        signal_type=answer.signal_type,
+        summary=clean_text("summary", answer.summary.replace("\0", " ")),
+        data=clean_data("data", {**answer.data, "try": claim.tries}),
+        external_id=name_signal(claim.expectation_id, answer, claim.tries),
+        created_at=moment,
+    )
+
+    def keep(connection: Connection) -> Recorded:
+        if not end_claim(connection, claim, next_at):
+            return Recorded(None)
+        known = find_by_external_id(connection, signal.source, signal.external_id or "")
+        return Recorded(known or _take(connection, swept, claim, signal), None if next_at is None else from_ms(next_at))
+
+    return swept.after_sweep(moment, keep)
+
+
+def _take(connection: Connection, swept: SweptStore, claim: Claim, signal: Signal) -> Signal:
+    verdict = {"expectation_id": claim.expectation_id, "rule": RoutedBy.ENTRY.value, "taken": True, "reason": _REASON}
+    heard = Heard(RoutedBy.ENTRY, {"candidates": [verdict], "others": 0}, claim.agent_id)
+    rules = swept.rules.get(claim.agent_id, DEFAULT_RULES)
+    return take_signal(connection, signal, claim.expectation_id, heard, rules=rules)

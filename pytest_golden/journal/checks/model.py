@@ -1,23 +1,21 @@
-"""A check, as an expectation holds it: when it is due, and the command or the page that finds out. Nothing is run here.
+"""A check, as an expectation holds it: when it is due, and the command or page that answers. Nothing is run here.
 
-It is kept as a mapping in one form, whose `after` has its unit; `read_check` takes it apart.
+It is kept as a mapping in one canonical form, whose `after` has its unit; `read_check` turns that into a `Check`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pytest_golden.journal.checks.addresses import is_refused_literal
 from pytest_golden.journal.hints import write_text
 from pytest_golden.manifest.findings import check_each, wrong
-from pytest_golden.manifest.kinds import COMMAND, TEXT, Kind, check_text
-from pytest_golden.manifest.records import Key, Table, record_of
-from pytest_golden.manifest.units import parse_duration
-from pytest_golden.manifest.unquoted import show
-from pytest_golden.redaction.references import MARK
-from pytest_golden.storage.text import storable
+from pytest_golden.manifest.kinds import COMMAND, TEXT, Key, Kind, Table, check_text, record_of
+from pytest_golden.manifest.units import parse_duration, show
+from pytest_golden.redaction.rule import MARK
+from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +28,15 @@ _SCHEMES = ("http", "https")
 # No shell reads the words of a command.
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _OF_A_PAGE = ("status", "path", "equals")
+# Where clouds keep a machine's credentials beside the addresses of the link: Alibaba, Azure, Oracle, Google and Amazon.
+_CLOUD_ADDRESSES = tuple(
+    map(ip_network, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254", "fd00:ec2::/32"))
+)
+# "This network": parts of it reach the machine itself. And what is reserved, with the broadcast.
+_NEVER_ASKED = (ip_network("0.0.0.0/8"), ip_network("240.0.0.0/4"))
+# Behind these lies an IPv4 address, its last four bytes (RFC 6052 and 8215 for NAT64, RFC 4291 for the compatible form,
+# RFC 2765 for the translated one).
+_WRAPPING_IPV4 = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +57,12 @@ class Check:
 
     @property
     def is_page(self) -> bool:
-        """Tell whether a page is asked, and no command run."""
+        """Tell whether a page is requested, and no command run."""
         return bool(self.url)
 
     @property
     def host(self) -> str:
-        """Give the host of the page, in lower case."""
+        """Return the host of the page, in lower case."""
         return (urlsplit(self.url).hostname or "").rstrip(".")
 
     @property
@@ -118,7 +125,7 @@ def _check_url(value: Any) -> str:
         raise wrong("is no URL of a page; write one such as https://example.org/health, by http or https")
     if is_refused_literal(host):
         raise wrong(f"{show(host)} is never asked: it is an address of the link or of many machines; give another host")
-    # Who signs in is never kept: not the password alone, since a token often stands where the name does.
+    # The user name is dropped with the password: a token often stands where the name does.
     _, at, place = parts.netloc.rpartition("@")
     netloc = f"{_ACCOUNT}@{place}" if at else place
     return parts._replace(netloc=netloc, fragment="").geturl()
@@ -157,7 +164,7 @@ _check_keys = record_of(CHECK_KEYS).check
 
 
 def check_mapping(value: Any) -> dict[str, Any]:
-    """Check a check as a caller gives it, and give it in the form in which it is kept; that form stays as it is.
+    """Check a mapping that a caller gives, and return its canonical form; that form stays as it is.
 
     Raises:
         ValueError: what is wrong with it and where, all at once.
@@ -180,7 +187,7 @@ def read_check(kept: Mapping[str, Any]) -> Check:
     """Read a check as it is kept.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a check.
     """
     clean = check_mapping(kept)
     return Check(
@@ -192,3 +199,39 @@ def read_check(kept: Mapping[str, Any]) -> Check:
         equals=clean.get("equals"),
         has_equals="equals" in clean,
     )
+
+
+def is_refused(text: str) -> bool:
+    """Tell whether an address is link-local, multicast, unspecified or reserved, or where a cloud keeps credentials.
+
+    Such an address is never requested, whatever name stands for it: where clouds hand out a machine's credentials, anybody who
+    logs an expectation would get them. A machine's own address and a private one are allowed: checks are often about them.
+
+    Raises:
+        ValueError: it is not an address.
+    """
+    return any(_is_refused_address(address) for address in _unwrap(ip_address(text.partition("%")[0])))
+
+
+def is_refused_literal(host: str) -> bool:
+    """Tell whether a host is written as an address that is refused; a name is not."""
+    try:
+        return is_refused(host)
+    except ValueError:
+        return False
+
+
+def _unwrap(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
+    if isinstance(address, IPv4Address):
+        return (address,)
+    inner = [address.ipv4_mapped, address.sixtofour]
+    # ::1 and :: are the machine itself and nothing, no IPv4 addresses.
+    if int(address) > 1 and any(address in network for network in _WRAPPING_IPV4):
+        inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return (address, *(one for one in inner if one is not None))
+
+
+def _is_refused_address(address: IPv4Address | IPv6Address) -> bool:
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return True
+    return any(address in network for network in (*_CLOUD_ADDRESSES, *_NEVER_ASKED))

@@ -1,6 +1,6 @@
-"""What an outcome or a reply means, and when a check is tried again. Pure; what an agent may check is told in `allowing.py`.
+"""What a check's outcome or reply means, when the check is tried again, and which checks an agent's rules allow. Pure.
 
-A check that was run answers; one that could not be run says nothing, so that its news is neutral and never negative.
+A check that could not be run says nothing, so its news is neutral and never negative.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
+from pytest_golden.journal.checks.model import read_check
 from pytest_golden.journal.hints import write_text
 from pytest_golden.journal.model import SignalType
-from pytest_golden.redaction import redact
+from pytest_golden.manifest.units import show
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import find_sealed_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_golden.journal.checks.model import Check
+    from pytest_golden.journal.model import Expectation
+    from pytest_golden.journal.rules import Rules
 
 _MINUTE_MS = 60_000
 _LONGEST_WAIT = 60
@@ -39,7 +43,7 @@ _REDIRECTS = range(300, 400)
 
 
 class Reply(NamedTuple):
-    """What a page said. `body` is None where nobody asked for it or it is too large; `location` is where it points to."""
+    """A page's reply. `body` is None if it was not asked for or is too large; `location` is the target of a redirect."""
 
     status: int
     location: str | None = None
@@ -47,7 +51,7 @@ class Reply(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a check found out, as a signal tells it; neutral: nothing, since it could not be run."""
+    """What a check found out, as a signal tells it; neutral if it could not be run."""
 
     signal_type: SignalType
     summary: str
@@ -60,7 +64,7 @@ class Answer(NamedTuple):
 
 
 def unable(reason: str, **data: Any) -> Answer:
-    """Give the answer of a check that could not be run."""
+    """Return the answer of a check that could not be run."""
     return Answer(SignalType.NEUTRAL, f"the check could not be run: {reason}", data)
 
 
@@ -101,19 +105,41 @@ def judge_reply(check: Check, reply: Reply) -> Answer:
 
 
 def back_off_ms(tries: int) -> int:
-    """Give how long to wait after so many tries that could not be run, in milliseconds: 1, 2, 4 ... 60 minutes."""
+    """Return how long to wait after so many tries that could not be run, in milliseconds: 1, 2, 4 ... 60 minutes."""
     return min(_LONGEST_WAIT, 1 << min(tries - 1, _LONGEST_WAIT)) * _MINUTE_MS
 
 
 def find_next(answer: Answer, tries: int, moment: int, expires_at: int | None) -> int | None:
-    """Give when to run a check again, in milliseconds since the epoch; None: it is done, or its time ends before."""
+    """Return when to run a check again, in milliseconds since the epoch; None: it is done, or its time ends before."""
     after = moment + back_off_ms(tries)
     return None if answer.is_final or (expires_at is not None and after >= expires_at) else after
 
 
 def name_signal(expectation_id: str, answer: Answer, tries: int) -> str:
-    """Give the id by which an answer has one effect: a check answers once, and says once of each try that it failed."""
+    """Return the external id of an answer: a check has one final answer, and each failed try counts once."""
     return f"{expectation_id}:{'answer' if answer.is_final else f'try-{tries}'}"
+
+
+def refuse_forbidden(expectations: Iterable[Expectation], rules: Rules, agent_id: str) -> None:
+    """Refuse expectations with a check that the agent's rules forbid; called when expectations are logged.
+
+    Raises:
+        ValueError: there is one; the message names what is allowed.
+    """
+    for number, expectation in enumerate(expectations):
+        reason = "" if expectation.check is None else find_objection(read_check(expectation.check), rules)
+        if reason:
+            raise ValueError(f"expectations[{number}].check: agent {agent_id!r} may not have it: {reason}")
+
+
+def find_objection(check: Check, rules: Rules) -> str:
+    """Return why the rules forbid a check, "" if they allow it; asked again before the check is run."""
+    if not check.is_page:
+        return "" if rules.check_commands else "its rule check_commands forbids commands"
+    if rules.check_hosts is None or any(_is_host_allowed(check.host, allowed) for allowed in rules.check_hosts):
+        return ""
+    allowed = ", ".join(rules.check_hosts) or "none"
+    return f"its rule check_hosts does not name {show(check.host)} (it names {allowed})"
 
 
 def _explain_ending(outcome: PipelineOutcome) -> str:
@@ -139,7 +165,7 @@ def _judge_value(check: Check, path: str, document: Any, data: dict[str, Any]) -
 
 
 def _find_values(path: str, document: Any) -> list[Any]:
-    """Give the value at a dotted path, in a list of one; a key that has dots in it is found as a whole."""
+    """Return the value at a dotted path, in a list of one; a key that has dots in it is found as a whole."""
     if isinstance(document, dict) and path in document:
         return [document[path]]
     value = document
@@ -168,3 +194,9 @@ def _quote_end(outcome: PipelineOutcome) -> str:
 def _cut(text: str | None, length: int) -> str:
     text = text or ""
     return text if len(text) <= length else f"{text[: length - 4]} ..."
+
+
+def _is_host_allowed(host: str, allowed: str) -> bool:
+    """Tell whether a host is the allowed one, or a subdomain of it where that begins with `*.`."""
+    name = allowed.strip().rstrip(".").strip("[]").lower()
+    return host.endswith(name[1:]) if name.startswith("*.") else host == name

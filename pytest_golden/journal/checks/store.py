@@ -1,7 +1,7 @@
 """Checks that are due, and who may run one. Each function works on an open connection, and none of them runs a check.
 
-A claim is a lease: it moves the check's time to the end of the lease and counts a try, so that a heartbeat that is killed
-leaves a check which is due again, and one that comes too late finds that it is no longer its own.
+A claim is a lease: it moves the check's time to the end of the lease and counts a try. So a heartbeat that is killed leaves
+a check that falls due again, and one that finishes too late finds that the claim is no longer its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DueCheck(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A check that is ours until a moment, in milliseconds since the epoch; `tries` counts this one."""
+    """A check that is claimed until a timestamp, in milliseconds since the epoch; `tries` counts this one."""
 
     expectation_id: str
     entry_id: str
@@ -73,7 +73,7 @@ class Claim(NamedTuple):
 
 
 def list_due(connection: Connection, moment: int, most: int) -> tuple[DueCheck, ...]:
-    """Give the checks that are due, those that wait longest first."""
+    """Return the checks that are due, those that wait longest first."""
     return tuple(DueCheck(*row) for row in connection.execute(_DUE, {"moment": moment, "most": most}))
 
 
@@ -83,7 +83,7 @@ def count_due(connection: Connection, moment: int) -> int:
 
 
 def claim_check(connection: Connection, expectation_id: str, moment: int, until: int) -> Claim | None:
-    """Take a check that is due, for so long; None when somebody else has it, or it is no longer due."""
+    """Claim a due check until a timestamp; return None when another heartbeat has it, or it is no longer due."""
     names = {"the_expectation": expectation_id, "moment": moment, "until": until}
     if not connection.execute(_CLAIM, names).rowcount:
         return None
@@ -101,12 +101,12 @@ def claim_check(connection: Connection, expectation_id: str, moment: int, until:
 
 
 def end_claim(connection: Connection, claim: Claim, next_at: int | None) -> bool:
-    """Say when the check is due again, None for never; tells whether it was still ours."""
+    """Set when the check is due again (None: never); return whether the claim was still held."""
     names = {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until, "next": next_at}
     return bool(connection.execute(_END_CLAIM, names).rowcount)
 
 
 def give_back(connection: Connection, claim: Claim, moment: int) -> None:
-    """Leave a check that was not run, due at once, as if it had never been taken."""
+    """Release a check that was not run, due at once, as if it had never been claimed."""
     names = {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until, "moment": moment}
     connection.execute(_GIVE_BACK, names)

@@ -1,41 +1,94 @@
-"""What a person's message says of work done: praise, a correction, or no word. A small English grammar, never a guess.
+"""What a person's message says of work done: praise, a correction, or neither. A small English grammar, never a guess.
 
-A message that is not in the grammar is no word. A person's word overrides every rule, so a wrong reading would cost more
-than none, and a person can always say it plainly.
-
-Time grows with the length of the text alone: it is passed over a fixed number of times.
+A message outside the grammar decides nothing. A person's word overrides every rule, so a wrong reading would cost more than
+none, and a person can always say it plainly. Quoted lines and blocks of code (Markdown) are not the writer's own words.
+In the tables, a slash stands between alternatives: `good/great job` is "good job" or "great job". Time grows with the
+length of the text alone: it is read a fixed number of times.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.journal.model import SignalType
-from pytest_golden.journal.outside.human_words import (
-    IRONY,
-    THUMBS_DOWN,
-    THUMBS_UP,
-    is_correction,
-    is_opener,
-    leads_on,
-    plain_words,
-    praises,
-    takes_back,
-)
-from pytest_golden.journal.outside.quoting import blank_quotations
-from pytest_golden.journal.sources import HUMAN
-from pytest_golden.manifest.unquoted import show
-from pytest_golden.storage.text import storable
+from pytest_golden.journal.rules import HUMAN
+from pytest_golden.manifest.units import show
+from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from pytest_golden.journal.outside.human_words import Words
+Words = tuple[str, ...]
 
+#: Praise is made of these and of courtesies, from the first word to the last.
+PRAISE = (
+    "good/great/nice/excellent/amazing/awesome/fantastic job/work",
+    "well done",
+    "perfect/excellent",
+    "exactly right",
+    "spot on",
+    "that's/it's perfect/excellent/right/correct",
+    "that/this/it is perfect/excellent/right/correct",
+    "that's/it's exactly right",
+    "looks good/great/perfect/right",
+    "that/this/it looks good/great/perfect/right",
+    "looks good to me",
+    "lgtm",
+)
+#: A correction begins with one of these, ended by punctuation or a connective; what follows tells what is wrong.
+CORRECTIONS = (
+    "wrong/incorrect",
+    "wrong answer",
+    "that's/it's wrong/incorrect",
+    "that/this/it is wrong/incorrect",
+    "these/those/they are wrong/incorrect",
+    "that's/it's a mistake",
+    "that/this/it is a mistake",
+    "you're wrong",
+    "you are wrong",
+    "you got it/that/this wrong",
+    "bad/poor job/work",
+)
+#: Said beside praise; alone they decide nothing.
+COURTESIES = (
+    "thanks/thx/cheers",
+    "thank you",
+    "thanks a lot",
+    "thanks so much",
+    "thank you so/very much",
+    "thanks all/everyone/team",
+    "thank you all/everyone/team",
+    "all/everyone/team",
+    "hi/hey/hello",
+    "hi/hey/hello all/everyone/team",
+    "ok/okay/yes/yep/yeah",
+)
+#: Beside courtesies they may stand before a correction, with punctuation behind.
+OPENERS = ("no/nope", "sorry/actually", "hm/hmm")
+#: Words that change nothing.
+INTENSIFIERS = "really/very/so/absolutely/completely/totally/simply/just/still/also/quite"
+#: After a correction they lead on to what is wrong.
+CONNECTIVES = "because/since/and"
+#: After a correction's punctuation they take it back.
+DOUBTS = "if/unless/maybe/perhaps/probably/possibly/or/but/though"
+#: Wherever one stands, the message decides nothing.
+IRONY = ("/s", "jk", "just kidding", "never mind", "nevermind", ";)", ";-)", "🙃", "😉", "😜", "😏")
+#: A message of nothing else is praise, or a correction.
+THUMBS_UP = ("👍", "+1", ":+1:", ":thumbsup:")
+THUMBS_DOWN = ("👎", "-1", ":-1:", ":thumbsdown:")
+
+# What praise may be for: "on the sales report".
+_OBJECT_OPENERS = frozenset({"on", "with", "for"})
+_DETERMINERS = frozenset({"the", "this", "that", "these", "those", "your"})
+_TURNING = frozenset({"but", "not", "no", "never", "except", "without", "that", "which"})
+_LONGEST_OBJECT = 6
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
+_QUOTED = re.compile(r" {0,3}>| {4}| {0,3}\t")
 _FRIENDLY = (":)", ":-)", "👍", "🎉", "👏", "🙏", "🚀", "🙂", "😀", "😊", "❤")
 _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ＇", "'"))
-# Skin tones and the mark that asks for a coloured picture.
+# Skin tones, and the selector of an emoji's coloured form.
 _TONES = dict.fromkeys((*range(0x1F3FB, 0x1F400), 0xFE0F))
 _TOKEN = re.compile(r"@?\w+(?:['-]\w+)*|\n|[^\w\s]")
 _FIRST_WORD = re.compile(r"\w+")
@@ -48,12 +101,12 @@ _IRONY = re.compile(
 
 
 def human_signal(text: str) -> dict[str, Any] | None:
-    """Give the arguments of `Journal.add_signal` for a person's message: positive, or a correction; None for no word.
+    """Return the arguments of `Journal.add_signal` for a person's message: positive, or a correction; None for neither.
 
     The summary of a correction is what follows its phrase, else the message. Nothing is redacted here.
 
     Raises:
-        ValueError: it is no text.
+        ValueError: it is not a text.
     """
     if not isinstance(text, str):
         raise ValueError(f"text must be a text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
@@ -98,7 +151,7 @@ def _is_praise(spoken: str) -> bool:
 
 
 def _clauses(spoken: str) -> Iterator[tuple[Words, str | None]]:
-    """Give the words up to each pause; None as the pause stands for what has no place in praise."""
+    """Yield the words up to each pause; None as the pause stands for what has no place in praise."""
     clause: list[str] = []
     for found in _TOKEN.finditer(spoken):
         token = found[0]
@@ -113,7 +166,7 @@ def _clauses(spoken: str) -> Iterator[tuple[Words, str | None]]:
 
 
 def _find_correction(spoken: str) -> int | None:
-    """Give the place behind a correction's phrase; None where there is none, or it is asked or doubted."""
+    """Return the place behind a correction's phrase; None where there is none, or it is asked or doubted."""
     clause, pause = _first_clause(spoken)
     for length in range(len(clause), 0, -1):
         if not is_correction(plain_words(found[0] for found in clause[:length])):
@@ -129,7 +182,7 @@ def _find_correction(spoken: str) -> int | None:
 
 
 def _first_clause(spoken: str) -> tuple[list[re.Match[str]], str]:
-    """Give the words before the first pause that says something, without openers, and the pause."""
+    """Return the words before the first pause that says something, without openers, and the pause."""
     clause: list[re.Match[str]] = []
     for found in _TOKEN.finditer(spoken):
         token = found[0]
@@ -160,3 +213,96 @@ def _is_asked(spoken: str, start: int) -> bool:
         if found.end() == len(spoken) or found[0] == "\n" or spoken[found.end()].isspace():
             return "?" in found[0] or "？" in found[0]
     return False
+
+
+def blank_quotations(text: str) -> str:
+    """Replace quoted lines and code by spaces, and line ends by newlines, so that all other text keeps its position."""
+    blanked, fence = [], ""
+    for line in text.splitlines(keepends=True):
+        words = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+        end = "\n" * (len(line) - len(words))
+        was_code, fence = bool(fence), _next_fence(words, fence)
+        is_own = not (was_code or fence or _QUOTED.match(words))
+        blanked.append((words if is_own else " " * len(words)) + end)
+    return "".join(blanked)
+
+
+def _next_fence(line: str, fence: str) -> str:
+    """Return the code fence that is open after this line, "" for none."""
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    marks, rest = found[1], found[2]
+    if not fence:
+        # In Markdown, backticks further on make this a line with code in it, and no fence.
+        return "" if marks[0] == "`" and "`" in rest else marks
+    closes = marks[0] == fence[0] and len(marks) >= len(fence) and not rest.strip()
+    return "" if closes else fence
+
+
+def plain(word: str) -> str:
+    """Return a word in its compared form: lower case, without apostrophes, which many leave out."""
+    return word.replace("'", "").lower()
+
+
+def plain_words(clause: Iterable[str]) -> Words:
+    """Return a clause's words in their compared form, without mentions and intensifiers."""
+    kept = (plain(word) for word in clause if not word.startswith("@"))
+    return tuple(word for word in kept if word not in _INTENSIFIERS)
+
+
+def praises(words: Words) -> bool | None:
+    """Tell praise (True) from courtesy (False) and from anything else (None)."""
+    for length in range(min(len(words), _LONGEST_PHRASE), 0, -1):
+        tail = words[length:]
+        if words[:length] in _PRAISE and (_is_courtesy(tail) or _is_object(tail)):
+            return True
+    return False if _is_courtesy(words) else None
+
+
+def _is_courtesy(words: Words) -> bool:
+    if not words or words in _COURTESIES:
+        return True
+    return any(words[:length] in _COURTESIES and _is_object(words[length:]) for length in (1, 2))
+
+
+def _is_object(words: Words) -> bool:
+    return (
+        len(words) in range(3, _LONGEST_OBJECT + 1)
+        and words[0] in _OBJECT_OPENERS
+        and words[1] in _DETERMINERS
+        and _TURNING.isdisjoint(words[2:])
+    )
+
+
+def is_correction(words: Words) -> bool:
+    """Tell whether these words are a phrase of correction."""
+    return words in _CORRECTIONS
+
+
+def is_opener(words: Words) -> bool:
+    """Tell whether these words may stand before a correction."""
+    return words in _OPENERS or _is_courtesy(words)
+
+
+def leads_on(word: str) -> bool:
+    """Tell whether a word may follow a correction without a pause."""
+    return plain(word) in _CONNECTIVES
+
+
+def takes_back(word: str) -> bool:
+    """Tell whether a word behind a correction's pause takes it back."""
+    return plain(word) in _DOUBTS
+
+
+def _expand(patterns: Iterable[str]) -> frozenset[Words]:
+    """Return all phrases of some patterns, in their compared form."""
+    choices = ([place.split("/") for place in pattern.split()] for pattern in patterns)
+    return frozenset(plain_words(phrase) for choice in choices for phrase in product(*choice))
+
+
+_INTENSIFIERS = frozenset(INTENSIFIERS.split("/"))
+_CONNECTIVES = frozenset(CONNECTIVES.split("/"))
+_DOUBTS = frozenset(DOUBTS.split("/"))
+_PRAISE, _CORRECTIONS, _COURTESIES, _OPENERS = map(_expand, (PRAISE, CORRECTIONS, COURTESIES, OPENERS))
+_LONGEST_PHRASE = max(map(len, _PRAISE | _CORRECTIONS))

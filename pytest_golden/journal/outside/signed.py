@@ -1,4 +1,7 @@
-"""Signed messages from outside: is it from whom it says, and is it a JSON object? What it means is read elsewhere."""
+"""Signed messages from outside: check the signature, read the JSON object safely, and the generic callback.
+
+What a message of GitHub means is read in `github_webhooks.py`. Nothing is stored.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,62 @@ import hashlib
 import hmac
 import json
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_golden.errors import PayloadError, SignatureError
+from pytest_golden.journal.model import SignalType
+from pytest_golden.journal.rules import check_free_source
+from pytest_golden.manifest.units import show
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import storable
+from pytest_golden.trajectory.vocabulary import check_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 #: GitHub caps its own at 25 MiB; what decides something is a hundred times smaller.
 MAX_BODY_BYTES = 2 * 1024 * 1024
+#: How far `created_at` may lie from now, to either side.
+MOST_APART = timedelta(minutes=5)
 _SIGNATURE = re.compile(r"sha256=([0-9a-fA-F]{64})")
+_MOST_CHARACTERS = 300
+_LARGEST_NUMBER = 2**63 - 1
+_REQUIRED = ("source", "signal_type", "summary")
+_NAMES = ("external_id", "agent_id", "session_key", "entry_id")
+_CREATED_AT = "created_at"
+#: The keys that a callback may have.
+CALLBACK_KEYS = (*_REQUIRED, "data", *_NAMES, _CREATED_AT)
+_SIGNAL_TYPES = tuple(signal_type.value for signal_type in SignalType)
+
+
+def callback_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes, *, now: datetime) -> dict[str, Any]:
+    """Return the arguments of `Journal.add_signal` that a callback signed by `X-Golden-Signature-256` carries.
+
+    It has an `external_id`, or a `created_at` within five minutes of now; then the external id is derived from the signed body.
+    Either way a replay has one effect.
+
+    Raises:
+        SignatureError: the signature is missing, malformed or wrong.
+        PayloadError: the body is too large, not a JSON object, has an unknown key or a value that is not allowed, uses a
+            reserved source, or could be a replay.
+        ValueError: `now` is not an aware datetime.
+    """
+    moment = check_time("now", now)
+    check_signature(headers, body, secret, header="X-Golden-Signature-256")
+    given = read_object(bytes(body))
+    try:
+        return _read_callback(given, bytes(body), moment)
+    except ValueError as error:
+        raise PayloadError(str(error)) from None
 
 
 def check_signature(headers: Mapping[str, str], body: bytes, secret: str | bytes, *, header: str) -> None:
-    """Refuse a body that is not signed with the secret: `sha256=` and the HMAC-SHA256 of the raw body in hexadecimal.
+    """Raise an error for a body that is not signed with the secret: `sha256=` and its HMAC-SHA256 in hexadecimal.
 
     Raises:
-        PayloadError: the body is larger than 2 MiB, or is not bytes as they were received.
+        PayloadError: the body is larger than 2 MiB, or is not the bytes that were received.
         SignatureError: the signature is missing, malformed or wrong, or there is no secret.
     """
     if not isinstance(body, bytes | bytearray):
@@ -45,7 +87,7 @@ def check_signature(headers: Mapping[str, str], body: bytes, secret: str | bytes
 
 
 def find_header(headers: Mapping[str, str], name: str) -> str | None:
-    """Give a header's value, whatever the letter case of its name; one that is given twice as HTTP joins it."""
+    """Return a header's value, ignoring letter case in its name; repeated headers are joined as in HTTP."""
     wanted = name.lower()
     values = [
         value
@@ -56,7 +98,7 @@ def find_header(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def read_object(body: bytes | str) -> dict[str, Any]:
-    """Read a JSON object strictly: UTF-8, no NaN, and no key twice, since then readers would differ on what was signed.
+    """Read a JSON object strictly: UTF-8, no NaN, and no key twice, since readers could differ on what was signed.
 
     Raises:
         PayloadError: it is something else.
@@ -82,3 +124,92 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
+
+
+def value_at(payload: Any, *keys: str) -> Any:
+    """Return the value below these keys; None where the path does not exist."""
+    for key in keys:
+        if not isinstance(payload, dict):
+            return None
+        payload = payload.get(key)
+    return payload
+
+
+def text_at(payload: Any, *keys: str) -> str | None:
+    """Return the text below these keys in one short line; None for what is blank, missing or not a text."""
+    value = value_at(payload, *keys)
+    return (in_one_line(value) or None) if isinstance(value, str) else None
+
+
+def number_at(payload: Any, *keys: str) -> int | None:
+    """Return the whole number below these keys, from 1 up and small enough for a database; None for anything else."""
+    value = value_at(payload, *keys)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 < value <= _LARGEST_NUMBER else None
+
+
+def list_at(payload: Any, *keys: str) -> list[Any]:
+    """Return the list below these keys; an empty one for anything else."""
+    value = value_at(payload, *keys)
+    return value if isinstance(value, list) else []
+
+
+def in_one_line(text: str) -> str:
+    """Put a text into one short line. Secrets are redacted before it is cut: half a secret would not be recognised."""
+    line = storable(" ".join(text.split()))
+    if len(line) > _MOST_CHARACTERS:
+        line = f"{redact(line)[: _MOST_CHARACTERS - 1]}…"
+    return line
+
+
+def _read_callback(given: dict[str, Any], body: bytes, now: datetime) -> dict[str, Any]:
+    unknown = sorted(set(given) - set(CALLBACK_KEYS))
+    if unknown:
+        raise ValueError(f"the key {show(unknown[0])} is unknown: there are {', '.join(CALLBACK_KEYS)}")
+    given = {key: value for key, value in given.items() if value is not None}
+    data = given.get("data", {})
+    if not isinstance(data, dict):
+        raise ValueError(f"data must be an object, not {show(data)}")  # noqa: TRY004 - one kind of refusal
+    created_at = given.get(_CREATED_AT)
+    moment = None if created_at is None else _parse_time(created_at)
+    named = {key: _text(given, key) for key in _NAMES if key in given}
+    return {
+        "source": check_free_source(_text(given, "source")),
+        "signal_type": _word(_text(given, "signal_type")),
+        "summary": _text(given, "summary"),
+        "data": data,
+        **({} if "external_id" in named else {"external_id": _derive_id(moment, body, now)}),
+        **named,
+    }
+
+
+def _text(given: dict[str, Any], key: str) -> str:
+    if key not in given:
+        raise ValueError(f"{key} is missing")
+    value = given[key]
+    if not isinstance(value, str):
+        raise ValueError(f"{key} must be a text, not {show(value)}")  # noqa: TRY004 - one kind of refusal
+    if not value.strip():
+        raise ValueError(f"{key} is blank")
+    return value
+
+
+def _word(word: str) -> str:
+    if word not in _SIGNAL_TYPES:
+        raise ValueError(f"signal_type {show(word)} is unknown: give one of {', '.join(_SIGNAL_TYPES)}")
+    return word
+
+
+def _parse_time(text: Any) -> datetime:
+    try:
+        return parse_time(_CREATED_AT, text)
+    except ValueError:
+        raise ValueError(f"created_at must be a time such as 2026-01-31T12:00:00Z, not {show(text)}") from None
+
+
+def _derive_id(moment: datetime | None, body: bytes, now: datetime) -> str:
+    if moment is None:
+        raise ValueError("give an external_id, or a created_at: without one, a replay could not be told from news")
+    if abs(now - moment) > MOST_APART:
+        raise ValueError("created_at is more than five minutes from now; send it at once, or give an external_id")
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"

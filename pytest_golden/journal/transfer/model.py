@@ -36,7 +36,7 @@ class ExportReport:
     orphans: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """Give both counts under their names."""
+        """Return both counts under their names."""
         return {"entries": self.entries, "orphans": self.orphans}
 
 
@@ -55,7 +55,7 @@ class ImportReport:
         return bool(self.added or self.merged or self.orphans)
 
     def to_dict(self) -> dict[str, int]:
-        """Give all counts under their names."""
+        """Return all counts under their names."""
         return {"added": self.added, "merged": self.merged, "unchanged": self.unchanged, "orphans": self.orphans}
 
 

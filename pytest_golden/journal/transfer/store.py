@@ -1,4 +1,4 @@
-"""Copies of entries as rows, and back. Each function works on an open connection; what a merge gives is decided in `merging.py`."""
+"""Copies of entries as rows, and back. Each function works on an open connection; `entry_merging.py` decides how to merge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy
 from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, find_due
 from pytest_golden.journal.store import choose_anchor
-from pytest_golden.journal.transfer.fields import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
-from pytest_golden.journal.transfer.merging import count
+from pytest_golden.journal.transfer.entry_merging import count
+from pytest_golden.journal.transfer.lines import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
 from pytest_golden.journal.transfer.model import Copy, differ, write_content
-from pytest_golden.storage.prepared import Prepared
-from pytest_golden.storage.renumbering import number_by_time, number_parts_by_time, page_by_time, take_numbers
+from pytest_golden.storage.row_copies import number_by_time, number_parts_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
+from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,7 +60,7 @@ _DELETE_SIGNAL = Prepared(delete(signals).where(signals.c.id == _THE_ID))
 
 
 class Place(NamedTuple):
-    """Where a signal is kept: its id, its entry (None: an orphan), and when it was heard."""
+    """Where a signal is kept: its id, its entry (None: an orphan), and when it was received."""
 
     id: str
     entry_id: str | None
@@ -110,7 +110,7 @@ _PARTS = (_EXPECTATIONS, _SIGNALS, _HISTORY)
 
 
 def read_copies(connection: Connection) -> Iterator[Copy]:
-    """Give all entries with all that belongs to them, by the time at which they began and then by id."""
+    """Return all entries with all that belongs to them, by the time at which they began and then by id."""
     columns = (*(entries.c[name] for name in ENTRY_FIELDS), *(entries.c[name] for name in COUNT_COLUMNS))
     for page in page_by_time(connection, entries.c.created_at, entries.c.id, columns):
         for rows in _divide(page):
@@ -118,7 +118,7 @@ def read_copies(connection: Connection) -> Iterator[Copy]:
 
 
 def read_orphans(connection: Connection) -> Iterator[Row]:
-    """Give all signals without an entry, by the time at which they were heard and then by id."""
+    """Return all signals without an entry, by the time at which they were received and then by id."""
     for page in page_by_time(connection, signals.c.created_at, signals.c.id, _SIGNALS.columns, None, _IS_ORPHAN):
         yield from (_pick(row, SIGNAL_FIELDS) for row in page)
 
@@ -130,7 +130,7 @@ def count_lines(connection: Connection) -> tuple[int, int]:
 
 
 def find_copy(connection: Connection, entry_id: str) -> Copy | None:
-    """Give an entry with all that belongs to it; None when it is not there."""
+    """Return an entry with all that belongs to it; None when it is not there."""
     names = {"the_entry": entry_id}
     if _HAS_ENTRY.first(connection, names) is None:
         return None
@@ -140,7 +140,7 @@ def find_copy(connection: Connection, entry_id: str) -> Copy | None:
 
 
 def find_places(connection: Connection, signal: Row) -> tuple[Place, ...]:
-    """Give where a signal is kept, and where what its source has said under the same id of its own is."""
+    """Return where a signal is kept, and where signals of its source with the same external id are."""
     found = [_BY_ID.first(connection, {"the_id": signal["id"]})]
     if signal["external_id"] is not None:
         names = {"the_source": signal["source"], "the_external_id": signal["external_id"]}
@@ -149,30 +149,30 @@ def find_places(connection: Connection, signal: Row) -> tuple[Place, ...]:
 
 
 def find_entry_of_expectation(connection: Connection, expectation_id: str) -> str | None:
-    """Give the entry that an expectation belongs to; None when there is no such expectation."""
+    """Return the entry that an expectation belongs to; None when there is no such expectation."""
     row = _ENTRY_OF_EXPECTATION.first(connection, {"the_id": expectation_id})
     return None if row is None else row.entry_id
 
 
 def find_latest(connection: Connection) -> int | None:
-    """Give when the last entry began, in milliseconds since the epoch; None without any."""
+    """Return when the last entry began, in milliseconds since the epoch; None without any."""
     latest: int | None = connection.scalar(_LATEST)
     return latest
 
 
 def number_entries(connection: Connection, since: int) -> None:
-    """Let the entries that began at a moment or later be numbered in the order of time."""
+    """Renumber the entries that began at a timestamp or later in the order of time."""
     number_by_time(connection, entries.c.created_at, entries.c.id, since)
 
 
 def find_latest_expectation(connection: Connection) -> int | None:
-    """Give when the last expectation was made, in milliseconds since the epoch; None without any."""
+    """Return when the last expectation was made, in milliseconds since the epoch; None without any."""
     latest: int | None = connection.scalar(_LATEST_EXPECTATION)
     return latest
 
 
 def number_expectations(connection: Connection, since: int) -> None:
-    """Let the expectations that were made at a moment or later be numbered in the order of time: the older one is asked first."""
+    """Renumber the expectations created at a timestamp or later in the order of time: the older one is tried first."""
     number_parts_by_time(connection, expectations.c.created_at, expectations.c.entry_id, since)
     connection.execute(_UNMARK, {"since": since})
 
@@ -199,7 +199,7 @@ def delete_signal(connection: Connection, signal_id: str) -> None:
 
 
 def rewrite_copy(connection: Connection, present: Copy, copy: Copy, *, with_checks: bool = False) -> None:
-    """Let an entry that is there be another copy of it; `with_checks` is about the expectations that are new."""
+    """Replace an entry by another copy of it; `with_checks` is about the expectations that are new."""
     columns = {**copy.entry, **count_columns(count(copy))}
     connection.execute(_UPDATE_ENTRY.values(columns), {"the_entry": copy.entry["id"]})
     for part, before, after in zip(_PARTS, present[1:], copy[1:], strict=True):
@@ -253,7 +253,7 @@ def _insert_rows(
 
 
 def _find_by(connection: Connection, row: Row, entry: Row, crowds: dict[int, int]) -> Row:
-    """Give an expectation's columns with those that signals find it by."""
+    """Return an expectation's columns with those that signals find it by."""
     hint = row["match_hint"] or {}
     anchors = list_anchors(hint)
     anchor = next(iter(anchors), None)

@@ -12,13 +12,13 @@ from pytest_golden.clock import monotonic_seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from pytest_golden.learning.language_model.port import CompletesPrompts
+    from pytest_golden.learning.language_model.client import CompletesPrompts
 
 _T = TypeVar("_T")
 
 
 class BudgetedModel:
-    """A model that many calls share for so many seconds in all, counted from the first call; then each gives None at once.
+    """A model with one budget of seconds for all calls, from the first call on; after that each returns None at once.
 
     `monotonic` gives the seconds that the budget is measured by.
     """
@@ -33,7 +33,7 @@ class BudgetedModel:
         self.was_cut_short = False
 
     async def complete(self, prompt: str, schema: Any) -> Any:
-        """Give what the model gives, or None when the budget ends before that; `was_cut_short` says so."""
+        """Return what the model gives, or None when the budget ends before that; `was_cut_short` says so."""
         now = self._monotonic()
         if self._ends is None:
             self._ends = now + self._seconds
@@ -49,7 +49,7 @@ class BudgetedModel:
 
 
 def ask_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T | None:
-    """Run a coroutine for so many seconds at most, and give its result; None when it is not done by then.
+    """Run a coroutine for at most `seconds`, and return its result; None when it is not done by then.
 
     It runs on a loop of its own in a thread that ends with the process: a look-up of a host name cannot be stopped, and
     nobody is to wait for it. So it must only ask; what is done with the result is done by the caller.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.redaction import Redactor
+from pytest_golden.redaction.redactor import Redactor
 from pytest_golden.settings import MODEL_VARIABLE
 
 if TYPE_CHECKING:
@@ -55,17 +55,17 @@ class Endpoint:
         return self.api_key is not None and self.base_url.startswith("http:") and find_loopback(self.base_url) is None
 
     def make_redactor(self, given: Redactor | None) -> Redactor:
-        """Give a redactor that hides the key, too."""
+        """Return a redactor that hides the key, too."""
         known = given or Redactor()
         return known if self.api_key is None else Redactor((self.api_key, *known.literals), known.extra)
 
     def __str__(self) -> str:
-        """Give `provider:name at address`, safe to show."""
+        """Return `provider:name at address`, safe to show."""
         return f"{self.provider}:{self.name} at {self.base_url}"
 
 
 def find_loopback(url: str) -> str | None:
-    """Give the host of an address when it is this machine."""
+    """Return the host of an address when it is this machine."""
     host = urlsplit(url).hostname
     return host if host in _LOOPBACK else None
 

@@ -37,7 +37,7 @@ _NOTHING = object()
 
 
 def read_value(replies: Iterable[object], adapter: TypeAdapter[Any]) -> Any:
-    """Give the first value in the replies that the schema accepts.
+    """Return the first value in the replies that the schema accepts.
 
     Raises:
         LanguageModelError: none does; the message says what is wrong with the first value, without quoting it.
@@ -54,7 +54,7 @@ def read_value(replies: Iterable[object], adapter: TypeAdapter[Any]) -> Any:
 
 
 def find_candidates(reply: object) -> Iterator[Any]:
-    """Give the values that the reply may mean, the likeliest first: JSON content, and at last the text itself."""
+    """Return the values that the reply may mean, the likeliest first: JSON content, and at last the text itself."""
     if not isinstance(reply, str):
         yield from _with_inner(reply)
         return
@@ -73,7 +73,7 @@ def find_candidates(reply: object) -> Iterator[Any]:
 
 
 def _drop_thought(said: str) -> str:
-    """Give what stands after the thought; the tag that ends one is but text where it stands inside of a value."""
+    """Return what stands after the thought; the tag that ends one is but text where it stands inside of a value."""
     places = [(start, end) for _, start, end in _find_values(said)]
     mark = said.rfind(_THOUGHT_ENDS)
     while mark >= 0:
@@ -85,7 +85,7 @@ def _drop_thought(said: str) -> str:
 
 
 def _with_inner(value: Any, depth: int = 3) -> Iterator[Any]:
-    """Give the value, and what stands in it when it is but a wrapper: JSON as text, a list, an object of one key."""
+    """Return the value, and what stands in it when it is but a wrapper: JSON as text, a list, an object of one key."""
     yield value
     if not depth:
         return
@@ -102,7 +102,7 @@ def _with_inner(value: Any, depth: int = 3) -> Iterator[Any]:
 
 
 def _find_values(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Give each value in a fence, then each object or list in prose, outermost ones only; with its start and end."""
+    """Return each value in a fence, then each object or list in prose, outermost ones only; with its start and end."""
     for fenced in islice(_FENCE.finditer(text), _MOST_FENCES):
         value = _load(fenced[1].strip())
         if value is not _NOTHING:

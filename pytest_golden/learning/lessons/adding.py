@@ -1,29 +1,79 @@
-"""Adds a lesson to those that are there: the same again is support, a contradicting one supersedes. On an open connection."""
+"""Learn lessons from attempts, and add them to the kept ones: the same again is support, a contradiction supersedes."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import new_id
-from pytest_golden.learning.lessons.combining import learn_again
+from pytest_golden.learning.lessons.likeness import contradicts, find_keys, learn_again
 from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonVerdict
+from pytest_golden.learning.lessons.patterns import find_patterns
 from pytest_golden.learning.lessons.quality import check_lesson
-from pytest_golden.learning.lessons.sameness import contradicts, find_keys
 from pytest_golden.learning.lessons.store import find_by_digests, find_lesson, list_lessons, put_lesson
-from pytest_golden.learning.limits import write_json
-from pytest_golden.redaction import redact
+from pytest_golden.learning.memories import write_json
+from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.model import SkillMemory
+    from pytest_golden.learning.language_model.client import CompletesPrompts
+    from pytest_golden.learning.lessons.model import Attempt, SkillMemory
     from pytest_golden.learning.lessons.store import KeptLesson
+
+# All calls run at once, so that learning takes no longer than one call.
+_MOST_MODEL_CALLS = 8
+
+
+async def learn_from_attempts(
+    attempts: Iterable[Attempt], *, task: str, llm_client: CompletesPrompts | None = None
+) -> tuple[SkillMemory, ...]:
+    """Return the lessons of attempts that pass the checks of `Lessons.add`, redacted.
+
+    A model, if given, words the first eight of them; its lessons are not approved (`source` is "model"). What it says is
+    checked against the attempts; without a true answer within five seconds the wording by rules stays.
+
+    Args:
+        attempts: in the order in which they were made.
+        task: what they were made for.
+        llm_client: a language model.
+
+    Raises:
+        ValueError: the task is no text, or one of the attempts is none.
+    """
+    if not isinstance(task, str):
+        raise ValueError(f"task must be text, not {task!r:.100}")  # noqa: TRY004 - one kind of refusal
+    made = tuple(attempts)
+    # Errors may be long: the event loop is not blocked while they are read.
+    kept = await asyncio.to_thread(_learn_by_rules, made, task)
+    if llm_client is None:
+        return tuple(kept)
+    return (*await _reword(kept[:_MOST_MODEL_CALLS], made, llm_client), *kept[_MOST_MODEL_CALLS:])
+
+
+def _learn_by_rules(made: tuple[Attempt, ...], task: str) -> list[SkillMemory]:
+    # A gate adds lessons that are worded already, and does not wait for pydantic.
+    from pytest_golden.learning.lessons.lesson_wording import word_lesson
+
+    worded = [word_lesson(pattern, task) for pattern in find_patterns(made)]
+    return [skill for skill in worded if not check_lesson(skill)]
+
+
+async def _reword(
+    skills: Sequence[SkillMemory], made: tuple[Attempt, ...], llm_client: CompletesPrompts
+) -> list[SkillMemory]:
+    from pytest_golden.learning.language_model.client import ask
+    from pytest_golden.learning.lessons.lesson_wording import LessonWording, apply_wording, write_lesson_prompt
+
+    calls = [ask(llm_client, write_lesson_prompt(skill, made), LessonWording) for skill in skills]
+    replies = await asyncio.gather(*calls)
+    return [apply_wording(skill, said, made) for skill, said in zip(skills, replies, strict=True)]
 
 
 def add_lesson(connection: Connection, skill: SkillMemory, agent: str, moment: int) -> LessonVerdict:
-    """Keep a lesson that passes the checks, redacted; tell what became of it.
+    """Keep a lesson that passes the checks, redacted, and return what became of it.
 
     The same lesson again raises the support of the one that is there, and one that was rejected stays rejected. Of two
     that contradict each other the older is superseded.
@@ -42,7 +92,7 @@ def add_lesson(connection: Connection, skill: SkillMemory, agent: str, moment: i
         return LessonVerdict(kept=False, reason=redact("; ".join(reasons)), skill=skill)
     clean = _clean(skill)
     if find_lesson(connection, clean.id) is not None:
-        # Made of one that is kept: whether it is the same is told by what it says.
+        # It was made from a kept lesson; whether it is the same depends on what it says.
         clean = clean.replace(id=new_id("lesson"))
     keys = find_keys(clean)
     found = find_by_digests(connection, (*keys.same, *keys.about), agent)
@@ -57,8 +107,8 @@ def add_lesson(connection: Connection, skill: SkillMemory, agent: str, moment: i
 
 
 def _clean(skill: SkillMemory) -> SkillMemory:
-    """Give a lesson as it is when it is new: without secrets, and without the word of a person who did not give it here."""
-    # Of a text that is too long to be kept no secret is looked for.
+    """Return a lesson as a new one: redacted, and without a person's judgement that was not made in this store."""
+    # Refuses a text that is too long, before secrets are searched in it.
     write_json("lesson", skill.to_dict())
     return (
         type(skill)
@@ -73,14 +123,14 @@ def _clean(skill: SkillMemory) -> SkillMemory:
 
 
 def overrule(connection: Connection, skill: SkillMemory, agent: str, moment: int) -> None:
-    """Supersede what a lesson contradicts that was approved just now."""
+    """Supersede the lessons that contradict a lesson that was just approved."""
     keys = find_keys(skill)
     others = _list_contradicting(skill, find_by_digests(connection, keys.about, agent), keys.about)
     _supersede(connection, skill, others, moment)
 
 
 def revive(connection: Connection, gone: SkillMemory, agent: str, moment: int) -> None:
-    """Let the lessons stand again that one superseded which was rejected or deleted just now, but for those that say the same."""
+    """Revive the lessons that `gone`, just rejected or deleted, had superseded, except those that say the same."""
     said = set(find_keys(gone).same)
     superseded = [one for one in list_lessons(connection, agent) if one.skill.superseded_by == gone.id]
     for one in superseded:
@@ -90,7 +140,7 @@ def revive(connection: Connection, gone: SkillMemory, agent: str, moment: int) -
 
 
 def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) -> KeptLesson | None:
-    """Choose among the same lessons: a rejected one first, one that stands before a superseded one, then the eldest."""
+    """Choose among equal lessons: a rejected one first, then a current before a superseded one, then the oldest."""
     same = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
     return min(
         same.values(),
@@ -102,7 +152,7 @@ def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) ->
 def _list_contradicting(
     skill: SkillMemory, found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]
 ) -> list[KeptLesson]:
-    """List the lessons that stand and say otherwise; what nobody has approved yet overrules nothing, and is not overruled."""
+    """List the current lessons that contradict this one; an unapproved lesson neither overrules nor is overruled."""
     if not skill.approved or skill.superseded_by is not None:
         return []
     about = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
@@ -130,7 +180,7 @@ def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[KeptL
     for one in others:
         changed = one.skill.replace(superseded_by=kept.id)
         put_lesson(connection, changed, one.agent, moment, why=LessonChange.SUPERSEDED)
-    return f"new; supersedes {_name(others)}" if others else "new"
+    return f"new; supersedes {_list_names(others)}" if others else "new"
 
 
 def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, moment: int) -> LessonVerdict:
@@ -148,10 +198,10 @@ def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, mo
     if kept.superseded_by is not None:
         return LessonVerdict(kept=True, reason=f"{told}; superseded by {kept.superseded_by}", skill=kept)
     if overruled:
-        told = f"{told}; supersedes {_name(overruled)}"
+        told = f"{told}; supersedes {_list_names(overruled)}"
         _supersede(connection, kept, overruled, moment)
     return LessonVerdict(kept=True, reason=told, skill=kept)
 
 
-def _name(lessons: Sequence[KeptLesson]) -> str:
+def _list_names(lessons: Sequence[KeptLesson]) -> str:
     return ", ".join(one.skill.id for one in lessons)

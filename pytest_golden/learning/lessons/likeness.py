@@ -1,21 +1,46 @@
-"""How much alike two errors read, once what differs from run to run is taken out. Pure; strict, since noise costs trust."""
+"""When two errors or two lessons are alike, the same or contradictory, and how the same lessons are joined. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.learning.signature import cause_of, digest_signature, error_signature
+from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-# A variable that is not set is another cause than a key that is not there.
+    from pytest_golden.learning.lessons.model import SkillMemory
+
+# A variable that is not set is a different cause from a missing key.
 _MARK = re.compile(r"<(?!variable>)[a-z]+>")
 _KEPT = re.compile(r"'[^']{1,80}'|<variable>|\b0xf[ef]\b|\b[1-5]\d\d\b|\bdialects:\w+")
 _CLASS = re.compile(r"\b_?[A-Z]\w*?(?:Error|Exception|Interrupt|Timeout|Exit|Invalid|NotFound)\b")
 _HEADLINE = re.compile(r"(?:^|> )(_?[A-Z]\w+): ")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_CLASS_WEIGHT, _COMMON_WEIGHT, _RUN_WEIGHT = 2.0, 0.25, 0.5
+_FEWEST_WORDS, _FEWEST_SEARCHED = 2, 3
+# Comparisons, signs and the names of languages tell advice apart; other punctuation does not.
+_TOKEN = re.compile(r"[^\W_]+|[<>=!]=|[<>]|(?<![^\s(=,])-(?=\d)|\+\+|#")
+_NEGATIONS = frozenset({"not", "never", "avoid", "without", "dont", "don", "cannot", "stop"})
+# A word that negates another counts as that other word, negated.
+_OPPOSITES = {
+    "disable": "enable",
+    "decrease": "increase",
+    "reduce": "increase",
+    "exclude": "include",
+    "remove": "add",
+    "false": "true",
+    "disallow": "allow",
+}
+# Around these the order of words is what is advised.
+_TURNING = frozenset({"instead", "rather", "than", "over", "before", "after", "from", "to"})
+_FILLERS = _NEGATIONS | {"t", "do", "always", "should", "must", "please", "using", "use", "the", "a", "an"}
+MOST_ERRORS = 10
+_JOINED_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
 
 
 def _read_words(text: str) -> frozenset[str]:
@@ -44,8 +69,6 @@ _TELLING = _read_words("""
     larger smaller too syntax permission quota directory table column function view schema host port certificate hostname macro
     profile test snapshot source key keys index encode decode read write connect
 """)
-_CLASS_WEIGHT, _COMMON_WEIGHT, _RUN_WEIGHT = 2.0, 0.25, 0.5
-_FEWEST_WORDS, _FEWEST_SEARCHED = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +88,7 @@ class ErrorFeatures:
 
 
 def read_features(signature: str) -> ErrorFeatures:
-    """Take a signature apart."""
+    """Return what a signature says, as features."""
     bare = _MARK.sub(" ", signature)
     kept = _KEPT.findall(bare)
     without = _KEPT.sub(" ", bare)
@@ -105,6 +128,14 @@ def _pair_classes(one: ErrorFeatures, other: ErrorFeatures) -> Iterator[tuple[fr
     yield one.classes - _GENERIC_CLASSES, other.classes - _GENERIC_CLASSES
 
 
+def _weigh_class(name: str) -> float:
+    return 1.0 if name in _GENERIC_CLASSES else _CLASS_WEIGHT
+
+
+def _weigh_word(word: str) -> float:
+    return _COMMON_WEIGHT if word in _COMMON else 1.0
+
+
 def holds_all_words(asked: ErrorFeatures, told: str) -> bool:
     """Tell whether what a person typed, three words that mean something or more, stands in what a lesson tells."""
     words = asked.words - _COMMON
@@ -120,9 +151,114 @@ def choose_query(features: Iterable[ErrorFeatures], most: int) -> str:
     return " ".join(list(found)[:most])
 
 
-def _weigh_class(name: str) -> float:
-    return 1.0 if name in _GENERIC_CLASSES else _CLASS_WEIGHT
+@dataclass(frozen=True, slots=True)
+class LessonKeys:
+    """The digests of a lesson. Those of `same` find it again, those of `about` find what may contradict it."""
+
+    errors: tuple[str, ...]
+    same: tuple[str, ...]
+    about: tuple[str, ...]
 
 
-def _weigh_word(word: str) -> float:
-    return _COMMON_WEIGHT if word in _COMMON else 1.0
+def normalise(text: str) -> str:
+    """Return the words of a text, without case and punctuation."""
+    return " ".join(_TOKEN.findall(text.casefold()))
+
+
+def list_errors(skill: SkillMemory) -> tuple[str, ...]:
+    """Return the texts of the errors that a lesson is about: `evidence["error"]` first, then those of `evidence["errors"]`."""
+    return errors_in(skill.evidence)
+
+
+def errors_in(evidence: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of the errors in evidence."""
+    more = evidence.get("errors")
+    texts = [evidence.get("error"), *(more if isinstance(more, (list, tuple)) else ())]
+    return tuple(dict.fromkeys(text for text in texts if isinstance(text, str) and text.strip()))[:MOST_ERRORS]
+
+
+def project_of(skill: SkillMemory) -> str | None:
+    """Return the golden project that a lesson was learned in."""
+    project = skill.evidence.get("project")
+    return storable(project) if isinstance(project, str) and project.strip() else None
+
+
+def find_keys(skill: SkillMemory) -> LessonKeys:
+    """Return the digests of a lesson."""
+    signatures = [signature for text in list_errors(skill) if (signature := error_signature(cause_of(text)))]
+    failed, worked = normalise(skill.what_failed), normalise(skill.what_worked)
+    same = [_digest("lesson", normalise(skill.lesson))]
+    advice = _list_advice(skill.lesson)
+    about = [_digest("advice", " ".join(sorted(advice)))] if advice else []
+    place = (skill.tool_name or "", project_of(skill) or "")
+    if failed and worked:
+        same += [_digest("pair", skill.kind, *place, failed, worked, signature) for signature in signatures or [""]]
+    if worked:
+        about += [_digest("error", *place, signature) for signature in signatures]
+        about += [_digest("failed", *place, failed)] if failed else []
+    return LessonKeys(tuple(dict.fromkeys(map(digest_signature, signatures))), tuple(same), tuple(about))
+
+
+def list_digests(skill: SkillMemory) -> tuple[str, ...]:
+    """Return the digests under which a lesson is found; one that does not stand contradicts nothing."""
+    keys = find_keys(skill)
+    stands = skill.superseded_by is None and not skill.rejected
+    return tuple(dict.fromkeys((*keys.errors, *keys.same, *(keys.about if stands else ()))))
+
+
+def contradicts(one: SkillMemory, other: SkillMemory) -> bool:
+    """Tell whether two lessons that share a digest of `about` say different things."""
+    advice, others = _list_advice(one.lesson), _list_advice(other.lesson)
+    if sorted(advice) == sorted(others):
+        is_turned = advice != others and not _TURNING.isdisjoint(advice)
+        return is_turned != (is_negative(one.lesson) != is_negative(other.lesson))
+    ours, theirs = find_keys(one).errors, find_keys(other).errors
+    if ours and theirs and not set(ours) & set(theirs):
+        # The same tool failed for a different reason.
+        return False
+    return normalise(one.what_worked) != normalise(other.what_worked)
+
+
+def is_negative(text: str) -> bool:
+    """Tell whether advice says what not to do."""
+    return sum(word in _NEGATIONS or word in _OPPOSITES for word in normalise(text).split()) % 2 == 1
+
+
+def _list_advice(text: str) -> list[str]:
+    """List the words of advice, whether it is for or against."""
+    return [_OPPOSITES.get(word, word) for word in normalise(text).split() if word not in _FILLERS]
+
+
+def _digest(what: str, *parts: Any) -> str:
+    # An error's signature has no line break, so these digests never equal one of an error.
+    return digest_signature("\n".join((what, *map(str, parts))))
+
+
+def learn_again(known: SkillMemory, again: SkillMemory) -> SkillMemory:
+    """Return a known lesson with what the same lesson, learned again, adds to it: its support and what was not known.
+
+    What rules or a person say approves what a model said.
+    """
+    approves = again.approved and known.judged_by is None
+    return known.replace(
+        **{name: getattr(known, name) or getattr(again, name) for name in _JOINED_TEXTS},
+        confidence=max(known.confidence, again.confidence),
+        support=known.support + again.support,
+        approved=known.approved or approves,
+        evidence=join_evidence((known.evidence, again.evidence)),
+        created_at=min(known.created_at, again.created_at),
+    )
+
+
+def join_evidence(evidences: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Join evidence: the first error as `error`, the others as `errors`, and of all other fields the first value."""
+    joined: dict[str, Any] = {}
+    errors: dict[str, None] = {}
+    for evidence in evidences:
+        joined = {**evidence, **joined}
+        errors |= dict.fromkeys(errors_in(evidence))
+    if errors:
+        joined["error"], *more = list(errors)[:MOST_ERRORS]
+        if more:
+            joined["errors"] = more
+    return joined

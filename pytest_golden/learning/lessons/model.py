@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.frozen import FrozenDict
-from pytest_golden.learning.dict_form import read_fields, write_fields
-from pytest_golden.learning.limits import check_confidence, freeze_json_mapping
+from pytest_golden.learning.memories import check_confidence, freeze_json_mapping
+from pytest_golden.learning.model import read_fields, write_fields
 from pytest_golden.trajectory.vocabulary import check_text, check_time
+from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,7 @@ class LessonPattern:
         object.__setattr__(self, "evidence", freeze_json_mapping("evidence", self.evidence))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give both, JSON-safe."""
+        """Return both, JSON-safe."""
         return write_fields(self)
 
 
@@ -156,11 +156,11 @@ class SkillMemory:
         return hash(self.id)
 
     def replace(self, **changes: Any) -> SkillMemory:
-        """Give the lesson with other values in these fields."""
+        """Return the lesson with other values in these fields."""
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names and `schema_version`, JSON-safe."""
+        """Return all fields under their own names and `schema_version`, JSON-safe."""
         return write_fields(self, with_version=True)
 
     @classmethod
@@ -178,7 +178,7 @@ class LessonVerdict:
     skill: SkillMemory
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields, JSON-safe."""
+        """Return all fields, JSON-safe."""
         return {"kept": self.kept, "reason": self.reason, "skill": self.skill.to_dict()}
 
 
@@ -192,7 +192,7 @@ class Recalled:
     recall_id: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields, JSON-safe."""
+        """Return all fields, JSON-safe."""
         return {
             "lesson": self.lesson.to_dict(),
             "score": self.score,
@@ -222,7 +222,7 @@ class LessonStats:
     by_agent: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all counts."""
+        """Return all counts."""
         return write_fields(self)
 
 

@@ -1,7 +1,7 @@
-"""Finds in the attempts of an agent what there is to learn: five patterns, each with its evidence. Pure.
+"""Find what there is to learn in the attempts of an agent: five patterns, each with its redacted evidence. Pure.
 
-A failure explains one pattern: what the environment lacks, else the argument that was wrong, else the tool that worked in
-its place. Plans are judged beside them. Two tools that both worked, and a call that failed and then worked, teach nothing.
+A failure explains one pattern: what the environment lacks, else the wrong argument, else the tool that worked instead. Plans
+are judged separately. Two tools that both worked, and a call that failed and then worked, teach nothing.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.learning.lessons.constraints import LASTING, find_limit
-from pytest_golden.learning.lessons.hiding import make_redactor
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonPattern
-from pytest_golden.learning.limits import thaw
+from pytest_golden.learning.lessons.quality import LASTING, find_limit
+from pytest_golden.learning.memories import thaw
 from pytest_golden.learning.signature import error_signature
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.literals import literals_in_file
+from pytest_golden.redaction.redactor import Redactor, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_golden.learning.lessons.constraints import Limit
+    from pytest_golden.learning.lessons.quality import Limit
 
 _MOST_OF_ERROR, _MOST_OF_ARGUMENT = 20_000, 500
 _SEVERAL = 2
-# What worked so much later did not work in place of what failed.
+# What worked later than this did not replace what failed.
 _MOST_LATER = 200
 
 
@@ -34,7 +34,7 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
 
     `tool_substitution`: a tool failed, and the next that worked is another. `parameter_correction`: the same tool worked
     with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for one that was added
-    and without `to` for one that was left out. Secrets are taken out of the evidence. `environmental_constraint`: the error tells what is missing
+    and without `to` for one that was left out. `environmental_constraint`: the error tells what is missing
     (`constraint`, `subject`); it wins over a substitution. `replan_success`: two or more failures, and then a new plan
     that ended well; `failed_after_replan`: the new plan ended badly too.
 
@@ -51,6 +51,12 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
         return ()
     redactor = make_redactor(one.attempt for one in made)
     return tuple(LessonPattern(one.kind, redactor.value(thaw(one.evidence))) for one in each)
+
+
+def make_redactor(attempts: Iterable[Attempt]) -> Redactor:
+    """Return a redactor that knows the values of all secret-named arguments, at any depth."""
+    found = (literals_in_file(json.dumps(thaw(one.arguments))) for one in attempts if one.arguments)
+    return Redactor(tuple(dict.fromkeys(literal for literals in found for literal in literals)))
 
 
 def _check_attempts(attempts: Any) -> list[Attempt]:
@@ -173,7 +179,7 @@ def _shorten(value: Any) -> Any:
 
 
 def _judge_plans(made: Sequence[Attempt]) -> list[tuple[LessonKind, dict[str, Any]]]:
-    """Find plans that followed failed ones: a plan ends as its last attempt does."""
+    """Find plans that followed failed ones; a plan's result is that of its last attempt."""
     plans: dict[int, list[Attempt]] = defaultdict(list)
     for one in made:
         plans[one.plan].append(one)
@@ -209,7 +215,7 @@ def _plan_evidence(failed: Sequence[Attempt], lost: int, plan: Sequence[Attempt]
 
 
 def _identify(pattern: LessonPattern) -> str:
-    """Give what two patterns that teach the same have alike."""
+    """Return what two patterns that teach the same have alike."""
     evidence = pattern.evidence
     names = ("failed_tool", "worked_tool", "constraint", "subject")
     told = [evidence.get(name) for name in names]

@@ -1,6 +1,6 @@
-"""Finds the lessons that bear on a failure: by the signature of its cause, else by its words. Nothing is better than noise.
+"""Find the lessons that bear on a failure, and credit or charge them for what followed when they were shown.
 
-A project ranks, and brings nothing up by itself. It reads; that a lesson was shown is kept by the service.
+A lesson is found by the signature of the failure's cause, else by its words; the project only ranks. No lesson is better than noise.
 """
 
 from __future__ import annotations
@@ -8,24 +8,34 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_golden.errors import GoldenError
 from pytest_golden.learning.causes import cut_failure, find_causes, find_origin
 from pytest_golden.learning.lessons.likeness import (
     choose_query,
     holds_all_words,
+    list_errors,
     measure_likeness,
+    project_of,
     read_features,
 )
-from pytest_golden.learning.lessons.model import RecallReason
+from pytest_golden.learning.lessons.model import LessonChange, RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
-from pytest_golden.learning.lessons.sameness import list_errors, project_of
-from pytest_golden.learning.lessons.standing import may_be_shown
-from pytest_golden.learning.lessons.store import find_by_digest, find_by_words
+from pytest_golden.learning.lessons.store import (
+    find_by_digest,
+    find_by_words,
+    find_lesson,
+    find_recall,
+    put_lesson,
+    settle_recall,
+)
+from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import cause_of, digest_signature, normalise_cause
-from pytest_golden.learning.words import is_typed
-from pytest_golden.redaction import redact
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -34,8 +44,12 @@ if TYPE_CHECKING:
 
     Found = tuple[SkillMemory, float, RecallReason]
 
+#: A lesson with this many harms and no success is no longer shown.
+MOST_HARMS = 5
+#: The states of a lesson. The last two are final unless a person or a later lesson changes them.
+STATES = ("shown", "waits", "harmful", "superseded", "rejected")
 LEAST_LIKENESS = 0.7
-# A part of a text is less sure than what the whole of it comes down to.
+# Scores. A match of a part of a text is less sure than one of its main cause.
 _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
 # A limit or a rule of the gate: it says what happened and not why, which differs from project to project.
 _VERDICT = re.compile(
@@ -74,8 +88,29 @@ def recall_lessons(
     return tuple(best.values())[:limit]
 
 
+def is_harmful(skill: SkillMemory) -> bool:
+    """Tell whether it harmed five times and never helped."""
+    return skill.harm_count >= MOST_HARMS and not skill.success_count
+
+
+def may_be_shown(skill: SkillMemory) -> bool:
+    """Tell whether it may be recalled: approved, not rejected, not superseded, and not harmful."""
+    return skill.approved and not skill.rejected and skill.superseded_by is None and not is_harmful(skill)
+
+
+def describe_state(skill: SkillMemory) -> str:
+    """Return in one word whether a lesson is shown, and if not, why: one of `STATES`."""
+    if skill.rejected:
+        return "rejected"
+    if skill.superseded_by is not None:
+        return "superseded"
+    if not skill.approved:
+        return "waits"
+    return "harmful" if is_harmful(skill) else "shown"
+
+
 def _list_signatures(text: str, clean: Callable[[str], str] = str) -> dict[str, ErrorFeatures]:
-    """Give the signatures of a text's causes that tell something, the most telling first."""
+    """Return the signatures of a text's causes that tell something, the most telling first."""
     signatures = dict.fromkeys(normalise_cause(clean(cause)) for cause in find_causes(text))
     features = {signature: read_features(signature) for signature in signatures}
     return {signature: one for signature, one in features.items() if one.tells_a_cause}
@@ -121,7 +156,7 @@ def _compare(error: str, features: Sequence[ErrorFeatures]) -> float:
 def _find_typed(
     connection: Connection, text: str, signatures: dict[str, ErrorFeatures], agent: str | None
 ) -> Iterator[Found]:
-    """Find what a person typed a few words of."""
+    """Find lessons that hold all the words that a person typed."""
     asked = next(iter(signatures.values()))
     if not is_typed(text) or asked.classes or asked.kept:
         return
@@ -159,4 +194,35 @@ def _rank(found: Found, project: str | None) -> tuple[float | bool, ...]:
         -(skill.success_count - skill.harm_count),
         -skill.support,
         -skill.created_at.timestamp(),
+    )
+
+
+def settle(connection: Connection, recall_id: str, now: datetime, *, passed: bool) -> SkillMemory | None:
+    """Credit or charge the lesson of a recall, once; return the lesson as it is now, None when it is gone.
+
+    Raises:
+        GoldenError: there was no such recall, or its lesson was deleted.
+    """
+    is_news = settle_recall(connection, recall_id, to_ms(now), passed=passed)
+    recall = find_recall(connection, recall_id)
+    if recall is None:
+        told = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
+        raise GoldenError(f"{told}; `Recalled.recall_id` is what `Lessons.recall` gave")
+    kept = find_lesson(connection, recall.lesson_id)
+    if kept is None or not is_news:
+        return None if kept is None else kept.skill
+    changed = credit(kept.skill, now) if passed else kept.skill.replace(harm_count=kept.skill.harm_count + 1)
+    why = LessonChange.HELPED if passed else LessonChange.HARMED
+    credited = put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
+    if credited.approved and not kept.skill.approved:
+        from pytest_golden.learning.lessons.adding import overrule
+
+        overrule(connection, credited, kept.agent, to_ms(now))
+    return credited
+
+
+def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
+    """Return a lesson with one more success; a pass approves a model's lesson, unless a person rejected it."""
+    return skill.replace(
+        success_count=skill.success_count + 1, last_used=now, approved=skill.approved or not skill.rejected
     )

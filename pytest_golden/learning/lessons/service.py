@@ -1,18 +1,17 @@
-"""The lessons of a store: what faces and agents ask for. What is decided is decided in the modules beside it."""
+"""The lessons of a store: what faces and agents ask for, counts over them, and which may be deleted."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter, defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.learning.lessons.adding import add_lesson, overrule, revive
-from pytest_golden.learning.lessons.crediting import settle
-from pytest_golden.learning.lessons.model import LessonChange, Recalled
-from pytest_golden.learning.lessons.pruning import choose_lessons
-from pytest_golden.learning.lessons.recalling import recall_lessons
-from pytest_golden.learning.lessons.statistics import count_lessons
+from pytest_golden.learning.lessons.model import LessonChange, LessonStats, Recalled
+from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons, settle
 from pytest_golden.learning.lessons.store import (
     count_recalls,
     delete_lesson,
@@ -24,24 +23,24 @@ from pytest_golden.learning.lessons.store import (
     put_lesson,
     put_recall,
 )
-from pytest_golden.learning.limits import check_limit
+from pytest_golden.learning.memories import check_limit, check_seconds
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.storage.moments import to_ms
-from pytest_golden.storage.text import storable
+from pytest_golden.storage.columns import storable, to_ms
 from pytest_golden.trajectory.vocabulary import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
+    from typing import Any
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.model import LessonStats, LessonVerdict, RecallReason, SkillMemory
+    from pytest_golden.learning.lessons.model import LessonVerdict, RecallReason, SkillMemory
     from pytest_golden.learning.lessons.store import KeptLesson
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
-_PREFIX = "lesson_"
+_ID_PREFIX = "lesson_"
 _MOST_CANDIDATES = 5
 
 
@@ -70,14 +69,14 @@ class Lessons:
     def list_lessons(
         self, agent: str | None = None, include_superseded: bool = False, *, include_rejected: bool = False
     ) -> tuple[SkillMemory, ...]:
-        """Give the lessons of all agents, or of one, by agent and id; those that wait for approval are among them."""
+        """Return the lessons of all agents, or of one, by agent and id; those that wait for approval are among them."""
         kept = self.list_kept(agent, include_superseded=include_superseded, include_rejected=include_rejected)
         return tuple(one.skill for one in kept)
 
     def list_kept(
         self, agent: str | None = None, *, include_superseded: bool = False, include_rejected: bool = False
     ) -> tuple[KeptLesson, ...]:
-        """Give the same lessons with the agents whose they are."""
+        """Return the same lessons with their agents."""
         with self._store.read() as connection:
             return tuple(
                 one
@@ -95,14 +94,14 @@ class Lessons:
         return self.get_kept(lesson_id).skill
 
     def get_kept(self, lesson_id: str) -> KeptLesson:
-        """Get the same lesson with the agent whose it is; raises as `get` does."""
+        """Get the same lesson with its agent; raises as `get` does."""
         with self._store.read() as connection:
-            return _get(connection, lesson_id)
+            return _get_kept(connection, lesson_id)
 
     def history(self, lesson_id: str) -> tuple[KeptLesson, ...]:
-        """Give all versions of a lesson, oldest first, each with who changed it and why; raises as `get` does."""
+        """Return all versions of a lesson, oldest first, each with who changed it and why; raises as `get` does."""
         with self._store.read() as connection:
-            kept = _get(connection, lesson_id)
+            kept = _get_kept(connection, lesson_id)
             return list_lesson_versions(connection, kept.agent, kept.skill.id)
 
     def approve(self, lesson_id: str, by: str) -> SkillMemory:
@@ -114,9 +113,9 @@ class Lessons:
         return self._judge(lesson_id, by, approved=False)
 
     def delete(self, lesson_id: str) -> SkillMemory:
-        """Delete a lesson with all its versions, and give what it was; it may be learned again. Raises as `get` does."""
+        """Delete a lesson with all its versions, and return it; it may be learned again. Raises as `get` does."""
         with self._store.write() as connection:
-            kept = _get(connection, lesson_id)
+            kept = _get_kept(connection, lesson_id)
             delete_lesson(connection, kept.agent, kept.skill.id)
             revive(connection, kept.skill, kept.agent, self._moment())
         return kept.skill
@@ -154,14 +153,14 @@ class Lessons:
             with self._store.write() as connection:
                 return self._keep_recalls(connection, found, project, entry_id)
         except StorageError as error:
-            # What is known is told all the same.
+            # The lessons are returned anyway.
             _log.warning("that lessons were shown cannot be kept: %s", error)
             return tuple(Recalled(skill, score, why, "") for skill, score, why in found)
 
     def settle(self, recall_id: str, passed: bool) -> SkillMemory | None:
         """Credit a lesson that was shown with a pass, or charge it with a failure; a second time counts nothing.
 
-        Give the lesson as it is now; None when it is gone from the memories.
+        Return the lesson as it is now; None when it is gone from the memories.
 
         Raises:
             GoldenError: there was no such recall, or its lesson was deleted.
@@ -186,7 +185,7 @@ class Lessons:
         harmful: bool = False,
         dry_run: bool = False,
     ) -> tuple[SkillMemory, ...]:
-        """Delete lessons and give them; what a person has approved or rejected stays.
+        """Delete lessons and return them; what a person has approved or rejected stays.
 
         Args:
             agent: whose lessons; None is everybody's.
@@ -214,7 +213,7 @@ class Lessons:
         check_text("by", by)
         now = self._clock()
         with self._store.write() as connection:
-            kept = _get(connection, lesson_id)
+            kept = _get_kept(connection, lesson_id)
             judged = kept.skill.replace(approved=approved, rejected=not approved, judged_by=by, judged_at=now)
             if not approved:
                 rejected = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.REJECTED, by=by)
@@ -246,15 +245,15 @@ class Lessons:
         return to_ms(self._clock())
 
 
-def _get(connection: Connection, given: str) -> KeptLesson:
+def _get_kept(connection: Connection, given: str) -> KeptLesson:
     check_text("the id of a lesson", given)
     wanted = storable(given.strip())
     exact = find_lesson(connection, wanted)
     if exact is not None:
         return exact
     places = list_ids(connection, wanted, _MOST_CANDIDATES + 1)
-    if not places and not wanted.startswith(_PREFIX):
-        places = list_ids(connection, _PREFIX + wanted, _MOST_CANDIDATES + 1)
+    if not places and not wanted.startswith(_ID_PREFIX):
+        places = list_ids(connection, _ID_PREFIX + wanted, _MOST_CANDIDATES + 1)
     if len(places) > 1:
         named = ", ".join(key for _, key in places[:_MOST_CANDIDATES])
         more = ", ..." if len(places) > _MOST_CANDIDATES else ""
@@ -265,3 +264,73 @@ def _get(connection: Connection, given: str) -> KeptLesson:
     if not kept:
         raise GoldenError(f"there is no lesson {wanted!r:.100}; `golden lessons list` names those that are there")
     return kept[0]
+
+
+def choose_lessons(
+    lessons: Iterable[KeptLesson],
+    now: datetime,
+    *,
+    older_than_days: float | None = None,
+    keep: int | None = None,
+    harmful: bool = False,
+) -> tuple[KeptLesson, ...]:
+    """Choose lessons to delete; a person's judgements stay, and rejected lessons too, or they would be learned again.
+
+    Raises:
+        ValueError: a limit is negative or no number.
+    """
+    days = check_seconds("older_than_days", older_than_days)
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
+        raise ValueError(f"keep must be a whole number, 0 or more, not {keep!r}")
+    loose = [one for one in lessons if one.skill.judged_by is None and not one.skill.rejected]
+    beyond = set() if keep is None else _find_beyond(loose, keep)
+    # More days would go back further than `datetime` can, and change nothing.
+    oldest = None if days is None else now - timedelta(days=min(days, 100_000))
+    return tuple(
+        one
+        for one in loose
+        if one.skill.id in beyond
+        or (harmful and is_harmful(one.skill))
+        or (oldest is not None and _last_seen(one.skill) < oldest)
+    )
+
+
+def _find_beyond(lessons: Iterable[KeptLesson], keep: int) -> set[str]:
+    by_agent: dict[str, list[SkillMemory]] = defaultdict(list)
+    for one in lessons:
+        by_agent[one.agent].append(one.skill)
+    return {skill.id for skills in by_agent.values() for skill in sorted(skills, key=_worth, reverse=True)[keep:]}
+
+
+def _worth(skill: SkillMemory) -> tuple[Any, ...]:
+    return (
+        may_be_shown(skill),
+        skill.superseded_by is None,
+        skill.success_count - skill.harm_count,
+        skill.support,
+        _last_seen(skill),
+        skill.id,
+    )
+
+
+def _last_seen(skill: SkillMemory) -> datetime:
+    return max(skill.created_at, skill.last_used or skill.created_at)
+
+
+def count_lessons(lessons: Iterable[KeptLesson], recalls: Mapping[bool | None, int]) -> LessonStats:
+    """Count lessons, and recalls by what came of them."""
+    kept = list(lessons)
+    skills = [one.skill for one in kept]
+    return LessonStats(
+        total=len(kept),
+        shown=sum(map(may_be_shown, skills)),
+        unapproved=sum(not skill.approved and not skill.rejected for skill in skills),
+        rejected=sum(skill.rejected for skill in skills),
+        superseded=sum(skill.superseded_by is not None for skill in skills),
+        harmful=sum(map(is_harmful, skills)),
+        recalled=sum(recalls.values()),
+        helped=recalls.get(True, 0),
+        harmed=recalls.get(False, 0),
+        by_kind=dict(sorted(Counter(str(skill.kind) for skill in skills).items())),
+        by_agent=dict(sorted(Counter(one.agent for one in kept).items())),
+    )

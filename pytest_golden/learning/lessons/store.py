@@ -10,9 +10,9 @@ from sqlalchemy import case, delete, func, insert, select, update
 
 from pytest_golden.clock import iso_utc, new_id
 from pytest_golden.learning.causes import find_causes
-from pytest_golden.learning.draft import draft_memory
+from pytest_golden.learning.lessons.likeness import list_digests, list_errors, project_of
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
-from pytest_golden.learning.lessons.sameness import list_digests, list_errors, project_of
+from pytest_golden.learning.memories import draft_memory, words_of
 from pytest_golden.learning.store import (
     delete_memory,
     find_by_keys,
@@ -23,10 +23,8 @@ from pytest_golden.learning.store import (
     list_versions,
     put_memory,
 )
-from pytest_golden.learning.words import words_of
-from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.columns import from_ms, storable
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
-from pytest_golden.storage.text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +55,7 @@ class KeptLesson:
 
 @dataclass(frozen=True, slots=True)
 class RecallRow:
-    """That a lesson was shown, and what came of it: None as long as nothing has. Moments are in milliseconds since the epoch."""
+    """That a lesson was shown, and what came of it: None as long as nothing has. Times are in milliseconds since the epoch."""
 
     id: str
     lesson_id: str
@@ -69,7 +67,7 @@ class RecallRow:
     created_at: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields under their own names, JSON-safe."""
+        """Return all fields under their own names, JSON-safe."""
         return {**asdict(self), "created_at": iso_utc(from_ms(self.created_at))}
 
 
@@ -83,7 +81,7 @@ def put_lesson(
     by: str | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> SkillMemory:
-    """Store a lesson, redacted, and what it is found by; give it as it is kept. A change is a new version.
+    """Store a lesson, redacted, with its signatures, and return it as it is kept. A change is a new version.
 
     Nothing is compared with other lessons here: `adding.add_lesson` does.
 
@@ -109,12 +107,12 @@ def put_lesson(
 
 
 def tag_lesson(skill: SkillMemory) -> tuple[str, ...]:
-    """Give the tags of a lesson's memory."""
+    """Return the tags of a lesson's memory."""
     return ("lesson", str(skill.kind))
 
 
 def words_of_lesson(skill: SkillMemory) -> str:
-    """Give what a lesson is found by: what it says, not its id, its dates and the names of kinds."""
+    """Return what a lesson is found by: what it says, not its id, its dates and the names of kinds."""
     told = [skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, skill.tool_name]
     errors = ["\n".join(find_causes(error)[:_MOST_CAUSES])[:_MOST_OF_ERROR] for error in list_errors(skill)]
     return storable(words_of([*told, project_of(skill), *errors]))
@@ -138,7 +136,7 @@ def put_signatures(connection: Connection, skill: SkillMemory, agent: str) -> No
 def find_by_digests(
     connection: Connection, digests: Sequence[str], agent: str | None = None
 ) -> dict[str, tuple[KeptLesson, ...]]:
-    """Give the lessons under each of these digests, the rejected and superseded ones too; `agent` asks for one agent's."""
+    """Return the lessons under each of these digests, the rejected and superseded ones too; `agent` asks for one agent's."""
     query = select(lesson_signatures).where(lesson_signatures.c.digest.in_(digests))
     if agent is not None:
         query = query.where(lesson_signatures.c.agent == agent)
@@ -154,7 +152,7 @@ def find_by_digests(
 def find_by_digest(
     connection: Connection, digest: str, agent: str | None, project: str | None, limit: int
 ) -> tuple[KeptLesson, ...]:
-    """Give the lessons under a digest, those learned in this project first, then the newest; so many at most."""
+    """Return the lessons under a digest, those learned in this project first, then the newest; at most `limit`."""
     query = select(lesson_signatures.c.agent, lesson_signatures.c.lesson_id).where(lesson_signatures.c.digest == digest)
     if agent is not None:
         query = query.where(lesson_signatures.c.agent == agent)
@@ -165,14 +163,14 @@ def find_by_digest(
 
 
 def find_by_words(connection: Connection, query: str, agent: str | None, limit: int) -> tuple[KeptLesson, ...]:
-    """Give the lessons in which any of these words stands, best first; so many at most."""
+    """Return the lessons that hold any of these words, best first; at most `limit`."""
     return tuple(iterate_by_words(connection, query, agent, limit, at_once=limit))
 
 
 def iterate_by_words(
     connection: Connection, query: str, agent: str | None, limit: int, *, at_once: int
 ) -> Iterator[KeptLesson]:
-    """Give the same one by one; so many are read at once, and what nobody takes is not read."""
+    """Yield the same lessons one by one, reading `at_once` of them at a time, and no more than are consumed."""
     prefix = (LESSONS,) if agent is None else (LESSONS, agent)
     for hit in iterate_search(connection, prefix, query, limit, at_once=at_once):
         if len(hit.memory.namespace) == _DEPTH:
@@ -180,7 +178,7 @@ def iterate_by_words(
 
 
 def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> tuple[KeptLesson, ...]:
-    """Give the lessons of these agents and ids, as far as they are there, in the order in which they are asked for."""
+    """Return the lessons of these agents and ids that exist, in the given order."""
     places = dict.fromkeys(wanted)
     found = find_by_places(connection, [((LESSONS, agent), lesson_id) for agent, lesson_id in places])
     kept = {(one.agent, one.skill.id): one for memory in found for one in _read(memory)}
@@ -188,12 +186,12 @@ def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> t
 
 
 def find_lesson(connection: Connection, lesson_id: str) -> KeptLesson | None:
-    """Give the lesson of this id, whoever's it is."""
+    """Return the lesson of this id, of whatever agent."""
     return next(iter(find_lessons(connection, _list_places(connection, lesson_id, lesson_id, 1))), None)
 
 
 def list_ids(connection: Connection, prefix: str, limit: int) -> tuple[tuple[str, str], ...]:
-    """Give agents and ids of lessons whose id begins so, by their ids."""
+    """Return agents and ids of lessons whose id begins so, by their ids."""
     return _list_places(connection, prefix, prefix + _LAST_SIGN, limit)
 
 
@@ -205,7 +203,7 @@ def list_newest_ids(
     project: str | None = None,
     limit: int,
 ) -> tuple[tuple[str, str], ...]:
-    """Give agents and ids of lessons, the greatest id first, which is the newest; with `before`, of those below this id.
+    """Return agents and ids of lessons, the greatest id first, which is the newest; with `before`, of those below this id.
 
     With an agent or a project, of those that are of it.
     """
@@ -220,7 +218,7 @@ def list_newest_ids(
 
 
 def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[KeptLesson]:
-    """Give all lessons, or one agent's, by agent and id: all that are kept, the rejected and superseded ones too."""
+    """Return all lessons, or one agent's, by agent and id: all that are kept, the rejected and superseded ones too."""
     places = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
     for place in (place for place in places if len(place) == _DEPTH):
         keys = list_keys(connection, place)
@@ -231,7 +229,7 @@ def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[K
 
 
 def list_lesson_versions(connection: Connection, agent: str, lesson_id: str) -> tuple[KeptLesson, ...]:
-    """Give all versions of a lesson, oldest first."""
+    """Return all versions of a lesson, oldest first."""
     return tuple(
         lesson for memory in list_versions(connection, (LESSONS, agent), lesson_id) for lesson in _read(memory)
     )
@@ -253,7 +251,7 @@ def put_recall(
     project: str | None = None,
     entry_id: str | None = None,
 ) -> str:
-    """Store that a lesson was shown, and give the id that settles what came of it."""
+    """Store that a lesson was shown, and return the id by which its result is settled."""
     recall_id = new_id("recall")
     row = {
         "id": recall_id,
@@ -280,7 +278,7 @@ def settle_recall(connection: Connection, recall_id: str, moment: int, *, passed
 
 
 def find_recall(connection: Connection, recall_id: str) -> RecallRow | None:
-    """Give what is known of a recall."""
+    """Return what is known of a recall."""
     row = connection.execute(select(lesson_recalls).where(lesson_recalls.c.id == recall_id)).one_or_none()
     if row is None:
         return None
@@ -288,14 +286,14 @@ def find_recall(connection: Connection, recall_id: str) -> RecallRow | None:
 
 
 def list_recalls(connection: Connection, lesson_id: str, limit: int) -> tuple[RecallRow, ...]:
-    """Give the newest recalls of a lesson, newest first."""
+    """Return the newest recalls of a lesson, newest first."""
     query = select(lesson_recalls).where(lesson_recalls.c.lesson_id == lesson_id)
     rows = connection.execute(query.order_by(lesson_recalls.c.number.desc()).limit(limit))
     return tuple(map(_read_recall, rows))
 
 
 def list_unsettled(connection: Connection, project: str) -> tuple[RecallRow, ...]:
-    """Give the recalls for a golden project of which nothing is known yet, in the order of recording."""
+    """Return the recalls for a golden project of which nothing is known yet, in the order of recording."""
     query = select(lesson_recalls).where(lesson_recalls.c.project == project, lesson_recalls.c.settled_at.is_(None))
     return tuple(map(_read_recall, connection.execute(query.order_by(lesson_recalls.c.number))))
 

@@ -1,6 +1,6 @@
-"""Searches memories by words and by what they mean, and lets the vectors be made that this takes.
+"""Search memories by words and by meaning, make the vectors that this needs, and fuse both rankings into one.
 
-They are made when they are asked for, since to save a memory waits for no model.
+Vectors are made on search, so that saving a memory waits for no model.
 """
 
 from __future__ import annotations
@@ -12,53 +12,30 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.learning.model import MemoryHit
 from pytest_golden.learning.store import find_by_numbers
-from pytest_golden.learning.vectors.asking import PatientAsker
-from pytest_golden.learning.vectors.fusion import fuse
-from pytest_golden.learning.vectors.keeping import MOST_VECTORS, VectorKeeper, shorten
 from pytest_golden.learning.vectors.model import HybridAnswer, SearchMethod, VectorsError
-from pytest_golden.redaction import redact
-from pytest_golden.storage.namespaces import namespace_range
+from pytest_golden.learning.vectors.vector_keeping import MOST_VECTORS, PatientAsker, VectorKeeper, shorten
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import namespace_range
 from pytest_golden.storage.search import find_memories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
+    from pytest_golden.learning.vectors.matrix import Units
     from pytest_golden.learning.vectors.model import Embedder
     from pytest_golden.learning.vectors.store import Span
-    from pytest_golden.learning.vectors.units import Units
     from pytest_golden.storage.store import Store
 
+# Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods, SIGIR 2009.
+_FUSION_CONSTANT = 60
 _LEAST_DEPTH = 100
 _LEAST_SECONDS = 0.05
 
 
-class _Missing(NamedTuple):
-    """How many memories have no vector yet, and what was in the way."""
-
-    amount: int = 0
-    trouble: VectorsError | None = None
-
-    def explain(self) -> str | None:
-        if not self.amount:
-            return None
-        told = self.trouble or "there was no time; the next search goes on, and `embed_memories` makes them all"
-        return f"{_memories(self.amount)} there {'has' if self.amount == 1 else 'have'} no vector yet: {told}"
-
-
-class _Asked(NamedTuple):
-    """A search: where, for what, and how much is wanted."""
-
-    prefix: tuple[str, ...]
-    span: Span | None
-    query: str
-    unit: Units
-    limit: int
-
-
 class HybridSearch:
-    """One embedder over one store. Threads take turns. `clock` gives seconds, of which only differences mean anything."""
+    """One embedder over one store. Threads take turns. `clock` returns seconds; only differences matter."""
 
     def __init__(
         self,
@@ -77,7 +54,7 @@ class HybridSearch:
         self._turn = Lock()
 
     def find(self, prefix: tuple[str, ...], query: str, limit: int) -> HybridAnswer:
-        """Search by both; the embedder is waited for so many seconds in all.
+        """Search by words and by meaning, waiting for the embedder up to the search's seconds in all.
 
         Raises:
             VectorsError: there are no vectors to search by.
@@ -97,7 +74,7 @@ class HybridSearch:
                 return self._rank(connection, asked, missing)
 
     def embed(self, prefix: tuple[str, ...], seconds: float) -> int:
-        """Make all vectors that are missing in these namespaces, each batch within so many seconds; give how many.
+        """Make all missing vectors in these namespaces, each batch within `seconds`; return how many.
 
         Raises:
             VectorsError: not all could be made.
@@ -147,19 +124,54 @@ class HybridSearch:
         if amount == empty and missing.amount:
             raise VectorsError(missing.explain())
         if amount == empty and amount:
-            raise self._asker.blame(f"gave no vector but zeros for {_memories(amount)}")
+            raise self._asker.blame(f"gave no vector but zeros for {_count_in_words(amount)}")
         depth = max(asked.limit, _LEAST_DEPTH)
         by_words = [number for number, _ in find_memories(connection, asked.query, asked.prefix, depth)]
         by_meaning = [number for number, _ in matrix.rank(asked.unit, asked.span, depth)]
         scores = dict(fuse(by_words, by_meaning)[: asked.limit])
         found = find_by_numbers(connection, scores)
         hits = tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
-        told = [missing.explain(), f"{_memories(empty)} there got a vector of zeros" if empty else None]
+        told = [missing.explain(), f"{_count_in_words(empty)} there got a vector of zeros" if empty else None]
         return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, told)) or None)
 
     def _seconds_to(self, deadline: float) -> float:
         return max(_LEAST_SECONDS, deadline - self._clock())
 
 
-def _memories(amount: int) -> str:
+class _Asked(NamedTuple):
+    """A search: where, for what, and how much is wanted."""
+
+    prefix: tuple[str, ...]
+    span: Span | None
+    query: str
+    unit: Units
+    limit: int
+
+
+class _Missing(NamedTuple):
+    """How many memories have no vector yet, and what was in the way."""
+
+    amount: int = 0
+    trouble: VectorsError | None = None
+
+    def explain(self) -> str | None:
+        if not self.amount:
+            return None
+        told = self.trouble or "there was no time; the next search goes on, and `embed_memories` makes them all"
+        return f"{_count_in_words(self.amount)} there {'has' if self.amount == 1 else 'have'} no vector yet: {told}"
+
+
+def _count_in_words(amount: int) -> str:
     return "1 memory" if amount == 1 else f"{amount:,} memories"
+
+
+def fuse(*rankings: Iterable[int]) -> list[tuple[int, float]]:
+    """Return all numbers of some rankings, each best first, with the sum of 1 / (60 + rank), the highest first.
+
+    Ranks count from 1. Among equals the highest number, which is the newest memory, comes first.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, number in enumerate(ranking, 1):
+            scores[number] = scores.get(number, 0.0) + 1 / (_FUSION_CONSTANT + rank)
+    return sorted(scores.items(), key=lambda item: (-item[1], -item[0]))

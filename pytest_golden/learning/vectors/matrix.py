@@ -1,22 +1,28 @@
-"""Vectors of memories in one array, ranked exactly by their cosine. Needs numpy; whoever uses it sees to turns."""
+"""Vectors of memories in one array, ranked exactly by their cosine. Needs numpy; callers take turns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+
+from pytest_golden.learning.vectors.model import VectorsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_golden.learning.vectors.units import Units
+    from numpy.typing import NDArray
 
     Span = tuple[str, str]
+    Units: TypeAlias = NDArray[np.float32]
 
 _LEAST_ROOM = 256
 _DECIMALS = 6
 # Below such a part of all rows, to copy them costs less than to look at all.
 _FEW = 0.2
+_ON_DISK = np.dtype("<f4")
 
 
 class Entry(NamedTuple):
@@ -56,9 +62,9 @@ class VectorMatrix:
         self._count = end
 
     def keep_only(self, present: Sequence[tuple[int, int]]) -> list[int]:
-        """Drop what is not among these numbers and stamps, and give the numbers that are missing, rising."""
+        """Drop rows that are not among these numbers and stamps; return the missing numbers, ascending."""
         there = np.array(sorted(present), np.int64).reshape(-1, 2)
-        # Behind all others stands what none is equal to.
+        # A last row that equals no other.
         there = np.vstack((there, np.full((1, 2), -1)))
         spots = np.searchsorted(there[:-1, 0], self._numbers)
         is_kept = (there[spots] == self._keys[:2, : self._count].T).all(axis=1)
@@ -67,7 +73,7 @@ class VectorMatrix:
         return [int(number) for number in missing]
 
     def rank(self, unit: Units, span: Span | None, limit: int) -> list[tuple[int, float]]:
-        """Give the memories of some namespaces that are nearest: numbers with the cosine, the highest first.
+        """Return the memories of some namespaces that are nearest: numbers with the cosine, the highest first.
 
         What is at a right angle or beyond is not near. Among equals the newest comes first.
         """
@@ -107,7 +113,7 @@ class VectorMatrix:
         return (self._units[: self._count] @ unit)[rows]
 
     def _rows_in(self, span: Span | None) -> Any:
-        """Give the rows of some namespaces; None for all."""
+        """Return the rows of some namespaces; None for all."""
         if span is None:
             return None
         is_in = np.array([span[0] <= place < span[1] for place in self._places], bool)
@@ -122,3 +128,45 @@ class VectorMatrix:
         units[: self._count] = self._units[: self._count]
         keys[:, : self._count] = self._keys[:, : self._count]
         self._units, self._keys = units, keys
+
+
+def read_units(given: Any, count: int) -> Units:
+    """Return a row of length one for each of `count` texts; a vector of zeros stays one.
+
+    Raises:
+        VectorsError: it is not so many rows of finite numbers.
+    """
+    try:
+        rows = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise VectorsError(f"gave no rows of equal length ({error})") from None
+    if rows.dtype.kind not in "iuf":
+        raise VectorsError(f"gave no numbers ({type(given).__name__} of {rows.dtype})")
+    if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
+        texts = "1 text" if count == 1 else f"{count} texts"
+        raise VectorsError(f"gave numbers of shape {rows.shape} for {texts}, and not a vector each")
+    rows = rows.astype(np.float64)
+    if not np.isfinite(rows).all():
+        raise VectorsError("gave NaN or infinite numbers")
+    # By the largest first: the square of a large number would be infinite.
+    rows /= _never_zero(np.abs(rows).max(axis=1, keepdims=True))
+    rows /= _never_zero(np.linalg.norm(rows, axis=1, keepdims=True))
+    return rows.astype(np.float32)
+
+
+def write_vector(unit: Units) -> str:
+    """Write a vector as it is kept: 32-bit floats, little-endian, in Base64."""
+    return base64.b64encode(unit.astype(_ON_DISK).tobytes()).decode("ascii")
+
+
+def read_vector(text: str) -> Units | None:
+    """Read what `write_vector` wrote; None for anything else."""
+    try:
+        unit = np.frombuffer(base64.b64decode(text, validate=True), _ON_DISK)
+    except (binascii.Error, ValueError):
+        return None
+    return unit.astype(np.float32, copy=False) if len(unit) and np.isfinite(unit).all() else None
+
+
+def _never_zero(sizes: Any) -> Any:
+    return np.where(sizes == 0, 1.0, sizes)

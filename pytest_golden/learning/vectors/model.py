@@ -12,7 +12,7 @@ from pytest_golden.errors import GoldenError
 if TYPE_CHECKING:
     from pytest_golden.learning.model import MemoryHit
 
-#: Gives a vector for each text. Its attribute `model`, when it has one, names what made them.
+#: Returns a vector for each text. Its attribute `model`, if it has one, names the model.
 Embedder = Callable[[Sequence[str]], Any]
 
 
@@ -32,7 +32,7 @@ class HybridAnswer:
     notice: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all fields, JSON-safe."""
+        """Return all fields, JSON-safe."""
         return {"hits": [hit.to_dict() for hit in self.hits], "method": self.method.value, "notice": self.notice}
 
 

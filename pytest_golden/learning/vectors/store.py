@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import bindparam, delete, func, insert, select
 
 from pytest_golden.clock import utc_now
-from pytest_golden.storage.prepared import Prepared
 from pytest_golden.storage.schema import memories, memory_vectors
 from pytest_golden.storage.search import count_indexed
+from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,17 +68,17 @@ def count_vectors(connection: Connection, model: str) -> int:
 
 
 def list_stamps(connection: Connection, model: str) -> list[tuple[int, int]]:
-    """Give the numbers of the memories that have a vector of this model, and the vectors' stamps, in any order."""
+    """Return the numbers of the memories that have a vector of this model, and the vectors' stamps, in any order."""
     return [(row[0], row[1]) for row in _STAMPS.run(connection, {"of_model": model})]
 
 
 def read_since(connection: Connection, model: str, stamp: int) -> Iterator[VectorRow]:
-    """Give the vectors with a later stamp, in any order."""
+    """Return the vectors with a later stamp, in any order."""
     return map(VectorRow._make, _SINCE.stream(connection, {"of_model": model, "last_stamp": stamp}))
 
 
 def read_of(connection: Connection, numbers: Sequence[int]) -> Iterator[VectorRow]:
-    """Give the vectors of these memories, in any order."""
+    """Return the vectors of these memories, in any order."""
     for start in range(0, len(numbers), _AT_ONCE):
         wanted = memory_vectors.c.number.in_(numbers[start : start + _AT_ONCE])
         for row in connection.execute(_VECTORS.where(wanted)):
@@ -95,13 +95,13 @@ def count_searchable(connection: Connection, span: Span | None, most: int) -> in
 
 
 def list_missing(connection: Connection, model: str, span: Span | None) -> list[int]:
-    """Give the numbers of the memories in some namespaces that have no vector of this model, the newest first."""
+    """Return the numbers of the memories in some namespaces that have no vector of this model, the newest first."""
     query = _newest_in(span).where(~_HAS_VECTOR).order_by(memories.c.number.desc())
     return list(connection.scalars(query, {"of_model": model}))
 
 
 def read_words(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
-    """Give the words of these memories, as far as they are newest versions."""
+    """Return the words of these memories, as far as they are newest versions."""
     query = select(memories.c.number, memories.c.words).where(memories.c.number.in_(numbers), memories.c.is_newest)
     return {row.number: row.words or "" for row in connection.execute(query)}
 

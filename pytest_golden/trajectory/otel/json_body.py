@@ -21,7 +21,7 @@ _KIND_PREFIX = "SPAN_KIND_"
 
 
 def parse_json(body: bytes) -> Iterator[Span | None]:
-    """Give the spans of a body in their order, None for each that cannot be read.
+    """Return the spans of a body in their order, None for each that cannot be read.
 
     Raises:
         ValueError: the body is no JSON, or no export request.
@@ -43,6 +43,9 @@ def _load(body: bytes) -> dict[str, Any]:
         document = json.loads(body.decode("utf-8-sig", "replace"), parse_constant=str)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        # The parser's message names a position, but equal reasons must have equal texts to be counted together.
+        raise ValueError("it is no JSON") from None
     if not isinstance(document, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - one kind of refusal
     return document
@@ -51,15 +54,31 @@ def _load(body: bytes) -> dict[str, Any]:
 def _list_spans(document: dict[str, Any]) -> Iterator[tuple[Any, Origin]]:
     if "resourceSpans" not in document and document:
         raise ValueError("it has no resourceSpans")
-    for resource_spans in _dicts(document.get("resourceSpans")):
+    for resource_spans in _objects(document, "resourceSpans"):
         resource = resource_spans.get("resource")
         service = str(_service_of(resource)) if isinstance(resource, dict) else ""
-        for scope_spans in _dicts(resource_spans.get("scopeSpans")):
+        for scope_spans in _objects(resource_spans, "scopeSpans"):
             scope = scope_spans.get("scope")
             origin = Origin(service, str(scope.get("name") or "") if isinstance(scope, dict) else "")
-            spans = scope_spans.get("spans")
-            for given in spans if isinstance(spans, list) else ():
+            for given in _members(scope_spans, "spans"):
                 yield given, origin
+
+
+def _members(parent: dict[str, Any], key: str) -> list[Any]:
+    """Return the list at a key. A missing or null one is empty, as in protobuf's JSON mapping."""
+    found = parent.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise ValueError(f"its {key} is not a list")  # noqa: TRY004 - one kind of refusal
+    return found
+
+
+def _objects(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    members = _members(parent, key)
+    if not all(isinstance(member, dict) for member in members):
+        raise ValueError(f"its {key} holds something that is not an object")
+    return members
 
 
 def _service_of(resource: dict[str, Any]) -> Any:

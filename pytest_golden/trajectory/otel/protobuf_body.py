@@ -24,7 +24,7 @@ Field = tuple[int, int | bytes]
 
 
 def parse_protobuf(body: bytes) -> Iterator[Span | None]:
-    """Give the spans of a body in their order, None for each that cannot be read.
+    """Return the spans of a body in their order, None for each that cannot be read.
 
     Raises:
         ValueError: the body is torn or no protobuf; what was given before is good.
@@ -149,14 +149,14 @@ def _read_container(number: int, message: bytes, depth: int) -> Any:
 
 
 def _messages(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Give the fields that may hold a message; others are skipped."""
+    """Return the fields that may hold a message; others are skipped."""
     for number, value in read_fields(message):
         if isinstance(value, bytes):
             yield number, value
 
 
 def read_fields(message: bytes) -> Iterator[Field]:
-    """Give number and raw value of each field of a message: an integer for a varint, else bytes.
+    """Return number and raw value of each field of a message: an integer for a varint, else bytes.
 
     Raises:
         ValueError: the message is torn, or no protobuf.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Self
 
+from pytest_golden.trajectory.otel.otlp_server import SpanServer, Spool
 from pytest_golden.trajectory.otel.posts import read_posts
-from pytest_golden.trajectory.otel.server import SpanServer
-from pytest_golden.trajectory.otel.spool import Spool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +64,7 @@ class OtlpReceiver:
 
     @property
     def endpoint(self) -> str:
-        """Give the base of the address, to which exporters add `/v1/traces`.
+        """Return the base of the address, to which exporters add `/v1/traces`.
 
         Raises:
             RuntimeError: the with-block has not begun.
@@ -76,7 +75,7 @@ class OtlpReceiver:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Give the variables that lead an instrumented program's spans here."""
+        """Return the variables that lead an instrumented program's spans here."""
         named = {"OTEL_SERVICE_NAME": self._service_name} if self._service_name else {}
         return {"OTEL_EXPORTER_OTLP_ENDPOINT": self.endpoint, **_SETTINGS, **named}
 
@@ -94,7 +93,7 @@ class OtlpReceiver:
             self._server = None
 
     def read_steps(self) -> StepReading:
-        """Give what has come so far; may be called inside the with-block and after it."""
+        """Return what has come so far; may be called inside the with-block and after it."""
         if self._spool is None:
             raise RuntimeError("the receiver has received nothing before its with-block")
         return read_posts(self._spool.posts(), self._spool.refused)

@@ -29,7 +29,7 @@ class DbtRunResultsReader:
     name = "dbt"
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
-        """Give one step a result, in the order in which they began."""
+        """Return one step a result, in the order in which they began."""
         steps: list[StepDraft] = []
         lost, warnings = 0, []
         for relative, path in find_written(view, outcome, lambda name: PurePosixPath(name).name == "run_results.json"):
@@ -94,7 +94,7 @@ def _rows_affected(result: Mapping[str, Any]) -> Any:
 
 
 def _start_of(result: Mapping[str, Any]) -> datetime | None:
-    """Give when the result's first phase began; skipped ones have no phase."""
+    """Return when the result's first phase began; skipped ones have no phase."""
     timing = result.get("timing")
     try:
         return min(parse_time("started_at", phase["started_at"]) for phase in timing) if timing else None

@@ -50,7 +50,7 @@ def read_json(path: Path) -> Any:
 
 
 def find_written(view: ViewFiles, outcome: RunFacts, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
-    """Give relative and host path of each wanted file that this run wrote, sorted; what lay there before is not seen."""
+    """Return relative and host path of each wanted file that this run wrote, sorted; what lay there before is not seen."""
     for relative in sorted({*outcome.write_set.created, *outcome.write_set.changed}):
         path = view.find_file(relative) if is_wanted(relative) else None
         if path is not None:

@@ -202,7 +202,7 @@ def _parse_line(raw: bytes) -> dict[str, Any] | None:
 
 
 def _identifier(given: Any) -> str | None:
-    """Give an id as text; a shell may well count them as numbers."""
+    """Return an id as text; a shell may well count them as numbers."""
     if isinstance(given, (str, int)) and not isinstance(given, bool) and str(given).strip():
         return str(given)
     return None

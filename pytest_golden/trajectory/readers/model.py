@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_golden.frozen import FrozenDict
 from pytest_golden.trajectory.cutting import cut_content, cut_mapping
-from pytest_golden.trajectory.freezing import freeze_mapping
 from pytest_golden.trajectory.step import Step, settle_step_fields
-from pytest_golden.trajectory.vocabulary import Importance, StepType, check_text, check_time
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_text, check_time, freeze_mapping
+from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,12 +77,12 @@ class WritePaths(Protocol):
 
     @property
     def created(self) -> tuple[str, ...]:
-        """Give the files that were not there before."""
+        """Return the files that were not there before."""
         ...
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Give the files whose content is another than before."""
+        """Return the files whose content is another than before."""
         ...
 
 
@@ -92,22 +91,22 @@ class RunFacts(Protocol):
 
     @property
     def exit_code(self) -> int | None:
-        """Give the pipeline's exit code; None when it never started."""
+        """Return the pipeline's exit code; None when it never started."""
         ...
 
     @property
     def stdout(self) -> str:
-        """Give head and tail of what it printed."""
+        """Return head and tail of what it printed."""
         ...
 
     @property
     def stderr(self) -> str:
-        """Give head and tail of what it printed as errors."""
+        """Return head and tail of what it printed as errors."""
         ...
 
     @property
     def write_set(self) -> WritePaths:
-        """Give what it wrote."""
+        """Return what it wrote."""
         ...
 
 
@@ -116,11 +115,11 @@ class ViewFiles(Protocol):
 
     @property
     def project_dir(self) -> Path:
-        """Give the folder where the pipeline saw it."""
+        """Return the folder where the pipeline saw it."""
         ...
 
     def find_file(self, relative: str) -> Path | None:
-        """Give a host path with the content that the pipeline left at `relative`, or None when there is none."""
+        """Return a host path with the content that the pipeline left at `relative`, or None when there is none."""
         ...
 
 
@@ -129,7 +128,7 @@ class StepReader(Protocol):
 
     @property
     def name(self) -> str:
-        """Give the reader's name, by which a manifest or a runner asks for it."""
+        """Return the reader's name, by which a manifest or a runner asks for it."""
         ...
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:

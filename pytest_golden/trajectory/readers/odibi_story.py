@@ -31,7 +31,7 @@ class OdibiStoryReader:
     name = "odibi"
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
-        """Give one step a node, in the order in which Odibi lists them."""
+        """Return one step a node, in the order in which Odibi lists them."""
         steps: list[StepDraft] = []
         lost, warnings = 0, []
         for relative, path in find_written(view, outcome, lambda name: _STORY_PATH.search(name) is not None):
@@ -92,7 +92,7 @@ def _error_of(node: Mapping[str, Any]) -> str | None:
 
 
 def _dependencies(node: Mapping[str, Any], story: Mapping[str, Any]) -> list[str]:
-    """Give the names of the nodes this one waits for; a failed or skipped node's own configuration is not in the story."""
+    """Return the names of the nodes this one waits for; a failed or skipped node's own configuration is not in the story."""
     names = _member(node, "config_snapshot").get("depends_on")
     if not names:
         graph_nodes = _member(story, "graph_data").get("nodes")

@@ -20,7 +20,7 @@ DEFAULT_READERS: tuple[StepReader, ...] = (OdibiStoryReader(), DbtRunResultsRead
 
 
 def read_all(readers: Iterable[StepReader], view: ViewFiles, outcome: RunFacts) -> tuple[StepReading, ...]:
-    """Give one reading for each reader, in their order; never raises for what a reader does."""
+    """Return one reading for each reader, in their order; never raises for what a reader does."""
     return tuple(_read_one(reader, view, outcome) for reader in readers)
 
 

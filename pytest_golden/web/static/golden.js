@@ -76,7 +76,7 @@ class LiveGates {
     });
     hear("gate_finished", (data) => {
       const gate = this.get(data.run_id);
-      gate.end = data.interrupted ? "was interrupted" : `ended: ${data.final_status}`;
+      gate.end = data.final_status ? `ended: ${data.final_status.replace("_", " ").toUpperCase()}` : "was interrupted";
       gate.running.clear();
       this.refresh();
     });

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.clock import new_id
-from pytest_golden.cycle.worktree.place import CycleWorktree
+from pytest_golden.cycle.worktree import CycleWorktree
 from tests.gate.verify.repository import Repository
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_golden.cycle.worktree.commands import CommandRunner, describe_ending
+from pytest_golden.cycle.cycle_commands import CommandRunner, describe_ending
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.process import Exit

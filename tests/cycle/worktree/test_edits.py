@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.cycle.worktree.edits import OwnFiles, ProtectedFloor, differs_for_pytest, list_edits
+from pytest_golden.cycle.proposal_floor import OwnFiles, ProtectedFloor, differs_for_pytest, list_edits
 
 FLOOR = ProtectedFloor(
     "jobs/golden_projects.yaml",

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cycle.worktree.edits import OwnFiles
-from pytest_golden.cycle.worktree.floor import ProposalGuard, read_base_floor
+from pytest_golden.cycle.proposal_floor import OwnFiles, ProposalGuard, read_base_floor
 from pytest_golden.errors import GoldenError, ManifestError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cycle.worktree.git_settings import list_changed_settings, read_git_settings, read_own_files
+from pytest_golden.cycle.worktree import list_changed_settings, read_git_settings, read_own_files
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:

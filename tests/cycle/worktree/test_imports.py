@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.cycle.worktree.imports import find_imported, name_module
+from pytest_golden.cycle.proposal_floor import find_imported, name_module
 
 FILES = {
     "conftest.py": "import pytest, rules\nfrom jobs.checks import strict as _\nimport own.deep.part\n",

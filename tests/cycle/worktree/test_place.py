@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cycle.worktree.place import CycleWorktree
+from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ import os
 import pathlib
 from typing import TYPE_CHECKING
 
-from pytest_golden.cycle import CycleEventType, CycleStep, get_final_status
-from pytest_golden.cycle.worktree.service import CommandCycle, CycleRequest
+from pytest_golden.cycle.model import CycleEventType, CycleStep
+from pytest_golden.cycle.rules import get_final_status
+from pytest_golden.cycle.service import CommandCycle, CycleRequest
 from tests.gate.verify.repository import MANIFEST
 
 if TYPE_CHECKING:
-    from pytest_golden.cycle import CycleEvent
+    from pytest_golden.cycle.model import CycleEvent
     from tests.gate.verify.repository import Repository
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate import RegressionGuard
-from pytest_golden.gate.baselines import BaselineKeeper
-from pytest_golden.gateway import ExecutionGateway
+from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Workspace:
         return file
 
     def kept(self) -> dict[str, str]:
-        """Give all that lies among the baselines, of every project and none."""
+        """Return all that lies among the baselines, of every project and none."""
         folder = self.path / "golden_baselines"
         files = (file for file in folder.rglob("*") if not file.is_dir())
         return {str(file.relative_to(folder)): file.read_text() for file in sorted(files)}

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate import RegressionGuard
-from pytest_golden.gate.baselines import BaselineKeeper
-from pytest_golden.gate.baselines.place import WAITING_PREFIX, ProjectBaselines
-from pytest_golden.gate.baselines.waiting import WaitingRoom
-from pytest_golden.gateway import Ending, PipelineOutcome, WrittenFiles
+from pytest_golden.compare.accepting import WaitingRoom
+from pytest_golden.compare.baselines import WAITING_PREFIX, ProjectBaselines
+from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.gateway.written_files import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount, Quarantine
 from pytest_golden.regression.model import OutputChange, Reason, ResultStatus
 from pytest_golden.regression.rules import assess_outcome
@@ -123,10 +124,18 @@ def test_attempt_in_which_an_output_is_missing_gives_no_baseline_while_another_m
     assert workspace.kept() == {"sales/a.txt": "2\n", "sales/b.txt": "2\n"}
 
 
-def test_last_attempt_gives_the_baselines_that_it_can(workspace: Workspace) -> None:
+def test_last_attempt_gives_no_baselines_either_where_an_output_is_missing(workspace: Workspace) -> None:
+    workspace.keep("old.txt", "1\n")
     result = workspace.accept(workspace.declare("echo 1 > a.txt", "a.txt", "b.txt", retries=1))
     assert (result.status, result.attempts) == (ResultStatus.FAILED, 2)
-    assert changes(result) == {"a.txt": "new"}
+    assert result.accepted is None
+    assert workspace.kept() == {"sales/old.txt": "1\n"}
+
+
+def test_nothing_is_accepted_beside_an_output_that_cannot_be_read(workspace: Workspace) -> None:
+    result = workspace.accept(workspace.declare("echo 1 > a.txt; ln -s a.txt b.txt", "a.txt", "b.txt"))
+    assert (kinds(result), result.accepted) == ([("output_unreadable", "b.txt")], None)
+    assert workspace.kept() == {}
 
 
 def test_project_in_quarantine_is_accepted_where_it_ran_as_expected_and_not_where_it_failed(
@@ -167,7 +176,7 @@ def test_attempt_that_passed_is_the_one_that_is_accepted(workspace: Workspace, t
     assert workspace.kept() == {}
 
 
-def test_missing_output_cannot_be_accepted_and_the_others_are(workspace: Workspace) -> None:
+def test_missing_output_cannot_be_accepted_and_neither_are_the_others(workspace: Workspace) -> None:
     workspace.keep("b.txt", "1\n")
     result = workspace.accept(workspace.declare("echo 1 > a.txt", "a.txt", "b.txt", "c.txt", "logs/*.log"))
     assert result.status is ResultStatus.FAILED
@@ -176,8 +185,7 @@ def test_missing_output_cannot_be_accepted_and_the_others_are(workspace: Workspa
         ("output_missing", "c.txt"),
         ("output_missing", "logs/*.log"),
     ]
-    assert changes(result) == {"a.txt": "new"}
-    assert workspace.kept() == {"sales/a.txt": "1\n", "sales/b.txt": "1\n"}
+    assert (result.accepted, workspace.kept()) == (None, {"sales/b.txt": "1\n"})
 
 
 def test_baselines_of_a_pattern_that_finds_nothing_at_all_are_not_removed(workspace: Workspace) -> None:
@@ -194,11 +202,30 @@ def test_output_with_a_secret_is_refused_and_the_others_are_accepted(workspace: 
     assert result.status is ResultStatus.FAILED
     assert kinds(result) == [("baseline_missing", "new.txt"), ("output_differs", "old.txt")]
     assert changes(result) == {"a.txt": "new", "new.txt": "refused", "old.txt": "refused"}
-    told = "redaction finds a secret in line 2; leave it out of the output, then accept it"
+    told = (
+        "redaction finds a secret in line 2 (a GitHub token); remove it from the output, or say why it may be there in"
+        " `allow_secret` of this output"
+    )
     assert [output.message for output in result.accepted or () if output.path == "new.txt"] == [told]
     assert result.error_message == f"new.txt is not accepted: {told} (and 1 more reason)"
     assert workspace.kept() == {"sales/a.txt": "1\n", "sales/old.txt": "1\n"}
     assert TOKEN not in str(result.to_dict())
+
+
+def test_secret_that_is_allowed_is_accepted_with_its_reason(workspace: Workspace) -> None:
+    entry = DeclaredOutput("a.txt", allow_secret="made-up test data")
+    result = workspace.accept(workspace.declare(f"echo {TOKEN} > a.txt; echo 1 > b.txt", entry, "b.txt"))
+    assert result.status is ResultStatus.PASSED
+    assert [output.to_dict() for output in result.accepted or ()] == [
+        {
+            "path": "a.txt",
+            "change": "new",
+            "message": "45B",
+            "allowed": "redaction finds a secret in line 1 (a GitHub token), allowed: made-up test data",
+        },
+        {"path": "b.txt", "change": "new", "message": "2B"},
+    ]
+    assert workspace.kept()["sales/a.txt"] == f"{TOKEN}\n"
 
 
 def test_secrets_of_the_project_itself_and_behind_an_archive_are_found(workspace: Workspace) -> None:
@@ -225,7 +252,7 @@ def test_secret_across_two_pieces_of_a_large_output_is_found(workspace: Workspac
     """
     lines = "\n".join(line.strip() for line in script.strip().splitlines())
     result = workspace.accept(workspace.declare(f"cat > x.py <<'E'\n{lines}\nE\npython3 x.py", "a.txt"))
-    assert "a secret in line 10917;" in str(result.error_message)
+    assert "a secret in line 10917 (a GitHub token);" in str(result.error_message)
 
 
 def test_harmless_outputs_with_colours_or_odd_bytes_are_accepted(workspace: Workspace) -> None:
@@ -274,8 +301,8 @@ def test_secrets_in_the_rows_of_a_table_are_found_in_its_text_form(workspace: Wo
         "e.csv": "new",
     }
     told = {output.path: output.message for output in result.accepted or ()}
-    assert told["a.parquet"].startswith("redaction finds a secret in row 3001;")
-    assert told["d.csv"].startswith("redaction finds a secret in row 1;")
+    assert told["a.parquet"].startswith("redaction finds a secret in row 3001, column note (a GitHub token);")
+    assert told["d.csv"].startswith("redaction finds a secret in row 1, column password (the value of password);")
 
 
 def test_size_that_is_out_of_bounds_is_not_accepted(workspace: Workspace) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate import RegressionGuard
-from pytest_golden.gate.baselines import BaselineKeeper
-from pytest_golden.gate.baselines.examination import OutputExamination
-from pytest_golden.gate.keep import choose_keeping
-from pytest_golden.gateway import Ending, ExecutionGateway, PipelineOutcome, WrittenFiles
+from pytest_golden.compare.examination import OutputExamination
+from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.gate.hiding import choose_keeping
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.gateway.written_files import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount
 from pytest_golden.regression.model import Reason, ResultStatus
 from pytest_golden.regression.rules import assess_outcome
@@ -27,7 +29,7 @@ def test_output_without_a_baseline_fails_with_the_command_that_accepts_it(worksp
     result = workspace.check(workspace.declare("mkdir out; echo 1 > out/a.txt", "out/*.txt"))
     assert result.status is ResultStatus.FAILED
     assert kinds(result) == [("baseline_missing", "out/a.txt")]
-    assert "`pytest --golden -k sales --golden-update`" in str(result.error_message)
+    assert "`golden accept sales`" in str(result.error_message)
     assert not (workspace.path / "golden_baselines").exists()
 
 
@@ -55,7 +57,7 @@ def test_difference_is_shown_below_one_sentence_and_says_how_it_is_accepted(work
     headline, *difference = result.reasons[0].message.splitlines()
     assert result.error_message == headline
     assert any("two" in line for line in difference)
-    assert difference[-1] == "if this is right, accept it with `pytest --golden -k sales --golden-update`"
+    assert difference[-1] == "if this is right, accept it with `golden accept sales`"
 
 
 @pytest.mark.parametrize(
@@ -147,9 +149,7 @@ def test_names_with_line_ends_and_bytes_that_are_no_text_are_compared(workspace:
     missing = workspace.check(project)
     assert kinds(missing) == [("baseline_missing", "b\udcffd.txt"), ("baseline_missing", "two\nlines.txt")]
     assert "two\\nlines.txt has no baseline" in str(missing.reasons[1].message)
-    assert missing.reasons[1].message.splitlines()[1:] == [
-        "look at it, then accept it with `pytest --golden -k sales --golden-update`"
-    ]
+    assert missing.reasons[1].message.splitlines()[1:] == ["look at it, then accept it with `golden accept sales`"]
     workspace.accept(project)
     assert workspace.check(project).status is ResultStatus.PASSED
     assert (workspace.baselines / os.fsdecode(b"b\xffd.txt")).read_text() == "1"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gate.baselines.matching import match_outputs
+from pytest_golden.compare.baselines import match_outputs
 from pytest_golden.manifest.model import DeclaredOutput
 
 PATHS = st.lists(st.sampled_from(["a.csv", "b.csv", "out/a.csv", "out/deep/b.json", "c", "x y\nz"]), unique=True)

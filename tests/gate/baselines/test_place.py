@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_golden.gate.baselines.place import ProjectBaselines, describe_kind, find_baselines_folder
+from pytest_golden.compare.baselines import ProjectBaselines, describe_kind, find_baselines_folder
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.baselines.exchanging import exchange
-from pytest_golden.gate.baselines.place import ProjectBaselines
-from pytest_golden.gate.baselines.replacing import replace_at_once, replace_one_by_one
+from pytest_golden.compare.baselines import ProjectBaselines
+from pytest_golden.compare.replacing import exchange, replace_at_once, replace_one_by_one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 _KILLED = """
 import os, shutil, sys
 from pathlib import Path
-from pytest_golden.gate.baselines.place import ProjectBaselines
-from pytest_golden.gate.baselines.waiting import WaitingRoom
+from pytest_golden.compare.baselines import ProjectBaselines
+from pytest_golden.compare.accepting import WaitingRoom
 
 top = Path(sys.argv[1])
 output = top / "output"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.baselines import find_unused_baselines
+from pytest_golden.compare.baselines import find_unused_baselines
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.changed import ignored
-from pytest_golden.gate.changed.ignored import IgnoredFiles
+from pytest_golden.history import unchanged_tree as ignored
+from pytest_golden.history.unchanged_tree import IgnoredFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.changed.links import leads_through, list_links
-from pytest_golden.gate.changed.places import PlaceFinder
-from pytest_golden.manifest import parse_manifest
+from pytest_golden.history.unchanged_paths import PlaceFinder, leads_through, list_links
+from pytest_golden.manifest.reader import parse_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gate.changed.paths import PathIndex, find_beginning
+from pytest_golden.history.unchanged_paths import PathIndex, find_beginning
 
 PARTS = st.sampled_from(["a", "b", "ab"])
 PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.changed import remembered
-from pytest_golden.gate.changed.paths import PathIndex
-from pytest_golden.gate.changed.remembered import IgnoredThen, describe_ignored, find_gone
-from pytest_golden.gate.checkout import Checkout
 from pytest_golden.gate.hiding import SecretHider
-from pytest_golden.redaction.references import MARK
+from pytest_golden.history import unchanged_tree as remembered
+from pytest_golden.history.checkout import Checkout
+from pytest_golden.history.unchanged_paths import PathIndex
+from pytest_golden.history.unchanged_tree import IgnoredThen, describe_ignored, find_gone
+from pytest_golden.redaction.rule import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.changed.reports import list_reports
+from pytest_golden.history.unchanged_tree import list_reports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ("a.xml", "<testsuite name='x'>", True),
         ("a.xml", "<coverage>", True),
         ("a.xml", "<data>", False),
-        ("a.json", '{\n "schema_version": 1,\n "final_status": "SUCCESS"', True),
+        ("a.json", '{\n "schema_version": 1,\n "final_status": "passed"', True),
         ("a.json", '{"final_status": 1}', False),
         ("a.html", "<!DOCTYPE html>", True),
         ("a.csv", "1", False),

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.gate.changed.paths import PathIndex
-from pytest_golden.gate.changed.places import InputPlaces
-from pytest_golden.gate.changed.unclaimed import Claims
+from pytest_golden.history.unchanged_paths import Claims, InputPlaces, PathIndex
 
 CLAIMS = Claims(
     [

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_golden.clock import new_id
 from pytest_golden.errors import GatewayError
-from pytest_golden.gate.fleet import shipping
-from pytest_golden.gate.fleet.relocation import relocate
+from pytest_golden.fleet import shipping
+from pytest_golden.fleet.shipping import relocate
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 

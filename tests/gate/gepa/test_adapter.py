@@ -15,12 +15,13 @@ import pytest
 import pytest_golden
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.gepa import GoldenAdapter
-from pytest_golden.gateway.fingerprint import take_fingerprint
+from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.manifest import load_manifest, parse_golden_projects_input
+from pytest_golden.manifest.inline import parse_golden_projects_input
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from gepa.logging.logger import LoggerProtocol
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.gepa import GoldenAdapter
-from pytest_golden.gateway.fingerprint import take_fingerprint
+from pytest_golden.gateway.write_set import take_fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

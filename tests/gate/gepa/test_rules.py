@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gate.gepa.rules import describe_verdict, find_step_errors, name_steps, score_result
+from pytest_golden.gate.gepa import describe_verdict, find_step_errors, name_steps, score_result
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
 DONE: dict[str, Any] = {"type": "action", "content": "load"}
 FAILED: dict[str, Any] = {"type": "action", "content": "join", "metadata": {"error": "KeyError: 'id'"}}
+ERROR_OBJECT: dict[str, Any] = {"type": "action", "content": "fit", "metadata": {"error": {"code": 7}}}
 MARKED: dict[str, Any] = {"type": "action", "content": "save", "metadata": {"failed": True}}
 OF_HARNESS: dict[str, Any] = {"type": "observation", "content": "why", "metadata": {"error": "why"}}
 
@@ -71,6 +72,7 @@ def test_verdict_says_whether_the_text_is_to_blame() -> None:
 
 
 def test_steps_are_named_without_that_of_the_harness() -> None:
-    result = make_result(ResultStatus.FAILED, ReasonKind.EXIT_CODE, steps=(DONE, FAILED, MARKED, OF_HARNESS))
-    assert name_steps(result) == ["load", "join", "save"]
-    assert find_step_errors(result) == ["join: KeyError: 'id'", "save: failed"]
+    steps = (DONE, FAILED, ERROR_OBJECT, MARKED, OF_HARNESS)
+    result = make_result(ResultStatus.FAILED, ReasonKind.EXIT_CODE, steps=steps)
+    assert name_steps(result) == ["load", "join", "fit", "save"]
+    assert find_step_errors(result) == ["join: KeyError: 'id'", "fit: {'code': 7}", "save: failed"]

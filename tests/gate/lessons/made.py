@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_golden.gate.commits import Commit
-from pytest_golden.gate.lessons.model import Difference, Point
+from pytest_golden.gate.fixes import Difference, Point
+from pytest_golden.history.checkout import Commit
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -34,7 +34,7 @@ def point(number: int = 1, *, passed: bool = False, **fields: Any) -> Point:
 
 
 def difference(*subjects: str, **fields: Any) -> Difference:
-    """Give the difference of these commits, the newest first."""
+    """Return the difference of these commits, the newest first."""
     commits = tuple(Commit(f"{number:040x}", subject) for number, subject in enumerate(subjects, 1))
     plain: dict[str, Any] = {
         "commit_range": f"{A[:7]}..{B[:7]}" if subjects else None,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.gate.lessons.breaks import Break, find_broken, make_break
+from pytest_golden.gate.fixes import Break, find_broken, make_break
 from tests.gate.lessons.made import difference, point
 
 MANIFEST = "golden_projects.yaml"

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import insert, select, update
 
-from pytest_golden.gate.checkout import read_checkout
-from pytest_golden.gate.lessons.before import foresee
-from pytest_golden.gate.lessons.learning import GateLearner, GateLearning, find_budget
-from pytest_golden.gate.lessons.recalling import find_known_lessons
-from pytest_golden.gate.recording import record_event
-from pytest_golden.journal import Journal
-from pytest_golden.learning import MemoryStore
+from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.foreseeing import foresee
+from pytest_golden.gate.known import find_known_lessons
+from pytest_golden.gate.teaching import GateLearner, GateLearning, find_budget
+from pytest_golden.history.checkout import read_checkout
+from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import put_lesson
-from pytest_golden.learning.results.old_turns import note_old_turns
-from pytest_golden.learning.results.turns import list_turns, take_turn
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.store import list_keys
+from pytest_golden.learning.turns import list_turns, note_old_turns, take_turn
 from pytest_golden.regression.model import (
     AcceptedOutput,
     GoldenProjectResult,
@@ -32,7 +31,7 @@ from pytest_golden.regression.model import (
     ReasonKind,
     ResultStatus,
 )
-from pytest_golden.storage.moments import from_ms
+from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.schema import documents, entries, gate_results, lesson_recalls, memories
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, judge, moment

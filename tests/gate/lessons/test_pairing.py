@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.lessons.pairing import find_ending, find_turned, is_chance, is_related, is_repeat
+from pytest_golden.gate.fixes import find_ending, find_turned, is_chance, is_related, is_repeat
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from tests.gate.lessons.made import B, C, point
 
 if TYPE_CHECKING:
-    from pytest_golden.gate.lessons.model import Point
+    from pytest_golden.gate.fixes import Point
 
 
 def none_descends(commit: str, ancestor: str) -> bool:

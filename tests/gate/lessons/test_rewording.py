@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.lessons.fix_wording import apply_fix_wording, write_fix_prompt
-from pytest_golden.gate.lessons.rewording import WORDINGS, reword_lessons
+from pytest_golden.gate.fix_wording import apply_fix_wording, write_fix_prompt
+from pytest_golden.gate.rewording import WORDINGS, reword_lessons
+from pytest_golden.learning.lessons.lesson_wording import Wording
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
-from pytest_golden.learning.lessons.model_wording import Wording
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.store import find_memory
 from pytest_golden.storage.store import Store

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.gate.input_changes import InputChange
-from pytest_golden.gate.lessons.breaks import BrokeBefore, make_break
-from pytest_golden.gate.lessons.telling import tell_broken, tell_lesson
-from pytest_golden.gate.lessons.wording import word_fix
+from pytest_golden.gate.fix_wording import tell_broken, tell_lesson, word_fix
+from pytest_golden.gate.fixes import BrokeBefore, make_break
+from pytest_golden.history.inputs import InputChange
 from pytest_golden.learning.lessons.model import SkillMemory
 from tests.gate.lessons.made import B, difference, point
 

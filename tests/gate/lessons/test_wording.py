@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.input_changes import InputChange
-from pytest_golden.gate.lessons.wording import word_fix
+from pytest_golden.gate.fix_wording import word_fix
+from pytest_golden.history.inputs import InputChange
 from pytest_golden.learning.lessons.quality import check_lesson
 from tests.gate.lessons.made import difference, point
 

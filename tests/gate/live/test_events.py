@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gate.live import FinishedProject, LiveGate, LiveLook, RunningProject, find_events
-from pytest_golden.gate.live.told import Told
+from pytest_golden.gate.live import Told, find_events
+from pytest_golden.gate.live_model import FinishedProject, LiveGate, LiveLook, RunningProject
 from pytest_golden.regression.model import ResultStatus
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
 def gate(number: int = 1, *, running: tuple[RunningProject, ...] = (), finished: int = 0, **more: Any) -> LiveGate:
-    """Give a gate of which so many projects have finished, `p1` and so on."""
+    """Return a gate of which so many projects have finished, `p1` and so on."""
     return LiveGate(
         number=number,
         run_id=f"entry_{number}",
@@ -47,7 +47,7 @@ def look(*gates: LiveGate, ended: tuple[LiveGate, ...] = (), newest: int = 1) ->
 
 
 def tell(before: LiveLook, after: LiveLook) -> list[tuple[str, ...]]:
-    """Give kind, and project and step where there are such."""
+    """Return kind, and project and step where there are such."""
     events = find_events(before, after)
     for event in events:
         json.dumps(event.data)
@@ -56,7 +56,7 @@ def tell(before: LiveLook, after: LiveLook) -> list[tuple[str, ...]]:
 
 
 def test_whoever_knows_nothing_gets_a_picture_of_what_runs() -> None:
-    over = gate(1, final_status="SUCCESS", finished_at=START)
+    over = gate(1, final_status="passed", finished_at=START)
     now = look(gate(2, running=(run("p2", "load"),), finished=1), ended=(over,), newest=2)
     assert tell(LiveLook(), now) == [
         ("gate_started",),
@@ -68,7 +68,7 @@ def test_whoever_knows_nothing_gets_a_picture_of_what_runs() -> None:
 
 
 def test_nothing_is_told_twice() -> None:
-    now = look(gate(running=(run("p2", "load"),), finished=1), ended=(gate(0, final_status="SUCCESS"),))
+    now = look(gate(running=(run("p2", "load"),), finished=1), ended=(gate(0, final_status="passed"),))
     assert tell(now, now) == []
 
 
@@ -95,16 +95,16 @@ def test_counts_are_those_of_each_moment() -> None:
 
 
 def test_end_brings_what_finished_last_and_how_it_ended() -> None:
-    over = gate(finished=1, final_status="SUCCESS", finished_at=START)
+    over = gate(finished=1, final_status="passed", finished_at=START)
     events = find_events(look(gate(running=(run("p1"),))), look(ended=(over,)))
     assert [event.kind for event in events] == ["project_finished", "gate_finished"]
-    assert events[-1].data["final_status"] == "SUCCESS"
+    assert events[-1].data["final_status"] == "passed"
     assert events[-1].data["counts"] == {"PASSED": 1, "FAILED": 0, "ERROR": 0, "SKIPPED": 0}
     assert Told.parse(events[-1].id) == Told(1, {})
 
 
 def test_gate_that_came_and_went_between_two_looks_is_told_whole() -> None:
-    over = gate(2, finished=1, final_status="SUCCESS", finished_at=START)
+    over = gate(2, finished=1, final_status="passed", finished_at=START)
     assert tell(look(), look(ended=(over,), newest=2)) == [
         ("gate_started",),
         ("project_started", "p1"),
@@ -129,7 +129,7 @@ def test_two_gates_at_once_are_told_apart() -> None:
 @given(st.integers(0, 3), st.integers(0, 3), st.booleans())
 def test_whoever_comes_back_misses_nothing_wherever_the_connection_broke(first: int, more: int, ends: bool) -> None:
     before = look(gate(finished=first))
-    over = gate(finished=first + more, final_status="SUCCESS", finished_at=START)
+    over = gate(finished=first + more, final_status="passed", finished_at=START)
     after = look(ended=(over,)) if ends else look(gate(finished=first + more))
     events = find_events(before, after)
     for place, heard in enumerate(events):

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select, update
 
-from pytest_golden.gate.live import LiveGates, LiveLook, RunningProject, find_events
-from pytest_golden.gate.live.machine import describe_machine
-from pytest_golden.gate.live.model import Beat
-from pytest_golden.gate.live.telling.store import write_beat
-from pytest_golden.gate.merging.merging import merge_stores
-from pytest_golden.gate.recording import INTERRUPTED, close_interrupted, record_event
-from pytest_golden.gate.store import finish_run
+from pytest_golden.gate.event_recording import close_interrupted, record_event
+from pytest_golden.gate.live import LiveGates, find_events
+from pytest_golden.gate.live_model import Beat, LiveLook, RunningProject, describe_machine
+from pytest_golden.gate.merging import merge_stores
+from pytest_golden.gate.store import finish_run, write_beat
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.verdict import judge_run
+from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.copying import copy_store
+from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.storage.integrity import check_store
-from pytest_golden.storage.moments import from_ms
-from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
 from pytest_golden.storage.schema import gate_live, gate_runs
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge, moment
@@ -107,7 +106,7 @@ def test_gate_is_seen_with_what_it_does_and_what_is_done(watched: Watched) -> No
     watched.tell(judge(begun, "b"), judge(begun, "c"), end(begun))
     look = watched.gates.look()
     assert look.gates == ()
-    assert [(one.final_status, one.is_interrupted, len(one.finished)) for one in look.ended] == [("SUCCESS", False, 3)]
+    assert [(one.final_status, one.is_interrupted, len(one.finished)) for one in look.ended] == [("passed", False, 3)]
     assert watched.rows() == []
 
 
@@ -295,9 +294,9 @@ def test_whoever_comes_back_hears_that_a_gate_was_cut_off(on_file: Watched) -> N
     begun = begin("a")
     on_file.tell(begun)
     with on_file.store.write() as connection:
-        finish_run(connection, begun.run_id, begun.moment, INTERRUPTED, {})
+        finish_run(connection, begun.run_id, begun.moment, judge_run((), is_interrupted=True).to_dict(), {})
     (event,) = find_events(on_file.gates.resume(f"1-{begun.run_id}.0"), on_file.gates.look())
-    assert (event.kind, event.data["final_status"], event.data["interrupted"]) == ("gate_finished", INTERRUPTED, True)
+    assert (event.kind, event.data["final_status"], event.data["interrupted"]) == ("gate_finished", "interrupted", True)
 
 
 def test_copy_of_a_store_takes_the_row_along_and_a_merge_does_not(on_file: Watched, tmp_path: Path) -> None:

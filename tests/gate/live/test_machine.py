@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from pytest_golden.gate.live.machine import describe_machine, has_process
+from pytest_golden.gate.live_model import describe_machine, has_process
 
 
 def test_machine_is_the_same_for_all_its_processes() -> None:
-    code = "from pytest_golden.gate.live.machine import describe_machine; print(describe_machine())"
+    code = "from pytest_golden.gate.live_model import describe_machine; print(describe_machine())"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.strip() == describe_machine()
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.clock import new_id
-from pytest_golden.gate.live.told import Told
+from pytest_golden.gate.live import Told
 
 NUMBERS = st.integers(0, 10**17)
 

@@ -8,12 +8,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from filelock import FileLock
 
 from pytest_golden.errors import SettingsError, StorageError
-from pytest_golden.gate.merging.merging import MergeReport, merge_stores
-from pytest_golden.gate.recording import record_event
-from pytest_golden.gate.store import find_last_pass, list_results
-from pytest_golden.journal import Journal
+from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.merging import MergeReport, merge_stores, take_in_substitute
+from pytest_golden.history.past_store import find_last_pass, list_results
+from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.regression.model import ResultStatus
@@ -272,13 +273,16 @@ FOREIGN = {
         ["UPDATE memories SET created_at = 'x'"],
         "a row of memories holds what no store keeps",
     ),
-    "bytes": (["UPDATE entries SET intent = zeroblob(9)"], "a row of entries holds what no store keeps"),
-    "no JSON": (["UPDATE entries SET actions = '{bad'"], "a row of entries holds what no store keeps"),
-    "deep JSON": ([f"UPDATE memories SET value = '{'[' * 50_000}'"], "a row of memories holds what no store keeps"),
-    "no UTF-8": (["UPDATE entries SET intent = CAST(x'ff41' AS TEXT)"], "spoilt.db: it cannot be used"),
+    "bytes": (["UPDATE entries SET intent = zeroblob(9)"], "row 1 of entries: intent holds text that cannot be read"),
+    "no JSON": (["UPDATE entries SET actions = '{bad'"], "row 1 of entries: actions is not JSON"),
+    "deep JSON": ([f"UPDATE memories SET value = '{'[' * 50_000}'"], "memories: value is not JSON"),
+    "no UTF-8": (["UPDATE entries SET intent = CAST(x'ff41' AS TEXT)"], "`golden store mend` repairs it"),
     "a memory that is a list": (["UPDATE memories SET value = '[1]'"], "the value of 'k' is no object"),
     "tags that are a number": (["UPDATE memories SET tags = '5'"], "tags of a memory must be a sequence of texts"),
-    "a key with a NUL": (["UPDATE memories SET key = 'k' || char(0) WHERE key = 'k'"], "holds NUL"),
+    "a key with a NUL": (
+        ["UPDATE memories SET key = 'k' || char(0) WHERE key = 'k'"],
+        "key holds text that cannot be read",
+    ),
     "no namespace": (["UPDATE memories SET namespace = 'notes' WHERE key = 'k'"], "'notes' is no namespace"),
     "a view without an end": (
         [
@@ -305,3 +309,29 @@ def test_a_source_that_somebody_has_tampered_with_is_refused(tmp_path: Path, sta
     if target.exists():
         with MemoryStore.open(target) as memories:
             assert memories.list_namespaces() == ()
+
+
+def test_substitute_is_taken_in_once_and_not_while_a_gate_uses_it(tmp_path: Path) -> None:
+    source, target = tmp_path / "elsewhere" / "golden.db", tmp_path / "golden.db"
+    source.parent.mkdir()
+    assert take_in_substitute(target, source.parent) == 0
+    assert not target.exists()
+    with Store.open(source) as store:
+        gate(store, 0, p=PASSED)
+    with FileLock(source.with_name("gate.lock")):
+        assert take_in_substitute(target, source.parent) == 0
+    assert source.exists()
+    assert take_in_substitute(target, source.parent) == 1
+    assert list_files(source) == ()
+    assert take_in_substitute(target, source.parent) == 0
+    with Store.open(target) as store, store.read() as connection:
+        assert len(list_results(connection, "p", 5)) == 1
+
+
+def test_substitute_that_cannot_be_read_stays(tmp_path: Path) -> None:
+    source = tmp_path / "elsewhere" / "golden.db"
+    source.parent.mkdir()
+    source.write_bytes(b"no database at all" * 100)
+    with pytest.raises(StorageError, match="is not a golden store"):
+        take_in_substitute(tmp_path / "golden.db", source.parent)
+    assert source.exists()

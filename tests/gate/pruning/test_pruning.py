@@ -10,21 +10,21 @@ import pytest
 from sqlalchemy import delete, func, select
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.changed.remembered import IgnoredThen
-from pytest_golden.gate.changed.store import read_last_results
-from pytest_golden.gate.pruning.pruning import Kept, PruneOrder, PruneReport, prune_store
-from pytest_golden.gate.pruning.store import delete_documents, find_unused_documents
-from pytest_golden.gate.recording import record_event
-from pytest_golden.gate.store import IGNORED, find_last_pass, list_results
-from pytest_golden.journal import Journal
+from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.pruning import Kept, PruneOrder, PruneReport, prune_store
+from pytest_golden.gate.pruning_store import delete_documents, find_unused_documents
+from pytest_golden.history.past_store import IGNORED, find_last_pass, list_results
+from pytest_golden.history.unchanged_store import read_last_results
+from pytest_golden.history.unchanged_tree import IgnoredThen
 from pytest_golden.journal.agent_rules import parse_rules
-from pytest_golden.journal.pruning.store import delete_entries
+from pytest_golden.journal.closed_trees_store import delete_entries
+from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.trends import MOST_PASSES
-from pytest_golden.storage.documents import keep_document
+from pytest_golden.regression.slowdown import MOST_PASSES
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import documents, entries, gate_results, gate_runs, memories, signals, trajectories
+from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import START, begin, end, judge
 
@@ -75,7 +75,7 @@ def older_than(days: float) -> Kept:
 
 
 def interrupted(store: Store, meanwhile: Callable[[Store], object], at: str = "write") -> Store:
-    """Give the same store, where something else happens before each write, or after each read."""
+    """Return the same store, where something else happens before each write, or after each read."""
     other = copy(store)
 
     @contextmanager

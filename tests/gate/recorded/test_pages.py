@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import JournalError
+from pytest_golden.gate import recorded as pages
+from pytest_golden.gate.event_recording import close_interrupted, record_event
 from pytest_golden.gate.events import FailureExplained
-from pytest_golden.gate.recorded import pages
-from pytest_golden.gate.recorded.pages import RecordedGates
-from pytest_golden.gate.recorded.runs.model import StatusCounts
-from pytest_golden.gate.recording import close_interrupted, record_event
+from pytest_golden.gate.recorded import RecordedGates
 from pytest_golden.learning.lessons.model import LessonKind, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 from pytest_golden.regression.model import AcceptedOutput, OutputChange, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.verdict import judge_run
 from pytest_golden.report.gate_report import recorded_report
-from pytest_golden.storage.moments import from_ms
-from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
+from pytest_golden.storage.columns import from_ms
+from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge, moment
@@ -54,7 +54,8 @@ def run(store: Store, minute: int, **statuses: ResultStatus) -> tuple[RunBegun, 
     """Record a whole run with these statuses."""
     begun = begin(*statuses, minute=minute)
     results = [judge(begun, name, status) for name, status in statuses.items()]
-    record(store, begun, *results, end(begun))
+    verdict = judge_run(judged.result for judged in results).to_dict()
+    record(store, begun, *results, end(begun, verdict=verdict))
     return begun, results
 
 
@@ -73,34 +74,45 @@ def test_runs_come_newest_first_with_their_counts(store: Store, gates: RecordedG
     third, _ = run(store, 2, one=PASSED)
     assert [one["entry_id"] for one in read_all(gates.list_runs)] == [third.run_id, second.run_id, first.run_id]
     listed = gates.list_runs().items[1]
-    assert listed.counts == StatusCounts(passed=2, failed=1, error=1, skipped=1)
+    assert listed.verdict.sentence == "FAILED: 2 passed, 2 failed, 1 skipped"
     assert (listed.commit, listed.branch, listed.dirty) == ("c" * 40, "main", False)
     assert (listed.started_at, listed.finished_at) == (from_ms(moment(1)), from_ms(moment(2)))
-    assert (listed.final_status, listed.is_running, listed.is_interrupted) == ("SUCCESS", False, False)
-    assert (listed.is_own, listed.selected_count, listed.counts.total) == (True, 5, 5)
+    assert (listed.verdict.status, listed.is_running, listed.is_interrupted) == ("failed", False, False)
+    assert (listed.is_own, listed.selected_count, listed.verdict.total) == (True, 5, 5)
     assert gates.get_listed_run(second.run_id) == listed
     told = listed.to_dict()
     assert (told["id"], told["started_at"]) == (second.run_id, "2026-03-01T08:01:00.000000Z")
-    assert told["counts"] == {"passed": 2, "failed": 1, "error": 1, "skipped": 1}
+    assert (told["final_status"], told["is_partial"], told["verdict"]) == ("failed", False, listed.verdict.sentence)
+    counts = [told[f"{name}_count"] for name in ("total", "passed", "failed", "error", "skipped")]
+    assert counts == [5, 2, 2, 1, 1]
 
 
 def test_a_run_without_an_end_says_so_until_it_is_closed(store: Store, gates: RecordedGates) -> None:
     begun = begin("one", "two")
     record(store, begun, judge(begun, "one"))
     (listed,) = gates.list_runs().items
-    assert (listed.is_running, listed.finished_at, listed.final_status) == (True, None, None)
-    assert (listed.counts.total, listed.selected_count) == (1, 2)
+    assert (listed.is_running, listed.finished_at, listed.verdict.status) == (True, None, None)
+    assert (listed.verdict.total, listed.selected_count) == (1, 2)
     with store.write() as connection:
         close_interrupted(
             connection, run_id="entry_x", workspace_root="/work", host="here", moment=moment(5), is_own_store=True
         )
     (listed,) = gates.list_runs().items
-    assert (listed.is_running, listed.is_interrupted, listed.final_status) == (False, True, "INTERRUPTED")
+    assert (listed.is_running, listed.is_interrupted, listed.verdict.status) == (False, True, "interrupted")
+    assert listed.verdict.sentence == "INTERRUPTED (partial: 1 not run): 1 passed"
+
+
+def test_a_skip_counts_as_failed_in_a_run_that_goes_on_where_it_must_not_be(store: Store, gates: RecordedGates) -> None:
+    begun = begin("one", "two", facts={"require": True})
+    record(store, begun, judge(begun, "one", SKIPPED))
+    (listed,) = gates.list_runs().items
+    shown = gates.get_run(begun.run_id)
+    assert listed.verdict.sentence == shown.verdict.sentence == "NOT FINISHED: 1 failed"
 
 
 def test_a_run_that_was_broken_off_by_hand_is_interrupted(store: Store, gates: RecordedGates) -> None:
     begun = begin("one")
-    record(store, begun, end(begun, facts={"interrupted": True}))
+    record(store, begun, end(begun, verdict=judge_run((), is_interrupted=True).to_dict()))
     assert gates.list_runs().items[0].is_interrupted
 
 

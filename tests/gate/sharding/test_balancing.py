@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.gate.sharding.balancing import complete_plan, form_groups, total_seconds
-from pytest_golden.gate.sharding.model import ShardPlan
+from pytest_golden.gate.sharding import ShardPlan, complete_plan, form_groups, total_seconds
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.sharding.model import Shard, ShardPlan
-from pytest_golden.gate.sharding.plan_file import read_plan, write_plan
+from pytest_golden.gate.sharding import Shard, ShardPlan, read_plan, write_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

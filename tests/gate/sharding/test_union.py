@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.gate.recording import record_event
-from pytest_golden.gate.sharding.model import MANIFEST_DIGEST, SHARD
-from pytest_golden.gate.sharding.store import read_last_gate
-from pytest_golden.gate.sharding.union import GateUnion, unite
+from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.merging_store import read_last_gate
+from pytest_golden.gate.sharding import GateUnion, unite
+from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge
@@ -47,7 +47,9 @@ def test_shards_that_ran_everything_are_a_whole_gate(tmp_path: Path) -> None:
     union = join(one, two, one)
     assert union is not None
     assert union.is_whole
+    assert union.verdict.sentence == "FAILED: 2 passed, 1 failed"
     assert union.to_dict() == {
+        "verdict": union.verdict.to_dict(),
         "is_whole": True,
         "declared": 3,
         "statuses": {"FAILED": 1, "PASSED": 2},
@@ -63,12 +65,14 @@ def test_a_missing_shard_is_named_with_its_projects(tmp_path: Path) -> None:
     assert union is not None
     assert union.missing == ("b", "c")
     assert union.problems == ("2 of 3 projects have no result: b, c (no store of shard 2/3 is here)",)
+    assert union.verdict.sentence == "ERROR (partial: 2 not run): 1 passed, the gate is not whole"
 
 
 def test_a_gate_that_was_cut_off_is_not_whole(tmp_path: Path) -> None:
     union = join(gate(tmp_path / "1.db", {"a": PASSED}, expected=("b",)))
     assert union is not None
     assert union.problems == ("1 of 2 projects have no result: b",)
+    assert union.verdict.sentence == "INTERRUPTED (partial: 1 not run): 1 passed, the gate is not whole"
 
 
 def test_gates_of_different_manifests_or_commits_are_not_one(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pytest_golden.gate.trends import SlowdownJudge
+from pytest_golden.history.trends import SlowdownJudge
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.trends import DurationTrend
+from pytest_golden.regression.slowdown import DurationTrend
 
 PROJECT = GoldenProjectConfig("sales", "sales.py", max_slowdown=2.0)
 JUDGE = SlowdownJudge({"sales": DurationTrend(3, 1.0, 0.0)})

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.recording import record_event
-from pytest_golden.gate.trends.environment import describe_environment, describe_run_environment
-from pytest_golden.gate.trends.reading import find_slowdown_judge, read_slowdown_judge
-from pytest_golden.gate.trends.store import ACCEPTS, ENVIRONMENT, find_last_environment, read_trends
+from pytest_golden.gate.durations import find_slowdown_judge, read_slowdown_judge
+from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gateway.model import GatewayAbilities
-from pytest_golden.manifest import parse_manifest
+from pytest_golden.history.run_environment import describe_environment, describe_run_environment
+from pytest_golden.history.trends_store import ACCEPTS, ENVIRONMENT, find_last_environment, read_trends
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.trends import MOST_PASSES
+from pytest_golden.regression.slowdown import MOST_PASSES
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, judge
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.verify.base_commit import find_base, find_checkout, read_head
+from pytest_golden.verify.base_commit import BaseCommit, find_base, find_checkout, read_head
 from tests.gate.verify.repository import MANIFEST, Repository
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_branch_is_compared_with_where_it_left_the_ref(declared: Repository) -> 
     theirs = declared.commit("theirs")
     declared.git("checkout", "-q", "topic")
     base = find_base(declared.folder / MANIFEST, "main", read_head(declared.folder))
-    assert base == ("main", theirs, left)
+    assert base == BaseCommit("main", theirs, left, declared.folder / MANIFEST)
 
 
 def test_head_in_the_past_of_the_ref_is_compared_with_the_ref_unless_it_has_edits(declared: Repository) -> None:
@@ -62,13 +62,65 @@ def test_tag_stands_for_its_commit(declared: Repository) -> None:
     assert compared_with(declared, "v1") == tagged
 
 
-def test_base_without_a_manifest_cannot_be_run(repository: Repository) -> None:
+def find_manifest(repository: Repository, path: str = MANIFEST) -> Path | None:
+    return find_base(repository.folder / path, "HEAD", read_head(repository.folder)).manifest
+
+
+def test_base_without_any_manifest_has_none_also_where_another_one_stays(repository: Repository) -> None:
     repository.script("a", "true\n")
-    before = repository.commit("before")
+    repository.write(one___golden__yml='{"golden_projects": []}', docs___page__yaml="see: golden_projects\n")
+    repository.commit("before")
     repository.declare("a")
-    repository.commit("declared")
-    with pytest.raises(GoldenError, match=f"the base {before[:12]} has no golden_projects.yaml"):
-        compared_with(repository, "HEAD~1")
+    assert find_manifest(repository) is None
+
+
+@pytest.mark.parametrize("old", ["one/golden.yml", "two/golden_projects.yaml"])
+def test_moved_manifest_is_compared_with_the_one_that_it_was(repository: Repository, old: str) -> None:
+    place = repository.folder / old
+    place.parent.mkdir()
+    place.write_text('{"golden_projects": []}\n')
+    repository.write(stays___golden__yaml="golden_projects: []\n")
+    repository.commit("before")
+    place.rename(repository.folder / MANIFEST)
+    assert find_manifest(repository) == place
+
+
+def test_manifest_beside_the_one_of_the_default_name_is_compared_with_that(declared: Repository) -> None:
+    declared.write(other__yaml="golden_projects: []\n")
+    assert find_manifest(declared, "other.yaml") == declared.folder / MANIFEST
+
+
+def test_change_that_touches_several_manifests_leaves_unclear_which_one_became_this_one(repository: Repository) -> None:
+    repository.write(a__yaml="golden_projects: []\n", b__yaml="golden_projects: []\n")
+    before = repository.commit("before")
+    repository.git("rm", "-q", "a.yaml", "b.yaml")
+    repository.declare("a")
+    told = rf"the base {before[:12]} has no golden_projects.yaml, and it is not clear .* removes a.yaml, b.yaml: make a"
+    with pytest.raises(GoldenError, match=told):
+        find_manifest(repository)
+
+
+@pytest.mark.parametrize("rest", ["golden_projects: []\n", "# moved\n"])
+def test_manifest_that_is_moved_and_leaves_a_rest_behind_is_not_a_first_one(repository: Repository, rest: str) -> None:
+    repository.write(old__yaml="golden_projects: [{name: a, path: a}]\n")
+    repository.commit("before")
+    (repository.folder / "old.yaml").rename(repository.folder / MANIFEST)
+    repository.write(old__yaml=rest)
+    with pytest.raises(GoldenError, match=r"edits or removes old.yaml: make a change that only moves"):
+        find_manifest(repository)
+
+
+def test_base_that_a_partial_clone_cannot_read_is_not_one_without_a_manifest(
+    declared: Repository, tmp_path: Path
+) -> None:
+    declared.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "partial"
+    declared.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{declared.folder}", str(clone))
+    declared.git("-C", str(clone), "remote", "set-url", "origin", f"file://{tmp_path / 'nowhere'}")
+    assert find_base(clone / MANIFEST, "HEAD", read_head(clone)).manifest == clone / MANIFEST
+    (clone / "new").mkdir()
+    with pytest.raises(GoldenError, match=r"git cannot read the base \w{12} \(.+\): fetch what is missing"):
+        find_base(clone / "new/projects.yaml", "HEAD", read_head(clone))
 
 
 def test_commit_that_a_shallow_clone_lacks_is_said_to_be_fetched(declared: Repository, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.verify.breakdown import BrokenDownError, find_cause
+from pytest_golden.verify.gates import BrokenDownError, find_cause
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.verify.environment import (
+from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.verify.base_worktree import (
     HEAD_VARIABLE,
     BaseEnvironment,
     find_setup_seconds,
     find_sources_below,
     site_packages_of,
 )
-from pytest_golden.gate.verify.gates import clean_environment, move_below
-from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.verify.gates import clean_environment, move_below
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_golden.gate.verify.gates import GatePlace, use_store
+from pytest_golden.verify.gates import GatePlace, use_store
 
 PLACE = GatePlace(Path("golden_projects.yaml"), {"PATH": "/bin"}, options=("--golden-learning=off",))
 

@@ -6,8 +6,8 @@ import sys
 PROGRAM = """
 import sys
 import pytest_golden.cli.verify
-import pytest_golden.gate.verify.service
-late = ("gateway.service", "gate.verify.base_place", "gate.verify.entry", "journal", "trajectory", "report")
+import pytest_golden.verify.service
+late = ("gateway.service", "verify.base_place", "journal.service", "trajectory", "report")
 print([name for name in late if f"pytest_golden.{name}" in sys.modules])
 """
 

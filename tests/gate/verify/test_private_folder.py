@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.verify.private_folder import PrivateFolder, is_private_folder
+from pytest_golden.verify.base_worktree import PrivateFolder, is_private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("temporary_folder")
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pytest_golden.gate.verify.private_folder import PrivateFolder
+from pytest_golden.verify.base_worktree import PrivateFolder
 private = PrivateFolder(outside=Path("/nowhere"))
 (private.path / "file").write_text("left")
 print(private.path, flush=True)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.verify.process import ChildProcess
+from pytest_golden.verify.gates import ChildProcess
 from tests.patience import wait_until
 from tests.requirement import require
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from pytest_golden.gate.verify.process import ChildProcess
+from pytest_golden.verify.gates import ChildProcess
 folder = Path(sys.argv[1])
 program = f"echo $$ > {folder}/pid.part && mv {folder}/pid.part {folder}/pid && exec sleep 300"
 ChildProcess(["sh", "-c", program], cwd=folder, environment=os.environ, log=folder / "log")
@@ -58,7 +58,7 @@ def test_child_that_heeds_no_request_is_killed_with_all_of_its_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_INTERRUPT_SECONDS", "_TERMINATE_SECONDS"):
-        monkeypatch.setattr(f"pytest_golden.gate.verify.process.{name}", 0.05)
+        monkeypatch.setattr(f"pytest_golden.verify.gates.{name}", 0.05)
     program = "trap '' INT TERM; sleep 300 & echo $! > pid; touch ready; while :; do sleep 300; done"
     child = start(tmp_path, program)
     wait_until((tmp_path / "ready").exists)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import select
 
-from pytest_golden.gate.verify.base_commit import HeadCommit
-from pytest_golden.gate.verify.model import BaseFacts, Verification
-from pytest_golden.gate.verify.recording import BaseKey, RunIds, VerificationRecord, digest_environment
 from pytest_golden.journal.service import Journal
-from pytest_golden.manifest import parse_manifest
+from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.comparison import Comparison, ProjectRuns, SideRuns, Tally, Verdict
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ResultStatus
-from pytest_golden.storage.documents import digest_document
-from pytest_golden.storage.private_prefix import PRIVATE_PREFIX
+from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.storage.schema import gate_results
+from pytest_golden.storage.shared_documents import digest_document
 from pytest_golden.storage.store import Store
+from pytest_golden.verify.base_commit import HeadCommit
+from pytest_golden.verify.model import BaseFacts, Verification
+from pytest_golden.verify.verification_record import BaseKey, RunIds, VerificationRecord, digest_environment
 from tests.gate.gate_events import begin, end, judge
 from tests.gate.record_place import Place, tell, whole
 
@@ -155,7 +155,7 @@ def verification(*comparisons: Comparison, **more: Any) -> Verification:
 
 def compared(name: str, verdict: Verdict) -> Comparison:
     return Comparison(
-        ProjectRuns(name, head=SideRuns.begin(GoldenProjectResult(name, "", ResultStatus.FAILED))), verdict
+        ProjectRuns(name, head=SideRuns.begin(GoldenProjectResult(name, "", ResultStatus.FAILED), None)), verdict
     )
 
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.verify.breakdown import BrokenDownError
-from pytest_golden.gate.verify.gates import GatePlace, StartedGate
-from pytest_golden.gate.verify.reports import finish_gate, result_of
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.verify.gates import BrokenDownError, GatePlace, StartedGate, finish_gate, result_of
 
 if TYPE_CHECKING:
     from pathlib import Path

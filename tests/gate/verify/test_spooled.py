@@ -7,11 +7,10 @@ import pytest
 from pytest_golden.clock import utc_now
 from pytest_golden.gate.lock import prepare_state_folder
 from pytest_golden.gate.run_record import RunRecord
-from pytest_golden.gate.spool import Spool
-from pytest_golden.gate.store import list_results
-from pytest_golden.gate.store_place import StorePlace, find_spool_folder
-from pytest_golden.gate.verify.spooled import keep_spooled
+from pytest_golden.gate.spool import Spool, StorePlace, find_spool_folder
+from pytest_golden.history.past_store import list_results
 from pytest_golden.storage.store import Store
+from pytest_golden.verify.verification_record import keep_spooled
 from tests.gate.gate_events import begin, end, judge
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.verify.private_folder import PrivateFolder
-from pytest_golden.gate.verify.worktree import BaseWorktree
+from pytest_golden.verify.base_worktree import BaseWorktree, PrivateFolder
 from tests.gate.verify.repository import Repository
 
 if TYPE_CHECKING:

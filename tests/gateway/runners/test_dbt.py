@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.runners import RunnerError, find_runner_command
+from pytest_golden.gateway.runners.choice import find_runner_command
+from pytest_golden.gateway.runners.model import RunnerError
 from tests.gateway.runners.conftest import needs
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from pytest_golden.gateway.runners import PipelineFile
+    from pytest_golden.gateway.runners.model import PipelineFile
     from tests.gateway.runners.conftest import MakePipeline
 
     Run = Callable[..., subprocess.CompletedProcess[str]]

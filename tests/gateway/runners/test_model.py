@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners import RunnerError
+from pytest_golden.gateway.runners.model import RunnerError
 
 
 def test_refusal_carries_its_kind_and_its_sentence() -> None:

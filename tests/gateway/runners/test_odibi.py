@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners import RunnerError, find_runner_command
+from pytest_golden.gateway.runners.choice import find_runner_command
+from pytest_golden.gateway.runners.model import RunnerError
 from tests.gateway.runners.conftest import needs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners import RunnerError
+from pytest_golden.gateway.runners.model import RunnerError
 from pytest_golden.gateway.runners.programs import (
     find_missing_modules,
     find_script_python,
@@ -17,7 +17,7 @@ from pytest_golden.gateway.runners.programs import (
 )
 
 if TYPE_CHECKING:
-    from pytest_golden.gateway.runners import PipelineFile
+    from pytest_golden.gateway.runners.model import PipelineFile
     from tests.gateway.runners.conftest import MakePipeline
 
 

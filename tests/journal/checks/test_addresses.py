@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.journal.checks.addresses import is_refused, is_refused_literal
+from pytest_golden.journal.checks.model import is_refused, is_refused_literal
 
 
 @pytest.mark.parametrize(

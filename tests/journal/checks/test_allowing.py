@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.journal.agent_rules import parse_rules
-from pytest_golden.journal.checks.allowing import find_objection
 from pytest_golden.journal.checks.model import read_check
+from pytest_golden.journal.checks.rules import find_objection
 from pytest_golden.journal.service import Journal
 from tests.journal.checks.conftest import expect
 

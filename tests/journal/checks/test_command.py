@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import PermissionDeniedError
-from pytest_golden.gateway import AgentRole, ExecutionGateway, Permissions
-from pytest_golden.gateway.model import Ending, PipelineOutcome
-from pytest_golden.journal.checks.command import run_command
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.journal.checks.heartbeat import run_command
 from tests.requirement import require
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from sqlalchemy import text
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError, StorageError
-from pytest_golden.gateway import ExecutionGateway
 from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.store import Store

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.journal.checks.http import MOST_BYTES, UnansweredError, fetch
+from pytest_golden.journal.checks.http_check import MOST_BYTES, UnansweredError, fetch
 from tests.patience import without_hanging
 from tests.requirement import require
 

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.journal.checks.recording import record_answer
+from pytest_golden.journal.checks.heartbeat import record_answer
 from pytest_golden.journal.checks.rules import Answer, unable
 from pytest_golden.journal.checks.store import claim_check, list_due
 from pytest_golden.journal.model import SignalType
 from pytest_golden.journal.service import Journal
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from tests.journal.checks.conftest import expect
 from tests.journal.conftest import Clock
 
 if TYPE_CHECKING:
     from pytest_golden.journal.checks.store import Claim
-    from pytest_golden.journal.swept_store import SweptStore
+    from pytest_golden.journal.store import SweptStore
     from pytest_golden.storage.store import Store
 
 GOOD = Answer(SignalType.POSITIVE, "it is there")

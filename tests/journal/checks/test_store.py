@@ -9,7 +9,7 @@ from sqlalchemy import text
 from pytest_golden.journal import rows
 from pytest_golden.journal.checks.store import claim_check, end_claim, give_back, list_due
 from pytest_golden.journal.service import Journal
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from tests.journal.checks.conftest import expect
 

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, update
 
+from pytest_golden.journal import receiving as rerouting
 from pytest_golden.journal.checks.heartbeat import Heartbeat
-from pytest_golden.journal.hearing import rerouting
 from pytest_golden.storage.schema import signals
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_golden.journal import Journal
+    from pytest_golden.journal.service import Journal
     from pytest_golden.storage.store import Store
     from tests.journal.conftest import Clock
 

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import update
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal import Expectation, Journal, JournalEntry, RoutedBy, Signal, SignalType
+from pytest_golden.journal.model import Expectation, JournalEntry, RoutedBy, Signal, SignalType
+from pytest_golden.journal.service import Journal
 from pytest_golden.journal.store import insert_expectations, record_signal
 from pytest_golden.storage.schema import signals
 from tests.journal.conftest import BEGIN, Clock

@@ -10,7 +10,7 @@ import hmac
 import json
 from typing import Any
 
-from pytest_golden.journal import github_signal
+from pytest_golden.journal.outside.github_webhooks import github_signal
 
 SECRET = "it's a secret to everybody"
 SHA = "5a3b9c1f0e2d4a6b8c7d9e0f1a2b3c4d5e6f7a8b"
@@ -32,7 +32,7 @@ def user(login: str = "ada", number: int = 1, kind: str = "User") -> dict[str, A
 
 
 def listed(number: int = 42, base: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Give a pull request as checks and runs list it."""
+    """Return a pull request as checks and runs list it."""
     return {
         "url": f"https://api.github.com/repos/octo/shop/pulls/{number}",
         "id": 900 + number,

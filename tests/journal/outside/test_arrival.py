@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.journal import callback_signal, github_signal, human_signal
+from pytest_golden.journal.outside.github_webhooks import github_signal
+from pytest_golden.journal.outside.human import human_signal
+from pytest_golden.journal.outside.signed import callback_signal
 from tests.journal.outside import github_payloads as github
 from tests.journal.outside.github_payloads import SECRET, headers, heard, sign
 
 if TYPE_CHECKING:
-    from pytest_golden.journal import Journal, JournalEntry, Signal
+    from pytest_golden.journal.model import JournalEntry, Signal
+    from pytest_golden.journal.service import Journal
     from tests.journal.conftest import Clock
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import PayloadError, SignatureError
-from pytest_golden.journal import callback_signal
-from pytest_golden.journal.outside.callback import CALLBACK_KEYS
+from pytest_golden.journal.outside.signed import CALLBACK_KEYS, callback_signal
 from tests.journal.conftest import BEGIN
 from tests.journal.outside.github_payloads import SECRET, sign
 

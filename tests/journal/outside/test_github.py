@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import PayloadError, SignatureError
-from pytest_golden.journal import github_signal
-from pytest_golden.journal.outside.github_events import EVENTS
+from pytest_golden.journal.outside.github_webhooks import EVENTS, github_signal
 from tests.journal.outside import github_payloads as github
 from tests.journal.outside.github_payloads import SECRET, SHA, deliver, headers, heard
 

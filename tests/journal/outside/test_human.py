@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.journal import human_signal
-from pytest_golden.journal.outside.human_words import CORRECTIONS, PRAISE
+from pytest_golden.journal.outside.human import CORRECTIONS, PRAISE, human_signal
 from tests.patience import without_hanging
 
 

@@ -1,13 +1,6 @@
 from __future__ import annotations
 
-from pytest_golden.journal.outside.human_words import (
-    is_correction,
-    is_opener,
-    leads_on,
-    plain_words,
-    praises,
-    takes_back,
-)
+from pytest_golden.journal.outside.human import is_correction, is_opener, leads_on, plain_words, praises, takes_back
 
 
 def words(text: str) -> tuple[str, ...]:

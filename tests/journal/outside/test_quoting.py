@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.journal.outside.quoting import blank_quotations
+from pytest_golden.journal.outside.human import blank_quotations
 
 
 @pytest.mark.parametrize(

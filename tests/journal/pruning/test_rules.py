@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.journal.pruning.rules import Limit, Member, may_go
+from pytest_golden.journal.closed_trees_store import Limit, Member, may_go
 
 OLD, YOUNG = Member("old", 1, "a", 100), Member("young", 9, "a", 900)
 OPEN, FOREIGN = Member("open", 2, "a", None), Member("foreign", 2, "b", 100)

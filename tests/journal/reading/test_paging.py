@@ -6,7 +6,7 @@ import pytest
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import RoutedBy
-from pytest_golden.journal.reading.paging import JournalPages
+from pytest_golden.journal.review import JournalPages
 from tests.journal.conftest import BEGIN
 
 if TYPE_CHECKING:

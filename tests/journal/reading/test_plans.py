@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.journal.reading.filters import FILTERS
-from pytest_golden.journal.reading.paging import JournalPages
+from pytest_golden.journal.review import FILTERS, JournalPages
 from pytest_golden.storage.paging import Listing
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import VERSION_TABLE
@@ -34,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @contextmanager
 def heard(store: Store) -> Iterator[list[str]]:
-    """Give what the store says to SQLite inside the with-block."""
+    """Return what the store says to SQLite inside the with-block."""
     said: list[str] = []
     drivers: list[sqlite3.Connection] = []
     # The writer keeps the connection that it takes.

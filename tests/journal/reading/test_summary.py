@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.journal import Assessment, Journal
-from pytest_golden.journal.reading.summary import Count, SuccessRate, summarize
+from pytest_golden.journal.model import Assessment
+from pytest_golden.journal.review_figures import Count, SuccessRate, summarize
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:
+    from pytest_golden.journal.service import Journal
     from pytest_golden.storage.store import Store
 
 

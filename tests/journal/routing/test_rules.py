@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.journal.hints import fits, read_words
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
-from pytest_golden.journal.routing.rules import Candidate, News, route
+from pytest_golden.journal.routing import Candidate, News, route
 
 OPEN, MET, UNMET, EXPIRED = ExpectationStatus
 NOW = 1_000

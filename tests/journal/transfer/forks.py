@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pytest_golden.journal import Journal
-from pytest_golden.journal.transfer.transfer import export_journal, import_journal
+from pytest_golden.journal.service import Journal
+from pytest_golden.journal.transfer.service import export_journal, import_journal
 from pytest_golden.storage.store import Store
 from tests.journal.conftest import Clock
 from tests.journal.test_machine import DATA, TYPES, WISHES
@@ -109,7 +109,7 @@ def make_forks(calls: list[list[tuple[Any, ...]]]) -> list[Fork]:
 
 
 def merged(*exported: bytes) -> bytes:
-    """Give what a new journal has that takes them in, one after another."""
+    """Return what a new journal has that takes them in, one after another."""
     fork = Fork(Clock())
     for one in exported:
         fork.take_in(one)

@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal import Journal
-from pytest_golden.journal.transfer import files
+from pytest_golden.journal.service import Journal
+from pytest_golden.journal.transfer import export_files as files
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

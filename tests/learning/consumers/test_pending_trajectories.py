@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.learning import MemoryStore
-from pytest_golden.learning.consumers import trajectories_for
-from pytest_golden.learning.logger import log_agent_outcome
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.outcome_logger import log_agent_outcome
+from pytest_golden.learning.training import trajectories_for
 
 if TYPE_CHECKING:
-    from pytest_golden.learning import ProductionOutcome
+    from pytest_golden.learning.model import ProductionOutcome
     from pytest_golden.storage.store import Store
 
 

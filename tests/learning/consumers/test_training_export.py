@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning import ExtractedPlan, MemoryStore, ProductionOutcome
-from pytest_golden.learning.consumers import export_training_examples
-from pytest_golden.learning.logger import OutcomeTrajectoryLogger
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger
+from pytest_golden.learning.training import export_training_examples
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.learning.embedding import EmbeddingEndpoint, embedder_from_env
+from pytest_golden.learning.vectors.embedders import EmbeddingEndpoint, embedder_from_env
 from tests.learning.embedding.test_static import folder
 from tests.learning.language_model.server import answers
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import LanguageModelError, SettingsError
-from pytest_golden.learning import MemoryStore
-from pytest_golden.learning.embedding import EmbeddingEndpoint
-from pytest_golden.redaction import Redactor
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.vectors.embedders import EmbeddingEndpoint
+from pytest_golden.redaction.redactor import Redactor
 from tests.learning.language_model.server import answers, breaks_off, drips, drips_headers, drops, hangs
 from tests.patience import without_hanging
 
@@ -23,7 +23,7 @@ KEY = "key-Zq81LmPx55vTnQ27"
 
 
 def embeds(exchange: Exchange) -> None:
-    """Give a vector for each text, in another order."""
+    """Return a vector for each text, in another order."""
     texts = exchange.server.requests[-1][2]["input"]
     data = [{"object": "embedding", "index": place, "embedding": [len(text), 1.0]} for place, text in enumerate(texts)]
     exchange.send(200, json.dumps({"object": "list", "data": data[::-1], "model": "m", "usage": {}}).encode())
@@ -149,7 +149,7 @@ def test_missing_extra_is_named() -> None:
     code = """
 import sys
 sys.modules["httpx2"] = None
-from pytest_golden.learning.embedding import EmbeddingEndpoint
+from pytest_golden.learning.vectors.embedders import EmbeddingEndpoint
 try:
     EmbeddingEndpoint("m", "http://127.0.0.1:1/v1")
 except Exception as error:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.learning import MemoryStore
-from pytest_golden.learning.embedding import StaticEmbedder
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.vectors.embedders import StaticEmbedder
 from tests.learning.vectors.embedders import MEANINGS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_missing_extra_is_named(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["model2vec"] = None
-from pytest_golden.learning.embedding import StaticEmbedder
+from pytest_golden.learning.vectors.embedders import StaticEmbedder
 try:
     StaticEmbedder({str(tmp_path)!r})
 except Exception as error:

@@ -105,7 +105,7 @@ def hangs(exchange: Exchange) -> None:
 
 
 def drips(exchange: Exchange) -> None:
-    """Give a good reply, a byte every twentieth of a second."""
+    """Return a good reply, a byte every twentieth of a second."""
     exchange.send_response(200)
     exchange.send_header("content-length", "1000")
     exchange.end_headers()

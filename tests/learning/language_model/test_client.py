@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
-from pytest_golden.learning.language_model import LanguageModel
+from pytest_golden.learning.language_model.client import LanguageModel
 from tests.learning.language_model.server import (
     answers,
     breaks_off,

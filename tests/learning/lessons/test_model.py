@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pytest_golden.learning.lessons as room
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonSource, LessonVerdict, SkillMemory
-from pytest_golden.learning.lessons.standing import is_harmful, may_be_shown
+from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -104,9 +103,3 @@ def test_which_lessons_may_be_shown(fields: dict[str, Any], is_shown: bool) -> N
     skill = SkillMemory(lesson="x", **fields)
     assert may_be_shown(skill) is is_shown
     assert is_harmful(skill) is (skill.harm_count >= 5 and not skill.success_count)
-
-
-def test_names_of_the_room_are_there() -> None:
-    assert all(getattr(room, name).__name__ == name for name in room.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'Magic'"):
-        _ = room.Magic

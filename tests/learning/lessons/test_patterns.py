@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.lessons.constraints import Constraint, find_limit
 from pytest_golden.learning.lessons.model import Attempt, LessonPattern
 from pytest_golden.learning.lessons.patterns import find_patterns
+from pytest_golden.learning.lessons.quality import Constraint, find_limit
 from tests.patience import without_hanging
 
 NO_DUCKDB = "ModuleNotFoundError: No module named 'duckdb'"

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_golden.learning.causes import find_causes
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.learning.lessons.quality import check_lesson
-from pytest_golden.learning.lessons.specifics import find_specifics, generalise
+from pytest_golden.learning.lessons.quality import check_lesson, find_specifics, generalise
+from pytest_golden.learning.signature import error_signature
 from tests.learning.lessons.advice import EMPTY_TALK, GENERAL, SPECIFIC
 from tests.patience import without_hanging
 
@@ -68,8 +69,51 @@ def test_general_form_has_marks_in_place_of_what_belongs_to_one_task() -> None:
     assert generalise("nothing special") == "nothing special"
 
 
-@given(st.text(alphabet="aA0:/\\.-_~@<>`' \n", max_size=300))
+NASTY = (
+    "10.0.17.55:5432",
+    "connect to 10.0.17.55:99999 failed",
+    "1.2.3.4/99",
+    "256.256.256.256:1",
+    "[::1]:5432",
+    "fe80::1%eth0",
+    "http://[bad",
+    "http://[::1",
+    "http://host:99999999/x",
+    "http://:@/",
+    "file://",
+    "2026-13-45",
+    "2026-02-31T25:61:61+99:99",
+    "31.02.2026",
+    "9" * 3_999,
+    "1e999999",
+    "0x" + "f" * 500,
+    "\u0661\u0662\u0663.\u0664.\u0665.\u0666:\u0667",
+    "boom \ud83d",
+    "a\0b",
+    "C:\\",
+    "\\\\host\\",
+    "<n>",
+    "\U0001f600" * 100,
+)
+
+
+@pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
+def test_no_address_date_or_number_is_too_odd_to_be_read(text: str) -> None:
+    for lesson in (text, f"Wait until the database at {text} answers before you load.", text * 3):
+        check_lesson(SkillMemory(lesson=lesson))
+        generalise(lesson)
+        error_signature(lesson)
+        find_causes(lesson)
+
+
+def test_address_with_its_port_is_of_one_task_alone() -> None:
+    assert generalise("wait for 10.0.17.55:5432 to answer") == "wait for <address> to answer"
+    assert generalise("bind to 127.0.0.1:5432, 0.0.0.0:80") == "bind to 127.0.0.1:5432, 0.0.0.0:80"
+
+
+@given(st.text(alphabet="aA0129:/\\.-_~@<>[]`'% \n\ud83d\0", max_size=300) | st.text(st.characters(), max_size=100))
 def test_any_text_is_read(text: str) -> None:
+    error_signature(text)
     found = find_specifics(text)
     assert all(one.start < one.end <= len(text) for one in found)
     assert all(before.end <= after.start for before, after in pairwise(found))

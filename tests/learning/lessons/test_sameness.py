@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.learning.lessons.sameness import contradicts, find_keys, list_errors
+from pytest_golden.learning.lessons.likeness import contradicts, find_keys, list_errors
 from tests.learning.lessons.conftest import make_skill
 
 

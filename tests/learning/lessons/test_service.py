@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning import MemoryStore
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, RecallReason
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import LESSONS, delete_lesson, put_recall
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import START
@@ -415,7 +415,7 @@ def test_recall_of_a_lesson_that_is_gone_settles_to_nothing(lessons: Lessons, st
 
 
 READ_ONLY = """
-    from pytest_golden.learning.lessons import Lessons
+    from pytest_golden.learning.lessons.service import Lessons
     with Store.open(path) as store:
         (recalled,) = Lessons(store).recall("%s")
         print(json.dumps([recalled.lesson.lesson, recalled.recall_id]))
@@ -622,3 +622,21 @@ def test_what_came_of_a_recall_is_true_or_false(lessons: Lessons, passed: Any) -
     (recalled,) = lessons.recall(LIKE_IT)
     with pytest.raises(ValueError, match="passed must be True or False"):
         lessons.settle(recalled.recall_id, passed)
+
+
+@pytest.mark.parametrize("odd", ["10.0.17.55:5432", "[::1]:5432", "http://[bad", "boom \ud83d\0", "2026-13-45"])
+def test_lesson_from_any_error_is_kept_and_recalled(lessons: Lessons, odd: str) -> None:
+    error = f"OperationalError: connection to server at {odd} failed: the pool is exhausted"
+    skill = make_skill("Open one pool of connections and share it among all workers.", evidence={"error": error})
+    assert lessons.add(skill, "etl").kept
+    lessons.add(make_skill(f"Open one pool at {odd} and share it among all workers."), "etl")
+    (found, *_) = lessons.recall(error)
+    assert found.lesson.id == skill.id
+
+
+def test_first_line_of_a_traceback_alone_recalls_nothing(lessons: Lessons) -> None:
+    told = 'Traceback (most recent call last):\n  File "/srv/etl.py", line 3, in load\n    go()\nKeyError: 7'
+    assert lessons.add(make_skill(context="most recent call", evidence={"error": told}), "etl").kept
+    assert lessons.recall(told)
+    for bare in ("Traceback (most recent call last):", "Error:", "FAILED", "exit code 1", " \n\t"):
+        assert lessons.recall(bare) == ()

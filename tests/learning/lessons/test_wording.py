@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_golden.learning.lessons.lesson_wording import find_telling_line, word_changes, word_lesson
 from pytest_golden.learning.lessons.model import Attempt, SkillMemory
 from pytest_golden.learning.lessons.patterns import find_patterns
-from pytest_golden.learning.lessons.quality import check_lesson
-from pytest_golden.learning.lessons.specifics import find_specifics
-from pytest_golden.learning.lessons.wording import find_telling_line, word_changes, word_lesson
+from pytest_golden.learning.lessons.quality import check_lesson, find_specifics
 from tests.learning.lessons.test_patterns import ATTEMPTS, NO_DUCKDB, failed, worked
 
 DECODE = (

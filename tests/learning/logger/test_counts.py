@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from pytest_golden.learning.logger import counts as counting
-from pytest_golden.learning.logger import shared_logger
-from pytest_golden.learning.logger.counts import Counted, LoggerCounts
+from pytest_golden.learning import outcome_logger as shared_logger
+from pytest_golden.learning import outcome_writer as counting
+from pytest_golden.learning.outcome_writer import Counted, LoggerCounts
 
 
 def test_what_is_kept_twice_is_one_and_what_is_lost_is_apart() -> None:

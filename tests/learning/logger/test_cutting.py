@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.logger.cutting import cut_json, cut_middle, cut_steps, cut_text, measure
+from pytest_golden.learning.outcomes import cut_json, cut_middle, cut_steps, cut_text, measure
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning.logger.group_commit import GroupCommit, Parcel
+from pytest_golden.learning.outcome_writer import GroupCommit, Parcel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from pytest_golden.learning.logger.handing import wait_for
+from pytest_golden.learning.outcome_writer import wait_for
 
 if TYPE_CHECKING:
     import pytest

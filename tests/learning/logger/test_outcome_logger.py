@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.learning import ExtractedPlan, MemoryStore, ProductionOutcome
-from pytest_golden.learning.logger import OutcomeTrajectoryLogger
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger
 from pytest_golden.storage.store import Store
 from tests.patience import PATIENCE_SECONDS
 

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.learning.limits import MOST_BYTES
-from pytest_golden.learning.logger.memory_form import write_outcome, write_plan, write_training_example
-from pytest_golden.learning.logger.outcome_making import Report, check_agent_name, make_outcome
+from pytest_golden.learning.memories import MOST_BYTES
+from pytest_golden.learning.outcomes import (
+    Report,
+    check_agent_name,
+    make_outcome,
+    write_outcome,
+    write_plan,
+    write_training_example,
+)
 from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.storage.columns import storable_json
 
 LARGE = "\U0001f600ü\\\"'\n\0" * 400_000
 
@@ -96,5 +103,5 @@ def test_names_that_can_be_looked_up_are_given_back() -> None:
 def test_what_fits_is_kept_as_it_is(task: str, path: list[str], result: dict[str, str]) -> None:
     outcome = make_outcome(report(task=task, execution_path=path, result=result))
     assert (outcome.task_description, outcome.execution_path) == (task, tuple(path))
-    assert outcome.result == json.loads(json.dumps(result))
+    assert outcome.result == json.loads(storable_json(json.dumps(result)))
     assert outcome.context == {}

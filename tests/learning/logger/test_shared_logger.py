@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.learning import MemoryStore
-from pytest_golden.learning.logger import get_outcome_logger, log_agent_outcome
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.outcome_logger import get_outcome_logger, log_agent_outcome
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
-from pytest_golden.learning import MemoryStore
 from pytest_golden.learning.lessons.model import LessonSource, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import LESSONS
-from pytest_golden.learning.merging.lessons.rules import fold_versions, unite_versions
-from pytest_golden.learning.merging.store import merge_memories
+from pytest_golden.learning.memory_merging import fold_versions, unite_versions
+from pytest_golden.learning.memory_merging_store import merge_memories
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures, memories
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import START, Clock

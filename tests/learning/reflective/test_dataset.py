@@ -8,12 +8,12 @@ from gepa.proposer.reflective_mutation.reflection_lm import StatelessReflectionL
 
 import pytest_golden
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning import learn_from_results
+from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.reflective import reflective_dataset
-from pytest_golden.learning.reflective.store import list_latest_outcomes, read_results
+from pytest_golden.learning.training_store import list_latest_outcomes, read_results
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
@@ -48,7 +48,7 @@ def log(memories: MemoryStore, make_outcome: MakeOutcome) -> Log:
 
 
 def feedback(dataset: dict[str, list[dict[str, Any]]], name: str = "prompt") -> list[str]:
-    """Give for each record the first line of its error, or its whole feedback where it has none."""
+    """Return for each record the first line of its error, or its whole feedback where it has none."""
     told = []
     for record in dataset[name]:
         lines = record["Feedback"].splitlines()

@@ -21,7 +21,7 @@ MEANINGS = (
 
 
 def embed(texts: Sequence[str]) -> Any:
-    """Give how often each meaning is in a text; zeros for a text that has none."""
+    """Return how often each meaning is in a text; zeros for a text that has none."""
     return np.array(
         [[sum(word in group for word in text.lower().split()) for group in MEANINGS] for text in texts], float
     )

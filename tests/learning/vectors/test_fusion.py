@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.vectors.fusion import fuse
+from pytest_golden.learning.vectors.hybrid import fuse
 
 RANKINGS = st.lists(st.lists(st.integers(1, 20), unique=True, max_size=8), max_size=3)
 

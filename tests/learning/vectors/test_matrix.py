@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.learning.vectors.matrix import Entry, VectorMatrix
-from pytest_golden.learning.vectors.units import read_units
+from pytest_golden.learning.vectors.matrix import Entry, VectorMatrix, read_units
 
 DIMENSION = 4
 NAMESPACES = ("a/", "a/b/", "b/")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 
-from pytest_golden.gate.merging.merging import merge_stores
-from pytest_golden.learning import MemoryStore
+from pytest_golden.gate.merging import merge_stores
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.copying import copy_store
 from pytest_golden.storage.integrity import check_store, repair_store
 from pytest_golden.storage.schema import memories, memory_vectors
@@ -34,7 +34,7 @@ def count(store: Store) -> int:
 
 
 def search(location: str | Path, query: str) -> tuple[list[str], int]:
-    """Give what is found, and how many texts were embedded for it."""
+    """Return what is found, and how many texts were embedded for it."""
     embedder = Told(embed, model=f"{embed.__module__}.{embed.__qualname__}")
     with MemoryStore.open(location, embedder=embedder) as memories:
         answer = memories.hybrid_search((), query)

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Give a place for an output and its baseline."""
+    """Return a place for an output and its baseline."""
     return Files(tmp_path)

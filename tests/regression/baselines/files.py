@@ -6,14 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.compare.comparing import compare_files
+from pytest_golden.compare.model import Content, Side
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression.baselines import compare_files
-from pytest_golden.regression.baselines.model import Content, Side
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.regression.baselines import Mismatch
+    from pytest_golden.compare.model import Mismatch
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Files:
         return compare_files(DeclaredOutput(path=name, **rules), actual, accepted, shown_as=f"out/{name}")
 
     def tell(self, name: str, output: object, baseline: object, **rules: Any) -> str:
-        """Give the message of a mismatch, empty when there is none."""
+        """Return the message of a mismatch, empty when there is none."""
         found = self.compare(name, output, baseline, **rules)
         return "" if found is None else found.message
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.compare import text_patterns as patterns
+from pytest_golden.compare.comparing import compare_files
 from pytest_golden.errors import GoldenError
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines import compare_files, patterns
+from pytest_golden.regression.model import ReasonKind
 from tests.requirement import require
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines import content_bytes
-from pytest_golden.regression.baselines.opening import CHUNK_BYTES
+from pytest_golden.compare import compare_files as content_bytes
+from pytest_golden.compare.opening import CHUNK_BYTES
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.compare.comparing import compare_files
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines import compare_files
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines.image_size import Size, find_size
+from pytest_golden.compare.compare_files import Size, find_size
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files

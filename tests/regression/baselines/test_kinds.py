@@ -6,8 +6,8 @@ from pathlib import PureWindowsPath
 
 import pytest
 
+from pytest_golden.compare.model import choose_comparison
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression.baselines import choose_comparison
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.regression.baselines.pattern_child import Treatment
+from pytest_golden.compare.pattern_child import Treatment
 
 BLOCKS = st.lists(st.sampled_from([b"a", b"# b", b"c 12", b"\xff 3", b"", b"\r", b"d 4\r"]), max_size=8)
 

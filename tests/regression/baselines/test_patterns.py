@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from pytest_golden.compare.model import PatternTimedOutError
+from pytest_golden.compare.text_patterns import MARK, PatternProcess
 from pytest_golden.errors import GoldenError
-from pytest_golden.regression.baselines.model import PatternTimedOutError
-from pytest_golden.regression.baselines.patterns import MARK, PatternProcess
 from tests.patience import without_hanging
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.compare.comparing import compare_files
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.redaction import redact
-from pytest_golden.regression.baselines import compare_files
+from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files

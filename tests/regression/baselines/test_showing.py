@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.regression.baselines.showing import (
+from pytest_golden.compare.showing import (
     MOST_BYTES,
     MOST_LINES,
     compose,

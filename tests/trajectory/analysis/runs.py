@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pytest_golden.trajectory import Trajectory
+from pytest_golden.trajectory.model import Trajectory
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_golden
-from pytest_golden.trajectory import StepType, Trajectory, TrajectoryOutcome
-from pytest_golden.trajectory.analysis import Quality, ReasoningIssueType, Severity, analyze_trajectory
+from pytest_golden.trajectory.insight.analysis import analyze_trajectory
+from pytest_golden.trajectory.insight.model import Quality, ReasoningIssueType, Severity
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome
 from tests.patience import count_calls, without_hanging
 from tests.trajectory.analysis.runs import (
     START,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_golden.trajectory.analysis.binomial import binomial_tail
+from pytest_golden.trajectory.insight.common_patterns import binomial_tail
 
 RATES = (1e-9, 0.001, 0.05, 0.3, 0.5, 0.9, 0.999999)
 

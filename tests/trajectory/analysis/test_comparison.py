@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from pytest_golden.trajectory.analysis import compare_trajectories
+from pytest_golden.trajectory.insight.common_patterns import compare_trajectories
 from tests.trajectory.analysis.runs import failed_odibi_run, looping_agent, passed_odibi_run, run
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_golden.trajectory.analysis.contradictions import find_contradictions
+from pytest_golden.trajectory.insight.reasoning import find_contradictions
 from tests.trajectory.analysis.runs import run, thoughts
 
 

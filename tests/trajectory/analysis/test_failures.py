@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.trajectory import Trajectory
-from pytest_golden.trajectory.analysis.failures import find_failures
+from pytest_golden.trajectory.insight.analysis import find_failures
+from pytest_golden.trajectory.model import Trajectory
 from tests.trajectory.analysis.runs import (
     failed_dbt_run,
     failed_odibi_run,

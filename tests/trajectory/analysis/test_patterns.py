@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_golden.trajectory.analysis import error_patterns, success_patterns
+from pytest_golden.trajectory.insight.common_patterns import error_patterns, success_patterns
 from tests.trajectory.analysis.runs import (
     failed_dbt_run,
     failed_odibi_run,
@@ -19,7 +19,7 @@ from tests.trajectory.analysis.runs import (
 )
 
 if TYPE_CHECKING:
-    from pytest_golden.trajectory import Trajectory
+    from pytest_golden.trajectory.model import Trajectory
 
 RUNS = (failed_odibi_run(), passed_odibi_run(), failed_dbt_run(), looping_agent(), shell_timeout())
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.trajectory import Trajectory
-from pytest_golden.trajectory.analysis.phrases import (
+from pytest_golden.trajectory.insight.reasoning import (
     find_broken_thoughts,
     find_hasty_conclusions,
     find_ignored_errors,
     find_surrender,
 )
+from pytest_golden.trajectory.model import Trajectory
 from tests.trajectory.analysis.runs import START, run, thoughts
 
 FAILED = ("tool_call", "pytest", {"error": "2 failed"})

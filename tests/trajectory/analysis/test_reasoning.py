@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.trajectory.analysis.reasoning import find_reasoning_issues
+from pytest_golden.trajectory.insight.reasoning import find_reasoning_issues
 from tests.trajectory.analysis.runs import run
 
 R, T, S, A = "reasoning", "tool_call", "observation", "action"

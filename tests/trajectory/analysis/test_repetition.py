@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.trajectory.analysis.repetition import find_loops
+from pytest_golden.trajectory.insight.reasoning import find_loops
 from tests.trajectory.analysis.runs import looping_agent, run, thoughts
 
 if TYPE_CHECKING:
-    from pytest_golden.trajectory.analysis.model import ReasoningIssue
+    from pytest_golden.trajectory.insight.model import ReasoningIssue
 
 
 def loops(*steps: tuple[Any, ...], outcome: str = "failure") -> list[ReasoningIssue]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.analysis.statements import list_statements, split_sentences, takes_back, words_of
+from pytest_golden.trajectory.insight.reasoning import list_statements, split_sentences, takes_back, words_of
 
 
 @pytest.mark.parametrize(

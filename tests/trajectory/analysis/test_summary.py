@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 
-from pytest_golden.trajectory import Trajectory
-from pytest_golden.trajectory.analysis import Detail, summarize_trajectory
-from pytest_golden.trajectory.analysis.summary import MOST_CHARACTERS
+from pytest_golden.trajectory.insight.analysis import MOST_CHARACTERS, summarize_trajectory
+from pytest_golden.trajectory.model import Trajectory
 from tests.trajectory.analysis.runs import failed_odibi_run, looping_agent, passed_odibi_run, run
 from tests.trajectory.analysis.test_analyzing import trajectories
+
+if TYPE_CHECKING:
+    from pytest_golden.trajectory.insight.model import Detail
 
 
 def test_brief_is_one_line_with_the_worst_failure() -> None:

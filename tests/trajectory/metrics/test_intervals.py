@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_golden.trajectory.metrics.intervals import (
+from pytest_golden.trajectory.insight.figures import (
     ConfidenceInterval,
     check_level,
     estimate_mean,
     t_interval,
     wilson_interval,
 )
-from pytest_golden.trajectory.metrics.measurement import limits_of
+from pytest_golden.trajectory.insight.measurement import limits_of
 
 ANY, SHARE, LATENCY = limits_of("cost"), limits_of("quality"), limits_of("latency")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from pytest_golden.trajectory.metrics.quantiles import normal_quantile, student_t_quantile, two_sided
+from pytest_golden.trajectory.insight.figures import normal_quantile, student_t_quantile, two_sided
 
 # In scipy the upper tail keeps the digits of a level near 1, the level itself those of one near 0.
 HIGH_LEVELS = [0.5, 0.500001, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12, 1 - 2.0**-53]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.metrics.sample import MetricStatistics, describe_sample, mean_of, measure_spread
+from pytest_golden.trajectory.insight.figures import MetricStatistics, describe_sample, mean_of, measure_spread
 
 LARGEST, SMALLEST = sys.float_info.max, 5e-324
 any_floats = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30)

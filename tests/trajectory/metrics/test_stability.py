@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.metrics import flakiness, flakiness_of_groups
+from pytest_golden.trajectory.insight.figures import flakiness, flakiness_of_groups
 
 
 class Run(NamedTuple):

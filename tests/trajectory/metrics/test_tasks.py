@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_golden.trajectory.metrics.tasks import MetricComparison, compare_task_means
+from pytest_golden.trajectory.insight.metrics import MetricComparison, compare_task_means
 
 LARGEST = sys.float_info.max
 batches = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-1e3, 1e3))

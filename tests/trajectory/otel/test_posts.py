@@ -4,17 +4,20 @@ import gzip
 import json
 import struct
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory import Importance, StepReading, StepType
 from pytest_golden.trajectory.otel import posts as posts_module
 from pytest_golden.trajectory.otel.posts import MAX_BODY_BYTES, Post, read_posts, unpack
 from pytest_golden.trajectory.otel.protobuf_body import count_protobuf, parse_protobuf
+from pytest_golden.trajectory.vocabulary import Importance, StepType
 from tests.trajectory.otel.bodies import fixed, message, proto_request, proto_span, request, span, varint
+
+if TYPE_CHECKING:
+    from pytest_golden.trajectory.readers.model import StepReading
 
 
 def read_json(*spans: Any) -> StepReading:
@@ -204,6 +207,12 @@ def test_garbage_is_counted_and_told(post: Post) -> None:
     assert [step.content for step in reading.steps] == ["good"]
     assert reading.lost_count == 1
     assert reading.warnings[0].startswith("1 post of OpenTelemetry spans could not be read: ")
+
+
+def test_posts_that_are_no_json_have_one_reason_wherever_they_break() -> None:
+    posts = [Post(b'{"a": 1' + b" " * size + ending, is_json=True) for size in range(9) for ending in (b"", b",", b"x")]
+    posts.append(Post(b'{"a": ' + b"1" * 5000 + b"}", is_json=True))
+    assert read_posts(posts).warnings == ("28 posts of OpenTelemetry spans could not be read: it is no JSON",)
 
 
 def test_members_of_gzip_are_read_as_one() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden import Trajectory, TrajectorySpanProcessor
-from pytest_golden.trajectory import TrajectoryOutcome
 from pytest_golden.trajectory.otel import processor as processor_module
+from pytest_golden.trajectory.vocabulary import TrajectoryOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden import OtlpReceiver
-from pytest_golden.trajectory.otel import server, spool
-from pytest_golden.trajectory.otel.http_reader import BadRequestError, HttpReader
+from pytest_golden.trajectory.otel import otlp_server as server
+from pytest_golden.trajectory.otel import otlp_server as spool
+from pytest_golden.trajectory.otel.otlp_server import BadRequestError, HttpReader
 from pytest_golden.trajectory.otel.posts import MAX_BODY_BYTES
 from tests.patience import PATIENCE_SECONDS, without_hanging
 from tests.trajectory.otel.bodies import proto_request, proto_span, request, span
@@ -82,6 +83,40 @@ def test_other_paths_are_refused_and_other_signals_ignored() -> None:
         assert receiver.read_steps().lost_count == 0
         assert post(receiver, b"x", Content_Type="text/plain") == post(receiver, b"x", Content_Encoding="br") == 415
     assert receiver.read_steps().lost_count == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"[]", "no JSON object"),
+        (b'"x"', "no JSON object"),
+        (b"5", "no JSON object"),
+        (b'{"foo": 1}', "no resourceSpans"),
+        (b'{"resourceSpans": "x"}', "resourceSpans is not a list"),
+        (b'{"resourceSpans": [1]}', "resourceSpans holds something that is not an object"),
+        (b'{"resourceSpans": [{"scopeSpans": {}}]}', "scopeSpans is not a list"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": 1}]}]}', "spans is not a list"),
+        (b'{"resourceSpans": [', "it is no JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"\xff\xfe", "it is no JSON"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_json_without_spans_is_answered_with_400_and_counted(body: bytes, why: str, packed: bool) -> None:
+    encoding = {"Content_Encoding": "gzip"} if packed else {}
+    with OtlpReceiver() as receiver:
+        assert post(receiver, gzip.compress(body) if packed else body, **encoding) == 400
+        assert post(receiver, request(span("a", 1))) == 200
+    reading = receiver.read_steps()
+    assert ([step.content for step in reading.steps], reading.lost_count) == (["a"], 1)
+    assert why in reading.warnings[0]
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"resourceSpans": []}', b'{"resourceSpans": null}'])
+def test_request_with_nothing_in_it_is_accepted(body: bytes) -> None:
+    with OtlpReceiver() as receiver:
+        assert post(receiver, body) == 200
+    assert receiver.read_steps().lost_count == 0
 
 
 def test_curl_posts_large_bodies_and_in_chunks() -> None:

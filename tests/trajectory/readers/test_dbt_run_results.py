@@ -14,7 +14,7 @@ from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.trajectory import StepReading
+    from pytest_golden.trajectory.readers.model import StepReading
 
 MODELS = {
     "orders.sql": "select 1 as id, 10.0 as amount union all select 2, null",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.trajectory import GoldenStepsReader, StepReading, read_golden_steps
+from pytest_golden.trajectory.readers.golden_steps import GoldenStepsReader, read_golden_steps
+from pytest_golden.trajectory.readers.model import StepReading
 
 if TYPE_CHECKING:
     from pathlib import Path

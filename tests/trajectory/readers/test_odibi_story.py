@@ -15,7 +15,7 @@ from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.trajectory import StepReading
+    from pytest_golden.trajectory.readers.model import StepReading
 
 STORY_PATH = "out/stories/orders/2026-01-01/run_12-00-00.json"
 

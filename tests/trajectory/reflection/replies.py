@@ -26,11 +26,11 @@ REPLY = json.dumps(ANSWER)
 
 
 def answer(**changes: Any) -> dict[str, Any]:
-    """Give the answer with other fields; None takes one out."""
+    """Return the answer with other fields; None takes one out."""
     return {key: value for key, value in {**ANSWER, **changes}.items() if value is not None}
 
 
 def suggesting(**changes: Any) -> dict[str, Any]:
-    """Give the answer with its suggestion changed; None takes a field out."""
+    """Return the answer with its suggestion changed; None takes a field out."""
     suggestion = {key: value for key, value in {**SUGGESTION, **changes}.items() if value is not None}
     return answer(suggestions=[suggestion])

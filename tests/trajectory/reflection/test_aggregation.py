@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.reflection import Reflection, Suggestion, aggregate_reflections
-from pytest_golden.trajectory.reflection.aggregation import normal_form
+from pytest_golden.trajectory.insight.reflection import Reflection, Suggestion, aggregate_reflections, normal_form
 
 
 def suggestion(description: str = "Name the key.", **changes: Any) -> Suggestion:

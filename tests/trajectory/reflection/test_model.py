@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import pytest_golden
-from pytest_golden.trajectory.analysis import analyze_trajectory
-from pytest_golden.trajectory.reflection import (
+from pytest_golden.trajectory.insight.analysis import analyze_trajectory
+from pytest_golden.trajectory.insight.reflection import (
     Priority,
     Reflection,
     Suggestion,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from pytest_golden.trajectory.reflection import Reflection, Suggestion, parse_reflection
+from pytest_golden.trajectory.insight.reflection import Reflection, Suggestion
+from pytest_golden.trajectory.insight.reflection_parsing import parse_reflection
 from tests.patience import without_hanging
 from tests.trajectory.reflection.replies import ANSWER, REPLY, SUGGESTION, answer, suggesting
 

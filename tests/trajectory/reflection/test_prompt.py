@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.analysis import analyze_trajectory
-from pytest_golden.trajectory.reflection import ReflectionPrompt, build_reflection_request, reflection_prompt
+from pytest_golden.trajectory.insight.analysis import analyze_trajectory
+from pytest_golden.trajectory.insight.reflection import ReflectionPrompt, build_reflection_request, reflection_prompt
 from tests.trajectory.analysis.runs import failed_odibi_run, run
 
 BLOCK = re.compile(r"^BEGIN DATA ([0-9a-f]{16})\n(.*?)\nEND DATA \1$", re.DOTALL | re.MULTILINE)

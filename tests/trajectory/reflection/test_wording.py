@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.reflection.wording import (
+from pytest_golden.trajectory.insight.reflection_parsing import (
     find_hope,
     first_paragraph,
     infer_category,

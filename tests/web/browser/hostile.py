@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.live import RunningProject
-from pytest_golden.gate.live.machine import describe_machine
-from pytest_golden.gate.live.model import Beat
-from pytest_golden.gate.live.telling.store import write_beat
-from pytest_golden.gate.recording import record_event
+from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.live_model import Beat, RunningProject, describe_machine
+from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.learning.logger import log_agent_outcome
+from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
-from pytest_golden.storage.moments import to_ms
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.web.services import Services
 from tests.gate.gate_events import START, begin, end, judge
@@ -46,12 +44,12 @@ _BAD = (
 
 
 def make_ill(field: str) -> str:
-    """Give a text that tries what texts can do to a page, and to what stands beside it."""
+    """Return a text that tries what texts can do to a page, and to what stands beside it."""
     return f"{field} {' '.join(_BAD)}"
 
 
 def make_long(field: str) -> str:
-    """Give letters that are written from the right, and one word that no line is long enough for."""
+    """Return letters that are written from the right, and one word that no line is long enough for."""
     return f"{field} {FROM_THE_RIGHT}{LONG_WORD}"
 
 
@@ -103,17 +101,17 @@ def _begin(store: Store, ill: Ill) -> str:
 
 
 def _without_refused(ill: Ill) -> Ill:
-    """Give what the journal and the learner take: they refuse a NUL and half a pair."""
+    """Return what the journal and the learner take: they refuse a NUL and half a pair."""
     return lambda field: ill(field).replace("\x00", "").replace("\ud800\udfff", "")
 
 
 def _as_name(ill: Ill) -> Ill:
-    """Give what can be looked up, which has an end."""
+    """Return what can be looked up, which has an end."""
     return lambda field: ill(field).encode()[:_LONGEST_NAME].decode(errors="ignore")
 
 
 def _name_project(ill: Ill) -> str:
-    """Give a name that the gate itself puts into sentences."""
+    """Return a name that the gate itself puts into sentences."""
     return _without_refused(ill)("project").replace(FROM_THE_RIGHT, "")[:_LONGEST_PROJECT]
 
 

@@ -32,7 +32,7 @@ class Proxy(ThreadingTCPServer):
         self.strays: list[str] = []
 
     def inside(self, path: str) -> str:
-        """Give a path as the server behind is asked for it."""
+        """Return a path as the server behind is asked for it."""
         return path.removeprefix(self.prefix) if self.takes_prefix_off else path
 
 

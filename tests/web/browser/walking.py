@@ -65,7 +65,7 @@ def is_too_wide(page: Page) -> bool:
 
 
 def find_barriers(page: Page) -> list[str]:
-    """Give what axe finds against a page on a phone in the light, and on a desktop in the dark."""
+    """Return what axe finds against a page on a phone in the light, and on a desktop in the dark."""
     axe: Any = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     found = []
     for width, scheme in (("phone", "light"), ("desktop", "dark")):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.web.shown.axes import Scale, scale_counts, scale_seconds, spread
+from pytest_golden.web.drawing import Scale, scale_counts, scale_seconds, spread
 
 
 def words(scale: Scale) -> list[str]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_golden.web.shown.durations import MOST_BARS, plot_runs
+from pytest_golden.web.drawing import MOST_BARS, plot_runs
 from tests.gate.past_results import results_of
 
 

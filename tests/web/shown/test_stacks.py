@@ -4,8 +4,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from pytest_golden.journal.reading.summary import SuccessRate
-from pytest_golden.web.shown.stacks import stack_periods
+from pytest_golden.journal.review_figures import SuccessRate
+from pytest_golden.web.drawing import stack_periods
 
 RATE = SuccessRate(4, 0.75, 1, 1)
 

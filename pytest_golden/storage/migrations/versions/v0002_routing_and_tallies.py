@@ -135,7 +135,7 @@ def _make_tally_on_postgresql() -> None:
 
 
 def _route_rows(connection: sa.Connection) -> Iterator[dict[str, Any]]:
-    """Give what the journal would have kept with each expectation that is there."""
+    """Return what the journal would have kept with each expectation that is there."""
     for row in connection.execute(sa.text(_UNROUTED)).all():
         hint = json.loads(row.match_hint) if isinstance(row.match_hint, str) else row.match_hint or {}
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in hint.items()}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines.json_documents import comparing
+from pytest_golden.compare.documents import compare_documents as comparing
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files
@@ -18,7 +18,7 @@ ROWS = [{"id": number, "name": f"row {number}", "price": number / 8} for number 
 
 
 def lines(files: Files, output: object, baseline: object, **rules: Any) -> list[str]:
-    """Give the differences alone."""
+    """Return the differences alone."""
     return files.tell("a.json", output, baseline, **rules).splitlines()[1:]
 
 

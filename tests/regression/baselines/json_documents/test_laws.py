@@ -9,11 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.manifest.json_paths import parse_json_path
-from pytest_golden.regression.baselines.json_documents.differences import find_differences
-from pytest_golden.regression.baselines.json_documents.equality import Equality
-from pytest_golden.regression.baselines.json_documents.thinning import take_out
-from pytest_golden.regression.baselines.json_documents.writing import write_place
+from pytest_golden.compare.documents.compare_documents import find_differences, write_place
+from pytest_golden.compare.documents.document_parsing import take_out
+from pytest_golden.compare.documents.document_values import Equality
+from pytest_golden.manifest.units import parse_json_path
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "a", "b c", "1"]))
 JSON = st.recursive(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.regression.baselines.json_documents import matching
-from pytest_golden.regression.baselines.json_documents.equality import Equality
-from pytest_golden.regression.baselines.json_documents.matching import Alone, match_equal
+from pytest_golden.compare.documents import document_values as matching
+from pytest_golden.compare.documents.document_values import Alone, Equality, match_equal
 
 if TYPE_CHECKING:
     import pytest

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.regression.baselines.json_documents.parsing import _DeepParser, parse_json
+from pytest_golden.compare.documents.document_parsing import _DeepParser, parse_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.regression import ReasonKind
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

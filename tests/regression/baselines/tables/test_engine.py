@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.compare.model import Content, Side, UnreadableError
+from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, find_bad_line, open_engine
+from pytest_golden.compare.tables.model import Format
 from pytest_golden.errors import GoldenError
-from pytest_golden.regression.baselines.model import Content, Side, UnreadableError
-from pytest_golden.regression.baselines.tables.engine import QueryError, open_engine
-from pytest_golden.regression.baselines.tables.model import Format
-from pytest_golden.regression.baselines.tables.troubles import describe_trouble, find_bad_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +133,7 @@ def test_without_duckdb_it_is_said_what_to_install(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; sys.modules['duckdb'] = None\n"
         "from pytest_golden.manifest.model import DeclaredOutput\n"
-        "from pytest_golden.regression.baselines import compare_files\n"
+        "from pytest_golden.compare.comparing import compare_files\n"
         "place = Path(sys.argv[1])\n"
         "try: compare_files(DeclaredOutput(path='t.csv'), place, place, shown_as='t.csv')\n"
         "except Exception as error: print(type(error).__mro__[1].__name__, error)\n"

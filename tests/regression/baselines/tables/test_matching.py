@@ -7,7 +7,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.regression.baselines.tables.matching import can_all_be_paired
+from pytest_golden.compare.tables.multisets import can_all_be_paired
 
 PAIRS = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.regression import ReasonKind
+from pytest_golden.regression.model import ReasonKind
 from tests.regression.baselines.tables.parquet import write_parquet
 
 if TYPE_CHECKING:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.compare.tables import equality as sampling
+from pytest_golden.compare.tables import row_by_row as keyed
+from pytest_golden.compare.tables import row_by_row as positional
+from pytest_golden.compare.tables.compare_tables import compare_tables
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines.tables import compare_tables, keyed, positional, sampling
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.compare.comparing import compare_files
+from pytest_golden.compare.text import text_lines as lines_module
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression import ReasonKind
-from pytest_golden.regression.baselines import compare_files
-from pytest_golden.regression.baselines.text import lines as lines_module
+from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

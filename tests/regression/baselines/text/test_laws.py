@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.regression.baselines.patterns import PatternProcess
-from pytest_golden.regression.baselines.text import lines as lines_module
-from pytest_golden.regression.baselines.text import unordered
-from pytest_golden.regression.baselines.text.hunks import write_hunks
-from pytest_golden.regression.baselines.text.sequence import CountingLines, SideBySide
-from pytest_golden.regression.baselines.text.unordered import find_unordered_difference
+from pytest_golden.compare.text import text_lines as lines_module
+from pytest_golden.compare.text import unordered_lines as unordered
+from pytest_golden.compare.text.hunks import write_hunks
+from pytest_golden.compare.text.text_lines import CountingLines, SideBySide
+from pytest_golden.compare.text.unordered_lines import find_unordered_difference
+from pytest_golden.compare.text_patterns import PatternProcess
 
 if TYPE_CHECKING:
     from tests.regression.baselines.files import Files

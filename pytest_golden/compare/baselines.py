@@ -1,0 +1,215 @@
+"""Where the baselines of a project lie, which outputs they belong to, and which of them nothing uses any more."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import BaselineError
+from pytest_golden.regression.unexpected import is_named
+from pytest_golden.regression.wording import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_golden.manifest.model import DeclaredOutput, Manifest
+
+
+#: The folder beside the manifest that has one folder for each project.
+BASELINES_FOLDER = "golden_baselines"
+#: How the names of folders begin in which accepted outputs wait; no project's name begins so.
+WAITING_PREFIX = ".accepting-"
+EXISTS = "exists"
+
+_MOST_NAMED = 5
+
+
+def find_baselines_folder(manifest: Path | None, workspace_root: Path) -> Path:
+    """Return the folder of all baselines; where projects have no manifest, below the workspace root."""
+    return (workspace_root if manifest is None else manifest.parent) / BASELINES_FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What was found where a baseline should be: `file` to be read, or `trouble` why it may not be; neither: nothing."""
+
+    file: Path | None = None
+    trouble: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Tell whether nothing is there."""
+        return self.file is None and not self.trouble
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectBaselines:
+    """The baselines of one project: those of all lie in `folder`, this project's below its `name`. No symlink leads out."""
+
+    folder: Path
+    name: str
+
+    @property
+    def root(self) -> Path:
+        """The project's own folder."""
+        return self.folder / self.name
+
+    def find(self, path: str) -> Baseline:
+        """Look at the baseline of an output, whose path is relative to project_dir."""
+        place = self.root / path
+        try:
+            place.lstat()
+        except PermissionError as error:
+            return Baseline(trouble=str(error.strerror))
+        except OSError:
+            return Baseline()
+        real = Path(os.path.realpath(place))
+        if not real.is_relative_to(self._real_root):
+            return Baseline(trouble="it is reached by a symlink that leads out of its folder; put a real file there")
+        try:
+            mode = real.stat().st_mode
+        except OSError as error:
+            return Baseline(trouble=str(error.strerror))
+        if not stat.S_ISREG(mode):
+            return Baseline(trouble=f"it is {describe_kind(mode)}, not a file")
+        return Baseline(file=real)
+
+    def list_paths(self) -> tuple[str, ...]:
+        """Return the paths of all that lies there and is no folder, sorted; no symlink is followed.
+
+        Raises:
+            BaselineError: a folder cannot be read, so that nobody knows what should be there.
+        """
+        if os.path.realpath(self.root) != str(self._real_root):
+            return ()
+        found = []
+        pending = [""]
+        while pending:
+            prefix = pending.pop()
+            try:
+                entries = _list(self.root / prefix)
+            except OSError as error:
+                place = show_path(f"{self.folder.name}/{self.name}/{prefix}".rstrip("/"))
+                raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
+            for name, is_folder in entries:
+                pending += [f"{prefix}{name}/"] if is_folder else []
+                found += [] if is_folder else [prefix + name]
+        return tuple(sorted(found))
+
+    def refuse_symlinks(self, path: str) -> None:
+        """Make sure that nothing but real folders lies on the way to a baseline that is about to be written or removed.
+
+        Raises:
+            OSError: a symlink or a file lies on the way, or the way cannot be read.
+        """
+        place = self.folder
+        for part in (None, self.name, *path.split("/")[:-1]):
+            place = place if part is None else place / part
+            if place.is_symlink():
+                message = f"{place} is a symlink, and baselines are only written into real folders"
+                raise OSError(message)
+
+    @property
+    def _real_root(self) -> Path:
+        return Path(os.path.realpath(self.folder.parent)) / self.folder.name / self.name
+
+
+def describe_kind(mode: int) -> str:
+    """Say what kind of thing a path is, with its article."""
+    kinds = (
+        (stat.S_ISLNK, "a symlink"),
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISREG, "a file"),
+    )
+    return next((told for is_kind, told in kinds if is_kind(mode)), "a device")
+
+
+def _list(folder: Path) -> list[tuple[str, bool]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFile:
+    """A file that is expected: each of `entries` names it, and it is held to all of them."""
+
+    path: str
+    entries: tuple[DeclaredOutput, ...]
+    is_written: bool
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Tell whether any of its entries compares it with a baseline."""
+        return any(entry.compare != EXISTS for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What is declared, as files.
+
+    `files` are sorted. `unmatched` are entries that name nothing at all. `unused` are baselines that are compared with
+    nothing, since no entry names them or those that do want none.
+    """
+
+    files: tuple[ExpectedFile, ...]
+    unmatched: tuple[DeclaredOutput, ...]
+    unused: tuple[str, ...]
+
+
+def match_outputs(outputs: Sequence[DeclaredOutput], written: Iterable[str], kept: Sequence[str]) -> Matched:
+    """Find the files that are declared among the `written` paths and those that are `kept` as baselines."""
+    written = frozenset(written)
+    files = []
+    for path in sorted(written.union(kept)):
+        entries = tuple(entry for entry in outputs if is_named(path, entry.path))
+        if entries:
+            files.append(ExpectedFile(path, entries, path in written))
+    expected = tuple(file for file in files if file.is_written or file.needs_baseline)
+    named = {id(entry) for file in expected for entry in file.entries}
+    compared = {file.path for file in expected if file.needs_baseline}
+    return Matched(
+        expected,
+        tuple(entry for entry in outputs if id(entry) not in named),
+        tuple(path for path in sorted(kept) if path not in compared),
+    )
+
+
+def find_unused_baselines(manifest: Manifest) -> Iterator[str]:
+    """Yield for each folder of baselines what in it nothing uses, one sentence for each project."""
+    folder = find_baselines_folder(manifest.path, manifest.workspace_root)
+    projects = {project.name: project for project in manifest.projects}
+    for name in _list_names(folder):
+        if name not in projects:
+            told = f"{folder.name}/{show_path(name)} belongs to no golden project: remove it"
+            yield f"{told}, or rename it to the project's present name"
+            continue
+        try:
+            kept = ProjectBaselines(folder, name).list_paths()
+        except BaselineError as error:
+            yield f"{name}: {error}"
+            continue
+        unused = match_outputs(projects[name].outputs, (), kept).unused
+        if unused:
+            yield f"{name}: {describe_unused(folder.name, name, unused)}"
+
+
+def describe_unused(folder_name: str, name: str, unused: Sequence[str]) -> str:
+    """Say which baselines of a project are used by none of its outputs, and what removes them."""
+    named = ", ".join(map(show_path, unused[:_MOST_NAMED]))
+    more = f" and {len(unused) - _MOST_NAMED} more" if len(unused) > _MOST_NAMED else ""
+    return f"{folder_name}/{name} has baselines that no output is compared with ({named}{more}): --golden-update removes them"
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError:
+        return []

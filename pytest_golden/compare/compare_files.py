@@ -1,0 +1,321 @@
+"""Comparisons that need no parser: the bytes of two files, the size of one, and width and height of images."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.compare.model import Mismatch, UnreadableError, VastError
+from pytest_golden.compare.opening import CHUNK_BYTES, is_archive, read_chunks, read_raw_chunks, read_size
+from pytest_golden.compare.showing import NOT_SHOWN, compose, count_of, find_first_difference
+from pytest_golden.regression.model import ReasonKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_golden.compare.model import Content
+    from pytest_golden.compare.showing import Redact
+    from pytest_golden.manifest.model import DeclaredOutput
+
+
+_ROW_BYTES = 16
+_ROWS_BEFORE, _ROWS_AFTER = 1, 4
+_AROUND_BYTES = 4 << 10
+# What is read to tell a size: an archive can hold any amount.
+_MOST_MEASURED_BYTES = 1 << 30
+
+# A JPEG may carry a colour profile and a small picture before its size.
+_HEAD_CHUNKS = 16
+# Markers of a JPEG that begin a frame, which has the size: all SOFn but DHT, JPG and DAC.
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+_SVG = re.compile(rb"<svg\b([^>]{0,10000})>", re.IGNORECASE)
+_SVG_PART = re.compile(rb"""(?<![\w-])(width|height|viewBox)\s*=\s*["']\s*([^"']{1,200}?)\s*["']""")
+_LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:px)?")
+
+
+def compare_bytes(actual: Content, baseline: Content, *, shown_as: str, redact: Redact) -> Mismatch | None:
+    """Compare what two files hold, of archives the plain content.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+    """
+    found = _find_parts(actual, baseline)
+    if found is None:
+        return None
+    place, ours, theirs = found
+    message = compose(_write_headline(place, ours, theirs, shown_as), _write_dump(place, ours, theirs, redact))
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
+
+
+def has_equal_bytes(actual: Content, baseline: Content) -> bool:
+    """Tell whether two files hold the same bytes as they lie on the disk.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+    """
+    if read_size(actual) != read_size(baseline):
+        return False
+    pairs = zip(read_raw_chunks(actual), read_raw_chunks(baseline), strict=False)
+    return all(one == other for one, other in pairs) and read_size(actual) == read_size(baseline)
+
+
+def has_equal_content(actual: Content, baseline: Content) -> bool:
+    """Tell whether two files hold the same, of archives the plain content.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+    """
+    ours, theirs = read_chunks(actual), read_chunks(baseline)
+    while True:
+        one, other = next(ours, b""), next(theirs, b"")
+        if one != other:
+            return False
+        if not one:
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a file holds around the first difference, from byte `start` on, and the size of the whole.
+
+    `around` is more of it, as text, since the bytes that are shown can be the middle of a secret.
+    """
+
+    start: int
+    data: bytes
+    around: str
+    size_bytes: int
+    is_whole: bool
+
+
+def _find_parts(actual: Content, baseline: Content) -> tuple[int, _Part, _Part] | None:
+    ours, theirs = read_chunks(actual), read_chunks(baseline)
+    passed, before = 0, b""
+    while True:
+        one, other = next(ours, b""), next(theirs, b"")
+        if one != other:
+            place = passed + find_first_difference(one, other)
+            return (
+                place,
+                _make_part(actual, before, one, ours, place),
+                _make_part(baseline, before, other, theirs, place),
+            )
+        if not one:
+            return None
+        passed += len(one)
+        # A part begins on a row, and all chunks but the last are made of whole rows.
+        before = one[-_AROUND_BYTES:]
+
+
+def _make_part(content: Content, before: bytes, chunk: bytes, rest: Iterator[bytes], place: int) -> _Part:
+    following = next(rest, b"") if len(chunk) == CHUNK_BYTES else b""
+    first_row = place - place % _ROW_BYTES
+    base = place // CHUNK_BYTES * CHUNK_BYTES - len(before)
+    start = max(0, first_row - _ROWS_BEFORE * _ROW_BYTES)
+    known = before + chunk + following
+    data = known[start - base :][: (_ROWS_BEFORE + _ROWS_AFTER) * _ROW_BYTES]
+    around = known[max(0, place - base - _AROUND_BYTES) : place - base + _AROUND_BYTES].decode("latin-1")
+    if not is_archive(content):
+        return _Part(start, data, around, read_size(content), is_whole=True)
+    size, is_whole = _measure(rest, base + len(before) + len(chunk) + len(following))
+    return _Part(start, data, around, size, is_whole=is_whole)
+
+
+def _measure(rest: Iterator[bytes], size_bytes: int) -> tuple[int, bool]:
+    """Return the size with all that follows, and whether that is all."""
+    try:
+        for chunk in islice(rest, _MOST_MEASURED_BYTES // CHUNK_BYTES):
+            size_bytes += len(chunk)
+        return size_bytes, next(rest, b"") == b""
+    except VastError:
+        return size_bytes, False
+
+
+def _write_headline(place: int, ours: _Part, theirs: _Part, shown_as: str) -> str:
+    ours_ends, theirs_ends = place >= ours.size_bytes, place >= theirs.size_bytes
+    if ours_ends or theirs_ends:
+        whose, other = ("it", "its baseline goes") if ours_ends else ("its baseline", "it goes")
+        return f"{shown_as} differs from its baseline: {whose} ends after {count_of(place, 'byte')}, and {other} on"
+    return f"{shown_as} differs from its baseline, first at byte {place:,} (offset {place:#x}, counted from 0)"
+
+
+def _write_dump(place: int, ours: _Part, theirs: _Part, redact: Redact) -> Iterator[str]:
+    yield f"the output has {_write_size(ours)}, its baseline {_write_size(theirs)}"
+    if any(_holds_secret(part.around, redact) for part in (ours, theirs)):
+        yield NOT_SHOWN
+        return
+    for at in range(0, max(len(ours.data), len(theirs.data)), _ROW_BYTES):
+        row, other = ours.data[at : at + _ROW_BYTES], theirs.data[at : at + _ROW_BYTES]
+        offset = ours.start + at
+        if row == other:
+            yield _write_row(" ", offset, row)
+        else:
+            yield _write_row("-", offset, other)
+            yield _write_row("+", offset, row)
+            if offset <= place < offset + _ROW_BYTES:
+                yield _write_marks(row, other)
+
+
+def _holds_secret(text: str, redact: Redact) -> bool:
+    """Tell whether a secret is among bytes; in UTF-16 and UTF-32 there are zeros between its characters."""
+    return any(redact(one) != one for one in {text, text.replace("\0", "")})
+
+
+def _write_row(sign: str, offset: int, data: bytes) -> str:
+    text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
+    return f"{sign} {offset:08x}  {data.hex(' '):<{3 * _ROW_BYTES}} |{text}|"
+
+
+def _write_marks(row: bytes, other: bytes) -> str:
+    longest = max(len(row), len(other))
+    return (
+        "?" + " " * 11 + " ".join("^^" if row[at : at + 1] != other[at : at + 1] else "  " for at in range(longest))
+    ).rstrip()
+
+
+def _write_size(part: _Part) -> str:
+    return f"{'' if part.is_whole else 'more than '}{count_of(part.size_bytes, 'byte')}"
+
+
+def check_existence(declared: DeclaredOutput, actual: Content, *, shown_as: str) -> Mismatch | None:
+    """Check a file's size on the disk against `min_bytes` and `max_bytes`.
+
+    Raises:
+        UnreadableError: it is gone or no regular file.
+    """
+    size = read_size(actual)
+    if declared.min_bytes is not None and size < declared.min_bytes:
+        bound = f"less than min_bytes: {declared.min_bytes}"
+    elif declared.max_bytes is not None and size > declared.max_bytes:
+        bound = f"more than max_bytes: {declared.max_bytes}"
+    else:
+        return None
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, f"{shown_as} has {count_of(size, 'byte')}, {bound}")
+
+
+class Size(NamedTuple):
+    """Width and height as the file states them: pixels, or in an SVG a length with its unit."""
+
+    width: str
+    height: str
+
+    def __str__(self) -> str:
+        """Return `640 x 480`."""
+        return f"{self.width} x {self.height}"
+
+
+def compare_image_sizes(actual: Content, baseline: Content, *, shown_as: str) -> Mismatch | None:
+    """Compare width and height of two images (PNG, JPEG, GIF, WebP, BMP, SVG), read from the beginning of the files.
+
+    Raises:
+        UnreadableError: one of them cannot be read, or is not an image of these kinds.
+    """
+    ours, theirs = _read_image_size(actual), _read_image_size(baseline)
+    if ours == theirs:
+        return None
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, f"{shown_as} is {ours}, its baseline {theirs} (width x height)")
+
+
+def find_size(head: bytes) -> Size | None:
+    """Find the size in the beginning of an image; None when it is no image, or cut short before it."""
+    for sign, find in _IMAGE_KINDS:
+        if head.startswith(sign):
+            found = find(head)
+            return None if found is None else Size(*map(str, found))
+    return _find_svg_size(head)
+
+
+def _read_image_size(content: Content) -> Size:
+    size = find_size(b"".join(islice(read_chunks(content), _HEAD_CHUNKS)))
+    if size is None:
+        raise UnreadableError(content.side, "is no PNG, JPEG, GIF, WebP, BMP or SVG whose size can be read")
+    return size
+
+
+def _png(head: bytes) -> tuple[int, int] | None:
+    if head[12:16] != b"IHDR" or len(head) < 24:
+        return None
+    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+
+
+def _gif(head: bytes) -> tuple[int, int] | None:
+    return _little_pair(head, 6, 2)
+
+
+def _bmp(head: bytes) -> tuple[int, int] | None:
+    if int.from_bytes(head[14:18], "little") == 12:
+        return _little_pair(head, 18, 2)
+    if len(head) < 26:
+        return None
+    # A negative height only says that the rows stand from the top down.
+    sides = (int.from_bytes(head[at : at + 4], "little", signed=True) for at in (18, 22))
+    width, height = map(abs, sides)
+    return width, height
+
+
+def _jpeg(head: bytes) -> tuple[int, int] | None:
+    place = 2
+    while place + 4 <= len(head) and head[place] == 0xFF:
+        marker = head[place + 1]
+        if marker == 0xFF:
+            place += 1
+        elif marker in _JPEG_WITHOUT_LENGTH:
+            place += 2
+        elif marker in _JPEG_FRAMES:
+            if len(head) < place + 9:
+                return None
+            return int.from_bytes(head[place + 7 : place + 9], "big"), int.from_bytes(
+                head[place + 5 : place + 7], "big"
+            )
+        else:
+            place += 2 + int.from_bytes(head[place + 2 : place + 4], "big")
+    return None
+
+
+def _webp(head: bytes) -> tuple[int, int] | None:
+    kind = head[8:16]
+    if kind == b"WEBPVP8 " and head[23:26] == b"\x9d\x01\x2a":
+        found = _little_pair(head, 26, 2)
+        return None if found is None else (found[0] & 0x3FFF, found[1] & 0x3FFF)
+    if kind == b"WEBPVP8L" and len(head) >= 25 and head[20] == 0x2F:
+        bits = int.from_bytes(head[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"WEBPVP8X" and (found := _little_pair(head, 24, 3)):
+        return found[0] + 1, found[1] + 1
+    return None
+
+
+def _little_pair(head: bytes, at: int, width: int) -> tuple[int, int] | None:
+    if len(head) < at + 2 * width:
+        return None
+    first, second = head[at : at + width], head[at + width : at + 2 * width]
+    return int.from_bytes(first, "little"), int.from_bytes(second, "little")
+
+
+def _find_svg_size(head: bytes) -> Size | None:
+    found = _SVG.search(head[: 1 << 20])
+    if found is None:
+        return None
+    parts = {name.decode(): value.decode("utf-8", "replace") for name, value in _SVG_PART.findall(found[1])}
+    if "width" in parts and "height" in parts:
+        return Size(_plain_length(parts["width"]), _plain_length(parts["height"]))
+    corners = parts.get("viewBox", "").replace(",", " ").split()
+    return Size(corners[2], corners[3]) if len(corners) == 4 else None
+
+
+def _plain_length(text: str) -> str:
+    plain = _LENGTH.fullmatch(text)
+    return plain[1] if plain else text
+
+
+_IMAGE_KINDS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int] | None]], ...] = (
+    (b"\x89PNG\r\n\x1a\n", _png),
+    (b"\xff\xd8\xff", _jpeg),
+    (b"GIF87a", _gif),
+    (b"GIF89a", _gif),
+    (b"RIFF", _webp),
+    (b"BM", _bmp),
+)

@@ -1,0 +1,355 @@
+"""The values of a JSON document, and when two of them are equal: numbers within a tolerance, arrays in order or as multisets.
+
+Numbers are exact. No paths are known here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from hashlib import blake2b
+from math import isnan
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+Json: TypeAlias = Any
+Number: TypeAlias = int | Decimal
+# An int is written in time that grows with the square of its digits, a Decimal is not.
+_LONGEST_INT = 4000
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+# Enough digits for any tolerance; nothing is trapped, since numbers of any exponent come in.
+_ARITHMETIC = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+# Finding partners that are near enough can cost the square of an array's length.
+_MOST_TRIALS = 500_000
+_MOST_VALUES_RANKED = 200
+
+
+@dataclass(slots=True)
+class Equality:
+    """The rules by which values are compared, and what was found out about them.
+
+    `digests` are of containers, by their ids: the documents must outlive this.
+    """
+
+    unordered: bool = False
+    absolute: Decimal = Decimal(0)
+    relative: Decimal = Decimal(0)
+    digests: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def is_exact(self) -> bool:
+        """Tell whether there is no tolerance."""
+        return not self.absolute and not self.relative
+
+    def has_equal_scalars(self, left: Json, right: Json) -> bool:
+        """Compare two values that are no containers; true is not 1, and null equals nothing else."""
+        if is_number(left) and is_number(right):
+            return self.has_equal_numbers(left, right)
+        return type(left) is type(right) and bool(left == right)
+
+    def has_equal_numbers(self, left: Number, right: Number) -> bool:
+        """Compare numbers: the difference is at most max(absolute, relative * the larger). NaN equals NaN."""
+        one, other = Decimal(left), Decimal(right)
+        if one.is_nan() or other.is_nan():
+            return one.is_nan() and other.is_nan()
+        if one == other or self.is_exact or not (one.is_finite() and other.is_finite()):
+            return one == other
+        return difference_of(one, other) <= self.allowed_difference(one, other)
+
+    def allowed_difference(self, one: Decimal, other: Decimal) -> Decimal:
+        """Return by how much two finite numbers may differ."""
+        return max(self.absolute, _ARITHMETIC.multiply(self.relative, max(one.copy_abs(), other.copy_abs())))
+
+    def is_equal(self, left: Json, right: Json) -> bool:
+        """Compare two values of any kind.
+
+        Recurses only where arrays in any order lie within each other and there is a tolerance.
+        """
+        todo = [(left, right)]
+        while todo:
+            one, other = todo.pop()
+            if not is_container(one) or not is_container(other):
+                if is_container(one) or is_container(other) or not self.has_equal_scalars(one, other):
+                    return False
+            elif self.digest(one) != self.digest(other):
+                pairs = None if self.is_exact else self._pair_up(one, other)
+                if pairs is None:
+                    return False
+                todo.extend(pairs)
+        return True
+
+    def match(self, ours: Sequence[Json], theirs: Sequence[Json]) -> Alone:
+        """Find the items of two multisets that have no partner."""
+        digests = [*map(self.digest, ours)], [*map(self.digest, theirs)]
+        alone = match_equal(*digests)
+        if self.is_exact or not alone.ours or not alone.theirs:
+            return alone
+        return NearMatching(ours, theirs, self.is_equal).match(*digests, alone)
+
+    def digest(self, value: Json) -> bytes:
+        """Return 16 bytes that are equal for equal values, tolerances aside."""
+        if not is_container(value):
+            return _digest_scalar(value)
+        if id(value) not in self.digests:
+            self._digest_all(value)
+        return self.digests[id(value)]
+
+    def _pair_up(self, one: Json, other: Json) -> list[tuple[Json, Json]] | None:
+        """Return the pairs that must be equal for two containers to be equal; None when they cannot be."""
+        if kind_of(one) != kind_of(other) or len(one) != len(other):
+            return None
+        if isinstance(one, dict):
+            return [(one[key], other[key]) for key in one] if one.keys() == other.keys() else None
+        if self.unordered and len(one) > 1 and not isinstance(one, Repeated):
+            return None if any(self.match(one, other)) else []
+        return list(zip(one, other, strict=True))
+
+    def _digest_all(self, value: Json) -> None:
+        """Digest containers from the innermost out."""
+        todo: list[tuple[Json, bool]] = [(value, False)]
+        while todo:
+            container, is_ready = todo.pop()
+            if id(container) in self.digests:
+                continue
+            if is_ready:
+                self.digests[id(container)] = self._digest_container(container)
+                continue
+            todo.append((container, True))
+            members = container.values() if isinstance(container, dict) else container
+            todo.extend((member, False) for member in members if is_container(member))
+
+    def _digest_container(self, container: Json) -> bytes:
+        total = blake2b(kind_of(container).encode(), digest_size=16)
+        if isinstance(container, dict):
+            for key in sorted(container):
+                total.update(_digest_scalar(key) + self.digest(container[key]))
+            return total.digest()
+        parts = [self.digest(item) for item in container]
+        if self.unordered and not isinstance(container, Repeated):
+            parts.sort()
+        for part in parts:
+            total.update(part)
+        return total.digest()
+
+
+def difference_of(one: Decimal, other: Decimal) -> Decimal:
+    """Return by how much two finite numbers differ."""
+    return _ARITHMETIC.subtract(one, other).copy_abs()
+
+
+def is_container(value: Json) -> bool:
+    """Tell whether a value is an object or an array."""
+    return isinstance(value, dict | list)
+
+
+def kind_of(value: Json) -> str:
+    """Return what a value is in a word of JSON."""
+    if isinstance(value, Repeated):
+        return "repeated key"
+    if isinstance(value, dict | list):
+        return "object" if isinstance(value, dict) else "array"
+    if isinstance(value, str):
+        return "text"
+    if value is None:
+        return "null"
+    return "true or false" if isinstance(value, bool) else "number"
+
+
+def _digest_scalar(value: Json) -> bytes:
+    sign = "s" if isinstance(value, str) else "n" if is_number(value) else "c"
+    text = sign + (write_number(value) if sign == "n" else str(value))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class Repeated(list[Json]):
+    """The values of a key that stands more than once in an object, which readers take differently."""
+
+
+class Thinned(list[Json]):
+    """An array without the items that do not count; `positions` are those that the others had."""
+
+    def __init__(self, items: Iterable[Json], positions: Sequence[int]) -> None:
+        super().__init__(items)
+        self.positions = positions
+
+
+def make_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Make an object of its members in order; all values of a repeated key are kept."""
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    found = {}
+    for key, value in pairs:
+        if key not in found:
+            found[key] = value
+        elif isinstance(found[key], Repeated):
+            found[key].append(value)
+        else:
+            found[key] = Repeated((found[key], value))
+    return found
+
+
+def make_int(text: str) -> Number:
+    """Read a number without point and exponent."""
+    return int(text) if len(text) < _LONGEST_INT else Decimal(text)
+
+
+def make_number(text: str) -> Number:
+    """Read any number.
+
+    Raises:
+        decimal.InvalidOperation: its exponent has more than 18 digits.
+    """
+    return Decimal(text) if any(sign in text for sign in ".eE") else make_int(text)
+
+
+def make_constant(text: str) -> Decimal:
+    """Read `NaN`, `Infinity` or `-Infinity`, which are not JSON but common."""
+    return Decimal(text)
+
+
+def is_number(value: Json) -> bool:
+    """Tell whether a value is a number; true and false are none."""
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
+def write_number(number: Number) -> str:
+    """Write a number so that equal ones are written alike: `1`, `1.0` and `1e0` are `1`."""
+    if isinstance(number, int):
+        return str(number)
+    if not number.is_finite():
+        return str(number)
+    if not number:
+        return "0"
+    plain = number.normalize(_EXACT)
+    exponent = int(plain.as_tuple().exponent)
+    return format(plain, "f") if exponent >= 0 and plain.adjusted() < _LONGEST_INT else str(plain)
+
+
+def position_of(array: Json, index: int) -> int:
+    """Return the position that an item had in the file."""
+    return int(array.positions[index]) if isinstance(array, Thinned) else index
+
+
+class Alone(NamedTuple):
+    """The positions of items without a partner, in the one multiset and in the other."""
+
+    ours: list[int]
+    theirs: list[int]
+
+
+def match_equal(ours: Sequence[bytes], theirs: Sequence[bytes]) -> Alone:
+    """Find what stays alone when equal digests are partners; of equal ones the last stay."""
+    excess = Counter(ours)
+    excess.subtract(Counter(theirs))
+    return Alone(_last_ones(ours, excess, 1), _last_ones(theirs, excess, -1))
+
+
+class NearMatching:
+    """Finds partners within a tolerance for what `match_equal` left alone; items that have one may get another.
+
+    `is_near` is asked 500,000 times at most, and says no from then on.
+    """
+
+    def __init__(self, ours: Sequence[Json], theirs: Sequence[Json], is_near: Callable[[Json, Json], bool]) -> None:
+        self._ours = ours
+        self._theirs = theirs
+        self._is_near = is_near
+        self._trials = _MOST_TRIALS
+        self._partner_of: dict[int, int] = {}
+        # Items that are near to each other stand near to each other when both sides are sorted.
+        ranked = sorted(range(len(ours)), key=lambda index: _rank(ours[index]))
+        self._rank_of = {index: rank for rank, index in enumerate(ranked)}
+        self._ranked_theirs = sorted(range(len(theirs)), key=lambda index: _rank(theirs[index]))
+
+    def match(self, ours: Sequence[bytes], theirs: Sequence[bytes], alone: Alone) -> Alone:
+        """Find what stays alone, given the digests of all items and what they left alone."""
+        waiting: defaultdict[bytes, list[int]] = defaultdict(list)
+        for index in sorted({*range(len(ours))} - {*alone.ours}):
+            waiting[ours[index]].append(index)
+        for index in sorted({*range(len(theirs))} - {*alone.theirs}):
+            self._partner_of[index] = waiting[theirs[index]].pop()
+        left = [index for index in alone.ours if not self._find_partner(index)]
+        return Alone(left, [index for index in range(len(theirs)) if index not in self._partner_of])
+
+    def _find_partner(self, start: int) -> bool:
+        """Find a partner along an augmenting path: others get a new partner where that helps."""
+        reached_by: dict[int, int] = {}
+        todo = deque([start])
+        while todo:
+            index = todo.popleft()
+            for other in self._candidates(index):
+                if other in reached_by or not self._try(index, other):
+                    continue
+                reached_by[other] = index
+                if other not in self._partner_of:
+                    self._reassign(other, reached_by, start)
+                    return True
+                todo.append(self._partner_of[other])
+        return False
+
+    def _reassign(self, last: int, reached_by: dict[int, int], start: int) -> None:
+        before = {index: other for other, index in self._partner_of.items()}
+        while True:
+            index = reached_by[last]
+            self._partner_of[last] = index
+            if index == start:
+                return
+            last = before[index]
+
+    def _candidates(self, index: int) -> Iterator[int]:
+        """Yield the other side's items, the likely ones first."""
+        rank, count = self._rank_of[index], len(self._ranked_theirs)
+        for distance in range(max(rank + 1, count - rank)):
+            if rank + distance < count:
+                yield self._ranked_theirs[rank + distance]
+            if 0 < distance <= rank and rank - distance < count:
+                yield self._ranked_theirs[rank - distance]
+
+    def _try(self, index: int, other: int) -> bool:
+        self._trials -= 1
+        return self._trials >= 0 and self._is_near(self._ours[index], self._theirs[other])
+
+
+def _last_ones(digests: Sequence[bytes], excess: Counter[bytes], sign: int) -> list[int]:
+    left = {digest: count * sign for digest, count in excess.items() if count * sign > 0}
+    found = []
+    for index in range(len(digests) - 1, -1, -1):
+        if left.get(digests[index], 0) > 0:
+            left[digests[index]] -= 1
+            found.append(index)
+    return found[::-1]
+
+
+def _rank(item: Json) -> tuple[str, list[float]]:
+    """Return a sort key for items, from the first values in them: those that are not numbers, then the numbers."""
+    texts, numbers = [], []
+    todo = [item]
+    for _ in range(_MOST_VALUES_RANKED):
+        if not todo:
+            break
+        value = todo.pop()
+        if is_number(value):
+            numbers.append(_as_float(value))
+        elif isinstance(value, dict):
+            todo.extend(value[key] for key in sorted(value, reverse=True))
+        elif isinstance(value, list):
+            todo.extend(value[:_MOST_VALUES_RANKED][::-1])
+        else:
+            texts.append(str(value))
+    return "\0".join(texts), numbers
+
+
+def _as_float(number: Json) -> float:
+    try:
+        found = float(number)
+    except OverflowError:
+        return float("inf")
+    # NaN has no place in an order.
+    return float("inf") if isnan(found) else found

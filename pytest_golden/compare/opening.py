@@ -1,0 +1,316 @@
+"""Reads files without trusting them: regular ones only, archives decompressed, in chunks, so that none fills the memory.
+
+An archive is told by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import os
+import stat
+import zlib
+from contextlib import contextmanager
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+
+from pytest_golden.compare.model import Content, Side, UnreadableError, VastError
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from _typeshed import WriteableBuffer
+
+
+CHUNK_BYTES = 256 << 10
+
+# What unfolds to more than this, and to so many times its size, is a bomb or an accident: data is packed 5 to 100 times smaller.
+_MOST_UNFOLDED_BYTES = 1 << 30
+_MOST_TIMES = 250
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_TROUBLES = {
+    errno.ENOENT: "is gone: it was removed after the run",
+    errno.ENOTDIR: "is gone: it was removed after the run",
+    errno.ELOOP: "is a symbolic link, and no file",
+    errno.EACCES: "may not be read: permission denied",
+}
+_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+
+# A piece of zstd can unfold to 32,768 times its size, one of xz to 7,000 times.
+_PIECE_BYTES = 512
+# What bz2 returns at a time.
+_PART_BYTES = 1 << 20
+# As much as `xz -9` needs, twice over; an archive may ask for 4 GiB.
+_XZ_MEMORY_BYTES = 160 << 20
+
+
+def read_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield what a file holds, of an archive the plain content, in chunks of that size; only the last one is shorter.
+
+    Raises:
+        UnreadableError: it is gone, no regular file, or an archive that is broken or needs what is not installed.
+        VastError: it is an archive that unfolds beyond all bounds.
+    """
+    with _open_regular(content) as file:
+        if not is_archive(content):
+            yield from _read_all(file, chunk_bytes, content)
+            return
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise UnreadableError(content.side, f"is empty, and so no {_suffix(content)} archive")
+        with _decompressed(file, content) as plain:
+            yield from _refuse_vast(_read_all(plain, chunk_bytes, content), size, content)
+
+
+def read_raw_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield what a file holds as it lies on the disk, in chunks as `read_chunks` does."""
+    with _open_regular(content) as file:
+        yield from _read_all(file, chunk_bytes, content)
+
+
+def read_size(content: Content) -> int:
+    """Return the size that a file has on the disk, in bytes.
+
+    Raises:
+        UnreadableError: it is gone or no regular file.
+    """
+    with _open_regular(content) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def is_archive(content: Content) -> bool:
+    """Tell whether the file is read as an archive, by its suffix."""
+    return _suffix(content) in {".gz", ".bz2", ".xz", ".zst"}
+
+
+def _refuse_vast(chunks: Iterator[bytes], packed_bytes: int, content: Content) -> Iterator[bytes]:
+    """Refuse to go on in an archive that would take hours, or the whole disk, to be unfolded."""
+    room = max(_MOST_UNFOLDED_BYTES, _MOST_TIMES * packed_bytes)
+    for chunk in chunks:
+        room -= len(chunk)
+        if room < 0:
+            raise VastError(
+                content.side,
+                f"is a {_suffix(content)} archive that unfolds to more than 1 GiB and {_MOST_TIMES} times its size, as a bomb does: "
+                "declare `compare: exists` for it, or write it unpacked",
+            )
+        yield chunk
+
+
+def _suffix(content: Content) -> str:
+    return content.path.suffix.lower()
+
+
+@contextmanager
+def _open_regular(content: Content) -> Iterator[IO[bytes]]:
+    # An output's link is never followed; a link among the baselines was checked by the caller.
+    flags = _FLAGS | (getattr(os, "O_NOFOLLOW", 0) if content.side is Side.OUTPUT else 0)
+    try:
+        descriptor = os.open(content.path, flags)
+    except OSError as error:
+        raise UnreadableError(content.side, _describe(error)) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UnreadableError(content.side, "is no regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+@contextmanager
+def _decompressed(file: IO[bytes], content: Content) -> Iterator[IO[bytes]]:
+    try:
+        plain = _open_archive(file, _suffix(content))
+    except ZstandardMissingError as error:
+        raise UnreadableError(content.side, str(error)) from None
+    with plain:
+        yield plain
+
+
+def _open_archive(file: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix == ".gz":
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
+    if suffix == ".bz2":
+        return io.BufferedReader(FramedReader(file, start_bz2))
+    if suffix == ".xz":
+        return io.BufferedReader(FramedReader(file, start_xz))
+    return open_zst(file)
+
+
+def open_zst(file: IO[bytes]) -> IO[bytes]:
+    """Open zstd: by Python's own module from 3.14 on, else by the package `zstandard`.
+
+    Both refuse a frame that asks for more than 128 MiB.
+
+    Raises:
+        ZstandardMissingError: there is neither.
+    """
+    start = _find_zstd()
+    if start is None:
+        message = "is a .zst archive, and nothing here reads those: pip install 'pytest-golden-projects[tables]'"
+        raise ZstandardMissingError(message)
+    return io.BufferedReader(FramedReader(file, start))
+
+
+class ZstandardMissingError(GoldenError):
+    """Nothing that is installed reads zstd."""
+
+
+def _find_zstd() -> Callable[[], Frame] | None:
+    for module, make in (("compression.zstd", _start_of_python), ("zstandard", _start_of_package)):
+        try:
+            return make(import_module(module))
+        except ImportError:
+            continue
+    return None
+
+
+def _start_of_python(module: Any) -> Callable[[], Frame]:
+    decompressor: Callable[[], Frame] = module.ZstdDecompressor
+    return decompressor
+
+
+def _start_of_package(module: Any) -> Callable[[], Frame]:
+    return lambda: module.ZstdDecompressor().decompressobj()
+
+
+def start_bz2() -> Frame:
+    """Return a decompressor for one stream of bz2; Python's own reader passes over what is no bz2 behind it."""
+    return _Bz2Frame()
+
+
+def start_xz() -> Frame:
+    """Return a decompressor for one stream of xz, with a limit to its memory."""
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
+
+
+class FramedReader(io.RawIOBase):
+    """The plain content of frames that follow each other.
+
+    A read raises EOFError when the last frame is cut short, ValueError when a frame is broken.
+    """
+
+    def __init__(self, file: IO[bytes], start: Callable[[], Frame]) -> None:
+        self._file = file
+        self._start = start
+        self._frame: Frame | None = None
+        self._has_begun = False
+        self._behind = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fill a buffer as far as one piece goes; 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        while not self._ready:
+            if not self._advance():
+                return 0
+        count = min(len(view), len(self._ready))
+        view[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _advance(self) -> bool:
+        has_more = self._frame is not None and not getattr(self._frame, "needs_input", True)
+        piece = b"" if has_more else self._take_piece()
+        if not piece and not has_more:
+            if self._frame is not None:
+                raise EOFError
+            return False
+        self._has_begun = True
+        frame = self._frame or self._start()
+        try:
+            self._ready = memoryview(frame.decompress(piece))
+        except (OSError, EOFError):
+            raise
+        except Exception as error:
+            raise ValueError(str(error)) from None
+        self._frame, self._behind = (None, frame.unused_data) if frame.eof else (frame, b"")
+        return True
+
+    def _take_piece(self) -> bytes:
+        piece = self._behind or self._file.read(_PIECE_BYTES)
+        if self._frame is not None or not self._has_begun:
+            return piece
+        # Behind a stream there may be zeros, and no frame of any kind begins with one.
+        return piece.lstrip(b"\0") or self._skip_zeros()
+
+    def _skip_zeros(self) -> bytes:
+        while piece := self._file.read(_PIECE_BYTES):
+            if found := piece.lstrip(b"\0"):
+                return found
+        return b""
+
+
+class Frame(Protocol):
+    """A decompressor for one frame: what lies behind the frame's end is `unused_data`."""
+
+    @property
+    def eof(self) -> bool:
+        """Tell whether the frame's end was reached."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """Return what was passed in and lies behind the end."""
+        ...
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Take a piece and return what it unfolds to.
+
+        A decompressor that returns it in parts says so by `needs_input`, and receives no bytes for the next part.
+        """
+        ...
+
+
+class _Bz2Frame:
+    """One stream of bz2, of which a piece can unfold to a million times its size: it comes in parts."""
+
+    def __init__(self) -> None:
+        self._stream = bz2.BZ2Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return self._stream.needs_input
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: bytes, /) -> bytes:
+        return self._stream.decompress(data, _PART_BYTES)
+
+
+def _read_all(file: IO[bytes], chunk_bytes: int, content: Content) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = file.read(chunk_bytes)
+        except _BROKEN as error:
+            raise UnreadableError(content.side, _describe_broken(error, _suffix(content))) from None
+        if not chunk:
+            return
+        yield chunk
+
+
+def _describe_broken(error: Exception, suffix: str) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return _describe(error)
+    if isinstance(error, EOFError):
+        return f"is a {suffix} archive that is cut short"
+    return f"is no sound {suffix} archive: {error}"
+
+
+def _describe(error: OSError) -> str:
+    if error.errno is not None and error.errno in _TROUBLES:
+        return _TROUBLES[error.errno]
+    return f"cannot be opened: {error.strerror or error}"

@@ -1,0 +1,5 @@
+"""Tables compared by DuckDB: CSV, TSV, Parquet and JSON Lines, larger than memory, by key, by position or as a multiset.
+
+`compare_tables.py` checks what can differ, in order: the number of rows, the columns, the rows. `formats.py` reads each format
+into a `Table`: its columns, and what DuckDB is asked for. Whether two values are equal is SQL, written by `equality.py`.
+"""

@@ -1,0 +1,275 @@
+"""DuckDB, opened for one comparison: with fixed memory, with a folder of its own to spill to, and nothing fetched.
+
+DuckDB is an optional package: it is imported when the first table is compared. Its errors become sentences about the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.compare.model import Content, UnreadableError
+from pytest_golden.compare.opening import is_archive, read_chunks, read_size
+from pytest_golden.compare.showing import LONGEST_LINE, cut, show
+from pytest_golden.compare.tables.model import Format
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_MEMORY_BYTES = 640_000_000
+_MOST_THREADS = 4
+_ROWS_AT_ONCE = 2000
+# Older versions do not know all of these, and then have nothing to switch off.
+_SETTINGS = (
+    f"memory_limit = '{_MEMORY_BYTES}B'",
+    f"threads = {min(os.cpu_count() or 1, _MOST_THREADS)}",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+    "allow_persistent_secrets = false",
+    "enable_progress_bar = false",
+    "python_enable_replacements = false",
+    "max_expression_depth = 100000",
+)
+
+_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_FIELDS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+_PREFIX = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)* Error: |Error: )+")
+_FILE = re.compile(r"""(?:file )?["'][^"']*\.data["']:? ?""")
+_LOOKED_AT = 5_000_000
+
+
+@contextmanager
+def open_engine() -> Iterator[Engine]:
+    """Open DuckDB; what it spills is gone afterwards.
+
+    Raises:
+        DuckDBMissingError: it is not installed.
+        DuckDBRefusedError: it cannot be opened: too little memory, too few threads, or no room for temporary files.
+    """
+    try:
+        duckdb = import_module("duckdb")
+    except ImportError:
+        message = "needs DuckDB, which is not installed here: pip install 'pytest-golden-projects[tables]'"
+        raise DuckDBMissingError(message) from None
+    with _own_folder() as folder:
+        connection = _connect(duckdb, Path(folder) / "spilled")
+        try:
+            yield Engine(connection, duckdb.Error, Path(folder), duckdb.__version__)
+        finally:
+            connection.close()
+
+
+class DuckDBMissingError(GoldenError):
+    """DuckDB is not installed."""
+
+
+class DuckDBRefusedError(GoldenError):
+    """DuckDB is installed and cannot be opened."""
+
+
+class QueryError(GoldenError):
+    """DuckDB could not answer; the message is its own first paragraph."""
+
+
+class Engine:
+    """One connection, and what this version of DuckDB does differently from others.
+
+    `arrow_lambdas`: it wants `x -> ...` where others want `lambda x: ...`. `rounds_json_numbers`: whole numbers beyond 64 bits
+    become floating. `loses_long_rows`: long rows of CSV are lost unless one thread reads it. `misreads_json_names`: a key
+    without a name stands for the whole document.
+    """
+
+    def __init__(self, connection: Any, error: type[Exception], folder: Path, version: str) -> None:
+        # Where it reads CSV with several threads, a row that is too long is left out without a word.
+        self.loses_long_rows = version.startswith(("1.0.", "1.1."))
+        self._connection = connection
+        self._error = error
+        self._folder = folder
+        self.arrow_lambdas = not self._takes("SELECT list_transform([1], lambda i: i)")
+
+    @property
+    def rounds_json_numbers(self) -> bool:
+        """Tell whether large whole numbers in JSON are rounded."""
+        number = "1234567890123456789012345"
+        return bool(self.query(f"SELECT json_extract('[{number}]', '$[0]')::VARCHAR")[0][0] != number)
+
+    @property
+    def misreads_json_names(self) -> bool:
+        """Tell whether a key without a name is not found."""
+        return bool(self.query("""SELECT json_extract('{"":1}', '/')::VARCHAR""")[0][0] != "1")
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of an answer.
+
+        Raises:
+            QueryError: there is none.
+        """
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
+        except self._error as error:
+            raise QueryError(str(error)) from None
+        return rows
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of an answer as they come; no other query may be asked meanwhile.
+
+        Raises:
+            QueryError: there is none, or no whole one.
+        """
+        try:
+            answer = self._connection.execute(sql)
+            while rows := answer.fetchmany(_ROWS_AT_ONCE):
+                yield from rows
+        except self._error as error:
+            raise QueryError(str(error)) from None
+
+    def describe(self, sql: str) -> list[tuple[str, Any]]:
+        """Return names and types of the columns that an answer would have.
+
+        Raises:
+            QueryError: there is none.
+        """
+        try:
+            relation = self._connection.sql(sql)
+            return list(zip(relation.columns, relation.types, strict=True))
+        except self._error as error:
+            raise QueryError(str(error)) from None
+
+    def keep_order(self, wanted: bool) -> None:
+        """Set whether rows come in their file's order; joins take less memory when they need not."""
+        self.query(f"SET preserve_insertion_order = {str(wanted).lower()}")
+
+    def lay_out(self, content: Content, *, skipped_bytes: int = 0) -> Path:
+        """Put a file's plain content under a name that means nothing to DuckDB, and return its path; an archive is unpacked.
+
+        Where first bytes are skipped, at most one chunk of them, the rest is copied.
+
+        Raises:
+            UnreadableError: it is gone, no regular file, or a broken archive.
+        """
+        place = self._folder / f"{content.side}.data"
+        with suppress(FileNotFoundError):
+            place.unlink()
+        if not is_archive(content) and not skipped_bytes:
+            read_size(content)
+            place.symlink_to(content.path.absolute())
+            return place
+        with place.open("wb") as file:
+            for chunk in read_chunks(content):
+                try:
+                    file.write(chunk[skipped_bytes:])
+                    skipped_bytes = 0
+                except OSError as error:
+                    raise UnreadableError(content.side, f"cannot be unpacked: {error.strerror}") from None
+        return place
+
+    def _takes(self, sql: str) -> bool:
+        try:
+            self._connection.execute(sql)
+        except self._error:
+            return False
+        return True
+
+
+def _own_folder() -> TemporaryDirectory[str]:
+    try:
+        return TemporaryDirectory(prefix="golden-tables-")
+    except OSError as error:
+        raise DuckDBRefusedError(
+            f"DuckDB has no folder for what it spills: {error.strerror}; free some room, or set TMPDIR"
+        ) from None
+
+
+def _connect(duckdb: Any, spill: Path) -> Any:
+    """Connect to DuckDB; where threads or memory are short, its binding does not always raise an error of DuckDB's own."""
+    try:
+        connection = duckdb.connect(":memory:")
+        _set_up(connection, duckdb.Error, spill)
+    except (duckdb.Error, RuntimeError, OSError) as error:
+        said = cut(show(" ".join(str(error).split())), LONGEST_LINE) or type(error).__name__
+        raise DuckDBRefusedError(
+            f"DuckDB cannot be opened here: {said}; it needs some hundred MB of memory and a few threads"
+        ) from None
+    return connection
+
+
+def _set_up(connection: Any, error: type[Exception], spill: Path) -> None:
+    connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
+    for setting in _SETTINGS:
+        with suppress(error):
+            connection.execute(f"SET {setting}")
+
+
+def quote_text(text: str) -> str:
+    """Write a text as SQL does."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def describe_trouble(error: Exception, form: Format, place: Path | None) -> str:
+    """Say what is wrong with a file, as a sentence that goes on after the file's name."""
+    text = str(error)
+    if text.startswith("Out of Memory"):
+        return "cannot be compared within the memory that is granted to it: rows or columns are too large"
+    if form is Format.DELIMITED:
+        return _describe_delimited(text)
+    if form is Format.JSON_LINES:
+        return _describe_json(text, place)
+    return f"is no sound {form} file: {_first_sentence(text)}"
+
+
+def _describe_delimited(text: str) -> str:
+    line, fields = _LINE.search(text), _FIELDS.search(text)
+    where = f"line {int(line[1]):,}" if line else "a line"
+    if fields:
+        return f"is ragged: {where} has {_fields(int(fields[2]))}, the header has {fields[1]}"
+    if "unterminated quote" in text:
+        return f"is broken: {where} has a quoted field that is not closed, or goes on behind its quote"
+    if "unicode" in text.lower():
+        return f"is not UTF-8 in {where}"
+    if "aximum line size" in text:
+        return f"is no CSV that can be read: {where} is longer than 16 MiB"
+    if "state machine" in text:
+        return "is no sound CSV file: it ends some lines with CRLF and others with LF, or quotes are not as in RFC 4180"
+    return f"is no sound CSV file: {_first_sentence(text)}"
+
+
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count:,} fields"
+
+
+def _describe_json(text: str, place: Path | None) -> str:
+    found = find_bad_line(place) if place is not None else None
+    if found is not None:
+        return f"is no JSON Lines file: line {found[0]:,} is {found[1]}"
+    return f"is no sound JSON Lines file: {_first_sentence(text)}"
+
+
+def find_bad_line(place: Path) -> tuple[int, str] | None:
+    """Return number and trouble of the first line that is no JSON; DuckDB counts the lines of each of its threads."""
+    with place.open("rb") as file:
+        for number, line in zip(range(1, _LOOKED_AT), file, strict=False):
+            try:
+                if line.strip():
+                    json.loads(line)
+            except UnicodeDecodeError:
+                return number, "not UTF-8"
+            except json.JSONDecodeError as error:
+                return number, f"no JSON (column {error.colno}: {error.msg})"
+            except (ValueError, RecursionError):
+                continue
+    return None
+
+
+def _first_sentence(text: str) -> str:
+    """Return what DuckDB says before it advises, without the name that the file has for it."""
+    said = _PREFIX.sub("", text.split("\n\n", maxsplit=1)[0].split("\nPossible", maxsplit=1)[0])
+    return cut(show(_FILE.sub("", said).strip().replace("\n", "; ")), 200)

@@ -1,0 +1,194 @@
+"""Compares two texts: whether the lines that count are the same, and how they differ.
+
+Where one word says it (line ends, encoding, order), a difference is described by that word, each measured, none guessed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from pytest_golden.compare.model import Mismatch
+from pytest_golden.compare.opening import is_archive, read_size
+from pytest_golden.compare.showing import LONGEST_LINE, LONGEST_REDACTED, NOT_SHOWN, compose, count_of, cut, show
+from pytest_golden.compare.text.hunks import decode, hide, write_hunks
+from pytest_golden.compare.text.text_lines import CountingLines, SideBySide, find_encoding, read_blocks
+from pytest_golden.compare.text.unordered_lines import find_unordered_difference, has_same_lines
+from pytest_golden.compare.text_patterns import PatternProcess
+from pytest_golden.regression.model import ReasonKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.compare.model import Content
+    from pytest_golden.compare.showing import Redact
+    from pytest_golden.compare.text.text_lines import Line
+    from pytest_golden.compare.text.unordered_lines import UnorderedDifference
+    from pytest_golden.manifest.model import DeclaredOutput
+
+
+_LEGEND = "(- baseline, + output)"
+_MOST_UNORDERED = 17
+_KEY_MARK = b"PRIVATE KEY"
+_OF_KEY = re.compile(rb"[A-Za-z0-9+/=]{16}")
+_GIT_ADVICE = "if git did that to the baseline, write `golden_baselines/** -text` into .gitattributes"
+
+# The search for the same lines in another order reads both files once more.
+_MOST_BYTES_TRIED = 64 << 20
+_MOST_BYTES_MASKED = 8 << 20
+
+
+def compare_text(
+    declared: DeclaredOutput, actual: Content, baseline: Content, *, shown_as: str, redact: Redact
+) -> Mismatch | None:
+    """Compare two texts by `ignore_lines`, `masks` and `unordered`.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+        PatternTimedOutError: a pattern backtracks without end.
+    """
+    with PatternProcess(declared.ignore_lines, declared.masks) as patterns:
+        compare = _compare_unordered if declared.unordered else _compare_ordered
+        message = compare(actual, baseline, patterns, shown_as, redact)
+    return None if message is None else Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
+
+
+def _compare_ordered(
+    actual: Content, baseline: Content, patterns: PatternProcess, shown_as: str, redact: Redact
+) -> str | None:
+    pair = SideBySide(CountingLines(actual, patterns), CountingLines(baseline, patterns))
+    if not pair.find_difference():
+        return None
+    ours, theirs = (next(iter(side.look(1, 0)), None) for side in (pair.ours, pair.theirs))
+    if ours is not None and theirs is not None and ours.text.rstrip(b"\r\n") == theirs.text.rstrip(b"\r\n"):
+        if pair.ours.fill(2) == pair.theirs.fill(2) == 1:
+            return _describe_last_line(ours, theirs, shown_as)
+        if differs_in_line_ends_only(actual, baseline, patterns):
+            return _describe_line_ends(ours, shown_as)
+    lines = _with_notes(_find_notes(actual, baseline, patterns, (ours, theirs)), write_hunks(pair, redact))
+    return compose(_headline(pair, ours, theirs, shown_as), lines)
+
+
+def _describe_last_line(ours: Line, theirs: Line, shown_as: str) -> str:
+    one, other = _name_line_end(ours), _name_line_end(theirs)
+    return (
+        f"{shown_as} differs from its baseline only after the last line: "
+        f"there the output has {one}, its baseline {other}"
+    )
+
+
+def _describe_line_ends(ours: Line, shown_as: str) -> str:
+    one, other = ("CRLF", "LF") if ours.text.endswith(b"\r\n") else ("LF", "CRLF")
+    return (
+        f"{shown_as} differs from its baseline only in line ends, first at line {ours.number:,}: "
+        f"the output has {one}, its baseline {other}; {_GIT_ADVICE}"
+    )
+
+
+def _name_line_end(line: Line) -> str:
+    end = line.text[len(line.text.rstrip(b"\r\n")) :]
+    return {b"": "no line end", b"\n": "a line end (LF)", b"\r\n": "a line end (CRLF)"}.get(end, "a carriage return")
+
+
+def _find_notes(
+    actual: Content, baseline: Content, patterns: PatternProcess, first: tuple[Line | None, Line | None]
+) -> list[str]:
+    notes = find_line_notes(actual, baseline, *first)
+    if has_another_order(actual, baseline, patterns):
+        notes.append("the lines are the same in another order, which `unordered: true` would accept")
+    return notes
+
+
+def _with_notes(notes: list[str], hunks: Iterator[str]) -> Iterator[str]:
+    yield from (f"note: {note}" for note in notes)
+    yield from hunks
+
+
+def _headline(pair: SideBySide, ours: Line | None, theirs: Line | None, shown_as: str) -> str:
+    if ours is not None and theirs is not None:
+        return f"{shown_as} differs from its baseline, first at line {ours.number:,} {_LEGEND}"
+    if ours is not None:
+        return f"{shown_as} differs from its baseline: it goes on at line {ours.number:,}, where its baseline ends {_LEGEND}"
+    return f"{shown_as} differs from its baseline: it ends after {count_of(pair.ours.lines_read, 'line')}, and its baseline goes on {_LEGEND}"
+
+
+def _compare_unordered(
+    actual: Content, baseline: Content, patterns: PatternProcess, shown_as: str, redact: Redact
+) -> str | None:
+    found = find_unordered_difference(
+        lambda: CountingLines(actual, patterns), lambda: CountingLines(baseline, patterns)
+    )
+    if found is None:
+        return None
+    # A single line of a private key does not show that it belongs to one.
+    blocks = (block for content in (actual, baseline) for block in read_blocks(content, whole_lines=False))
+    holds_key = any(_KEY_MARK in block.replace(b"\0", b"") for block in blocks)
+    lines = _write_unordered(found, redact, holds_key=holds_key)
+    return compose(_headline_unordered(found, shown_as), lines)
+
+
+def _headline_unordered(found: UnorderedDifference, shown_as: str) -> str:
+    least = "" if found.is_whole else "at least "
+    ours, theirs = (sum(count for _, count in lines) for lines in (found.only_ours, found.only_theirs))
+    return (
+        f"{shown_as} differs from its baseline, whatever the order: {least}{count_of(ours, 'line')} only in the output, "
+        f"{least}{theirs:,} only in its baseline {_LEGEND}"
+    )
+
+
+def _write_unordered(found: UnorderedDifference, redact: Redact, *, holds_key: bool) -> Iterator[str]:
+    if found.our_lines != found.their_lines:
+        yield f"the output has {count_of(found.our_lines, 'line')}, its baseline {count_of(found.their_lines, 'line')}"
+    for sign, lines in (("-", found.only_theirs), ("+", found.only_ours)):
+        for line, count in lines[:_MOST_UNORDERED]:
+            times = f"  [{count:,} times more]" if count > 1 else ""
+            is_of_key = holds_key and _OF_KEY.search(line.replace(b"\0", b"")) is not None
+            text = NOT_SHOWN if is_of_key else hide(decode(line[:LONGEST_REDACTED]), redact)
+            yield f"{sign} {cut(show(text), LONGEST_LINE)}{times}"
+        if len(lines) > _MOST_UNORDERED:
+            yield f"{sign} [... {count_of(len(lines) - _MOST_UNORDERED, 'more line')} ...]"
+
+
+def differs_in_line_ends_only(actual: Content, baseline: Content, patterns: PatternProcess) -> bool:
+    """Tell whether two files are the same but for CRLF here and LF there."""
+    ours, theirs = (CountingLines(content, patterns, as_unix=True) for content in (actual, baseline))
+    return not SideBySide(ours, theirs).find_difference()
+
+
+def find_line_notes(actual: Content, baseline: Content, ours: Line | None, theirs: Line | None) -> list[str]:
+    """Return what is special about the first lines that differ."""
+    one, other = find_encoding(actual), find_encoding(baseline)
+    notes = [] if one == other else [f"the output is {one}, its baseline {other}"]
+    if ours is None or theirs is None:
+        return notes
+    texts = decode(ours.text), decode(theirs.text)
+    notes += [
+        f"{whose} is not UTF-8 there"
+        for whose, text in zip(("the output", "its baseline"), texts, strict=True)
+        if any("\udc80" <= sign <= "\udcff" for sign in text)
+    ]
+    return [*notes, *_note_of_pair(*texts)]
+
+
+def _note_of_pair(ours: str, theirs: str) -> list[str]:
+    if ours == theirs:
+        return []
+    if "".join(ours.split()) == "".join(theirs.split()):
+        return ["the first lines that differ do so only in blanks"]
+    if ours.lstrip("\ufeff") == theirs.lstrip("\ufeff"):
+        return ["a byte-order mark stands at the beginning of one of them"]
+    if unicodedata.normalize("NFC", ours) == unicodedata.normalize("NFC", theirs):
+        return ["the same letters in another Unicode form (composed or decomposed)"]
+    return []
+
+
+def has_another_order(actual: Content, baseline: Content, patterns: PatternProcess) -> bool:
+    """Tell whether two files have the same lines in another order; False for files too large to be read once more."""
+    most = _MOST_BYTES_TRIED if patterns.is_idle else _MOST_BYTES_MASKED
+    if is_archive(actual) or max(read_size(actual), read_size(baseline)) > most:
+        return False
+    # But for the end of the last line, another order has as many bytes.
+    if patterns.is_idle and abs(read_size(actual) - read_size(baseline)) > 1:
+        return False
+    return has_same_lines(CountingLines(actual, patterns), CountingLines(baseline, patterns))

@@ -1,0 +1,394 @@
+"""Connect to a Dask cluster, send errands to its workers, and notice in bounded time when one of them is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import re
+import sys
+import threading
+import warnings
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import dask
+from dask.utils import parse_timedelta
+from distributed import Client, KilledWorker
+from distributed.security import Security
+
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import GatewayError, SettingsError
+from pytest_golden.fleet.model import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from distributed import Future
+
+PACKAGES = ("pytest-golden-projects", "distributed")
+_CONNECT_SECONDS = 3.0
+_ANSWER_SECONDS = 10.0
+_PULSE_SECONDS = 2.0
+_WORKERS_KEY = "distributed.scheduler.no-workers-timeout"
+_WORKERS_SECONDS = 300.0
+_CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
+DEFAULT_PORT = 8786
+_SCHEMES = {"dask": "tcp", "dask+tls": "tls"}
+_URL_FORM = re.compile(
+    r"(?P<scheme>dask(?:\+tls)?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\[\]@\s]+)(?::(?P<port>\d{1,5}))?/?"
+)
+
+
+class Cluster:
+    """A connection to the cluster at `url`. `say` receives messages for a person who waits.
+
+    While it waits, it calls `greet` with new workers, and `tend` every two seconds.
+    """
+
+    def __init__(self, client: Client, url: str, say: Callable[[str], None]) -> None:
+        self.greet: Callable[[tuple[str, ...]], None] = _greet_nobody
+        self.tend: Callable[[], None] = _tend_nothing
+        self._client = client
+        self._url = url
+        self._say = say
+        self._known: frozenset[str] = frozenset()
+        self._unfit: dict[str, str] = {}
+        self._pulsed = 0.0
+        self._alone_since: float | None = None
+        self._is_gone = False
+        told = dask.config.get(_WORKERS_KEY, default=None)
+        self._workers_seconds = _WORKERS_SECONDS if told is None else parse_timedelta(told)
+
+    @classmethod
+    def connect(cls, url: str, address: str, say: Callable[[str], None]) -> Cluster:
+        """Connect to a scheduler and require the versions of this machine everywhere; `url` is the address to show.
+
+        Raises:
+            SettingsError: no scheduler answers, or it or one of its workers has other versions.
+        """
+        # We report the loss of a scheduler ourselves, for each project that it concerns.
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        _require_certificates(url, address)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="pytest-golden")
+        except (OSError, RuntimeError, ValueError, TypeError) as error:
+            message = (
+                f"--golden-gateway: no Dask scheduler answers at {url} ({_first_line(error)}): is it running, is this its "
+                "address, and does it want TLS (dask+tls://)?"
+            )
+            raise SettingsError(message) from None
+        cluster = cls(client, url, say)
+        try:
+            cluster._require_likeness()
+        except GatewayError as error:
+            cluster.close()
+            raise SettingsError(str(error)) from None
+        return cluster
+
+    def describe(self) -> str:
+        """Return how many workers and threads the fleet has now."""
+        workers = self._list_workers()
+        threads = sum(workers.values())
+        count = f"{len(workers)} worker{'' if len(workers) == 1 else 's'}"
+        return f"{count} with {threads} thread{'' if threads == 1 else 's'} at {self._url}"
+
+    def submit(self, function: Callable[..., object], *arguments: object, key: str, priority: int) -> Errand:
+        """Send an errand, preferably to workers that were not left out; an idle one may still take it over.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        self._require_presence()
+        # Workers are named only if some are left out: the scheduler spreads tasks better without names.
+        to = {"workers": self.list_fit(), "allow_other_workers": True} if self._unfit else {}
+        try:
+            future = self._client.submit(function, *arguments, key=key, priority=priority, pure=False, **to)
+        except Exception:
+            raise self._lose() from None
+        return Errand(future)
+
+    def wait(self, errand: Errand) -> None:
+        """Wait until an errand has ended, with an answer or an error.
+
+        Raises:
+            GatewayError: the scheduler is gone, or there was no worker for too long.
+        """
+        while not errand.wait(max(0.0, self._pulsed + _PULSE_SECONDS - monotonic_seconds())):
+            self._require_presence()
+            self._look_around()
+        if errand.was_cancelled:
+            self._require_presence()
+
+    def wait_for_worker(self) -> None:
+        """Wait until there is a worker that was not left out.
+
+        Raises:
+            GatewayError: the scheduler is gone, or there was no such worker for too long.
+        """
+        while not self.list_fit():
+            self._look_around()
+            threading.Event().wait(_PULSE_SECONDS)
+
+    def call(
+        self, function: Callable[..., object], *arguments: object, workers: Iterable[str] | None = None
+    ) -> dict[str, Any]:
+        """Call a function on workers while they run tasks; return by worker its result, or the error that it raised.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        chosen = None if workers is None else list(workers)
+        told: dict[str, Any] = self._ask(
+            self._client.run, function, *arguments, workers=chosen, on_error="return", callback_timeout=120.0
+        )
+        return told
+
+    def leave_out(self, worker: str, reason: str) -> None:
+        """Stop sending errands to a worker, and say why."""
+        if worker not in self._unfit:
+            self._unfit[worker] = reason
+            self._say(f"{worker} gets no project: {reason}")
+
+    def is_left_out(self, worker: str) -> bool:
+        """Tell whether a worker was left out."""
+        return worker in self._unfit
+
+    def list_fit(self) -> list[str]:
+        """Return the connected workers that were not left out.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        return sorted(self._list_workers().keys() - self._unfit.keys())
+
+    def require_fit(self) -> None:
+        """Raise if every worker was left out.
+
+        Raises:
+            GatewayError: every worker was left out, or the scheduler is gone.
+        """
+        # First, since this forgets workers that disconnected meanwhile.
+        fit = self.list_fit()
+        if self._unfit and not fit:
+            worker, reason = next(iter(self._unfit.items()))
+            message = f"no worker at {self._url} can take a project, as {worker}: {reason}"
+            raise GatewayError(message)
+
+    def find_metadata(self, keys: list[str]) -> Any:
+        """Return what the scheduler keeps under these keys; None if it keeps nothing.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        return self._ask(self._client.get_metadata, keys, default=None)
+
+    def peek_metadata(self, keys: list[str]) -> Any:
+        """Return what the scheduler keeps under these keys; None if it cannot be asked now."""
+        if self._is_gone or self._client.status != "running":
+            return None
+        try:
+            return self._client.sync(self._client.get_metadata, keys, default={}, callback_timeout=_PULSE_SECONDS)
+        except Exception:
+            return None
+
+    def forget_metadata(self, keys: list[str]) -> None:
+        """Make the scheduler forget what it keeps under these keys.
+
+        Raises:
+            GatewayError: the scheduler is gone.
+        """
+        self._ask(self._client.set_metadata, keys, {})
+
+    def close(self) -> None:
+        """Disconnect from the cluster, which cancels errands whose answers were not fetched."""
+        with suppress(Exception):
+            self._client.close(timeout=_PULSE_SECONDS)
+
+    @property
+    def _wanted(self) -> str:
+        return "worker that can have the workspace" if self._unfit else "worker"
+
+    def _look_around(self) -> None:
+        workers = self._list_workers()
+        self._pulsed = monotonic_seconds()
+        new = tuple(sorted(workers.keys() - self._known))
+        self._known = frozenset(workers)
+        if new:
+            self.greet(new)
+        self.tend()
+        if workers.keys() - self._unfit.keys():
+            self._alone_since = None
+            return
+        if self._alone_since is None:
+            self._alone_since = self._pulsed
+            self._say(f"no {self._wanted} is at {self._url}: waiting for one, {self._workers_seconds:g} s at most")
+        if self._pulsed - self._alone_since >= self._workers_seconds:
+            message = f"no {self._wanted} has come to {self._url} for {self._workers_seconds:g} s: start one, or look at why none stays"
+            raise GatewayError(message)
+
+    def _list_workers(self) -> dict[str, int]:
+        found: dict[str, int] = self._ask(self._client.nthreads)
+        # Another process with more disk space may come to the same address.
+        self._unfit = {worker: reason for worker, reason in self._unfit.items() if worker in found}
+        return found
+
+    def _ask(
+        self, method: Callable[..., Any], *arguments: Any, callback_timeout: float = _ANSWER_SECONDS, **named: Any
+    ) -> Any:
+        self._require_presence()
+        try:
+            return self._client.sync(method, *arguments, callback_timeout=callback_timeout, **named)
+        except Exception:
+            raise self._lose() from None
+
+    def _require_presence(self) -> None:
+        if self._is_gone or self._client.status != "running":
+            raise self._lose()
+
+    def _lose(self) -> GatewayError:
+        self._is_gone = True
+        return GatewayError(
+            f"the scheduler {self._url} is gone: it answered when the gate began, and no longer does; look at its log, then "
+            "run the gate again"
+        )
+
+    def _require_likeness(self) -> None:
+        told = self._ask(self._client.get_versions, packages=list(PACKAGES))
+        everyone = {"the scheduler": told["scheduler"], **told["workers"]}
+        ours = find_versions()
+        unlike = {name: ours.describe_difference(_read_versions(one)) for name, one in everyone.items()}
+        if any(unlike.values()):
+            raise GatewayError(explain_unlike({name: what for name, what in unlike.items() if what}))
+
+
+class Errand:
+    """A task on the cluster. Its answer is fetched at once, since it would be lost with its worker.
+
+    `error` is what was raised instead of an answer, such as a `CancelledError`.
+    """
+
+    def __init__(self, future: Future) -> None:
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self._future = future
+        self._ended = threading.Event()
+        future.add_done_callback(self._take)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to `seconds` for it to end, and tell whether it has ended."""
+        return self._ended.wait(seconds)
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether it has ended, with an answer or an error."""
+        return self._ended.is_set()
+
+    def cancel(self) -> None:
+        """Cancel it, wherever it is."""
+        if not self._ended.is_set():
+            with suppress(Exception):
+                self._future.cancel()
+
+    def _take(self, future: Future) -> None:
+        try:
+            self.answer = future.result(timeout=_ANSWER_SECONDS)
+        except BaseException as error:
+            if isinstance(error, TimeoutError) and not future.done():
+                # Its worker was lost before the answer was fetched, so it runs again.
+                future.add_done_callback(self._take)
+                return
+            self.error = error
+        self._ended.set()
+        with suppress(Exception):
+            future.release()
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Tell whether it was cancelled: by us, by others, or because the scheduler was lost."""
+        return isinstance(self.error, _CANCELLED)
+
+    @property
+    def was_killed(self) -> bool:
+        """Tell whether the scheduler gave it up after losing several workers with it."""
+        return isinstance(self.error, KilledWorker)
+
+
+def find_address(url: str) -> str:
+    """Return the scheduler's address that Dask connects to.
+
+    Raises:
+        SettingsError: the URL names no fleet.
+    """
+    found = _URL_FORM.fullmatch(url.strip())
+    port = int(found["port"] or DEFAULT_PORT) if found else 0
+    if found is None or not 0 < port < 1 << 16:
+        message = f"--golden-gateway: {url!r} names no fleet: give dask://HOST:PORT, or dask+tls://HOST:PORT."
+        raise SettingsError(message)
+    return f"{_SCHEMES[found['scheme']]}://{found['host']}:{port}"
+
+
+@cache
+def find_versions() -> Versions:
+    """Return the versions of this process."""
+    return Versions(
+        name_python(".".join(map(str, sys.version_info[:3]))), {name: _find_version(name) for name in PACKAGES}
+    )
+
+
+def name_python(told: str) -> str:
+    """Return the part of a version, such as `3.12.1.final.0`, that must be the same at both ends."""
+    return ".".join(told.split(".")[:2])
+
+
+def _find_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def explain_unlike(unlike: Mapping[str, str]) -> str:
+    """Return a message that names who differs from this machine, and how."""
+    rows = "".join(f"\n  {name}: {what}" for name, what in unlike.items())
+    return f"the fleet is not like this machine ({find_versions().describe()}), install the same there:{rows}"
+
+
+def _read_versions(told: Mapping[str, Any]) -> Versions:
+    packages = told["packages"]
+    return Versions(name_python(str(packages["python"])), {name: packages.get(name) for name in PACKAGES})
+
+
+def _require_certificates(url: str, address: str) -> None:
+    """Refuse TLS without certificates, which Dask itself would notice only later."""
+    if not address.startswith("tls://"):
+        return
+    try:
+        is_set = Security().get_connection_args("client")["ssl_context"] is not None
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingsError(
+            f"--golden-gateway: the certificates for {url} cannot be used ({_first_line(error)}): correct distributed.comm.tls "
+            "in Dask's configuration"
+        ) from None
+    if not is_set:
+        raise SettingsError(
+            f"--golden-gateway: {url} wants certificates, and not all are set: give distributed.comm.tls in Dask's configuration "
+            "a ca-file, and a client's cert and key (https://distributed.dask.org/en/stable/tls.html)"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _greet_nobody(workers: tuple[str, ...]) -> None:  # noqa: ARG001 - there is nothing to send yet
+    return
+
+
+def _tend_nothing() -> None:
+    return

@@ -1,0 +1,164 @@
+"""Pack a workspace where the gate runs, and unpack it once per host below its temporary folder.
+
+Left out are `.git`, `.golden`, caches, virtual environments and what the gate itself writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import secrets
+import stat
+import tarfile
+import tempfile
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from filelock import FileLock
+
+from pytest_golden.clock import utc_now
+from pytest_golden.errors import GatewayError
+from pytest_golden.gate.hiding import is_own_folder, make_own_folder
+from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.write_set import take_fingerprint
+from pytest_golden.manifest.model import GoldenProjectConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Any
+
+#: The limit for what is sent through a scheduler, which holds all of it in memory.
+MOST_BYTES = 256 << 20
+WORKSPACE, BASELINES = "workspace", "baselines"
+_ABANDONED_SECONDS = 2 * 24 * 3600.0
+_PATH_KEYS = ("path", "project_dir", "venv")
+
+
+def pack_workspace(
+    root: Path, baselines: Path | None, *, left_out: Collection[Path] = (), most_bytes: int = MOST_BYTES
+) -> bytes:
+    """Return a workspace as an archive, with the baselines' folder if that lies elsewhere.
+
+    Raises:
+        GatewayError: it is larger than `most_bytes`, or cannot be read.
+    """
+    parts = [(root, WORKSPACE), *([(baselines, BASELINES)] if baselines is not None and baselines.is_dir() else [])]
+    found = {(folder, prefix): _list_files(folder, left_out) for folder, prefix in parts}
+    size = sum(mark[1] for files in found.values() for mark in files.values() if len(mark) > 2)
+    if size > most_bytes:
+        message = (
+            f"the workspace {root} has {size / 2**20:,.0f} MiB, and at most {most_bytes / 2**20:,.0f} MiB are sent to workers: "
+            "put it where all workers see it under the same path, or leave large files out of it and mount them"
+        )
+        raise GatewayError(message)
+    written = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=written, mode="w:gz", compresslevel=1) as archive:
+            for (folder, prefix), files in found.items():
+                _add(archive, folder, prefix, files)
+    except OSError as error:
+        message = f"the workspace cannot be sent to workers: {error.strerror or error}: {error.filename or root}"
+        raise GatewayError(message) from error
+    return written.getvalue()
+
+
+def find_shipped(session_id: str) -> Path | None:
+    """Return the folder that was unpacked for a session on this host, and mark it as in use; None if there is none."""
+    folder = _choose_folder(session_id)
+    try:
+        os.utime(folder)
+    except OSError:
+        return None
+    return folder if is_own_folder(folder) else None
+
+
+def unpack(session_id: str, digest: str, archive: bytes) -> None:
+    """Unpack an archive for a session, unless it is already unpacked on this host.
+
+    Raises:
+        OSError: it cannot be written here, or did not arrive complete.
+    """
+    if hashlib.sha256(archive).hexdigest() != digest:
+        message = "the workspace did not arrive whole"
+        raise OSError(message)
+    place = _choose_folder(session_id)
+    make_own_folder(place.parent)
+    with FileLock(place.parent / ".lock"):
+        _remove_abandoned(place.parent)
+        if place.exists():
+            return
+        folder = place.with_name(f".new-{secrets.token_hex(8)}")
+        try:
+            folder.mkdir(mode=0o700)
+            with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
+                # The gate made it, and the code in it may do more than any archive member could.
+                opened.extraction_filter = staticmethod(tarfile.fully_trusted_filter)
+                opened.extractall(folder)
+            folder.rename(place)
+        finally:
+            remove_tree(folder)
+
+
+def make_folder(name: str) -> Path:
+    """Make a new folder beside the unpacked workspaces, for the caller to remove.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    place = _choose_folder(name).parent
+    make_own_folder(place)
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place))
+
+
+def remove_shipped(session_id: str) -> None:
+    """Remove what was unpacked for a session on this host."""
+    if (folder := find_shipped(session_id)) is not None:
+        remove_tree(folder)
+
+
+def _list_files(folder: Path, left_out: Collection[Path]) -> dict[str, tuple[int, ...]]:
+    skipped = {os.path.relpath(path, folder) for path in left_out if path.is_relative_to(folder)}
+    look = take_fingerprint(str(folder))
+    skipped.update(look.withheld)
+    return {path: mark for path, mark in look.marks.items() if path not in skipped}
+
+
+def _add(archive: tarfile.TarFile, folder: Path, prefix: str, files: Iterable[str]) -> None:
+    archive.add(folder, prefix, recursive=False)
+    for path in files:
+        # A pipeline cannot be declared with pipes, sockets or devices.
+        mode = (folder / path).lstat().st_mode
+        if stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode):
+            archive.add(folder / path, f"{prefix}/{path}", recursive=False)
+
+
+def _choose_folder(session_id: str) -> Path:
+    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()).resolve() / f"golden-fleet-{user}" / session_id
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove the workspaces of gates that were killed together with their workers."""
+    for folder in place.iterdir():
+        with suppress(OSError):
+            if folder.is_dir() and utc_now().timestamp() - folder.stat().st_mtime > _ABANDONED_SECONDS:
+                remove_tree(folder)
+
+
+def relocate(project: GoldenProjectConfig, root: Path) -> GoldenProjectConfig:
+    """Return a project with absolute paths below `root` made relative, so that it works in a copy of the workspace."""
+    given = project.to_dict()
+    told: dict[str, Any] = dict(given)
+    for key in _PATH_KEYS:
+        if isinstance(told[key], str):
+            told[key] = _relative(told[key], root)
+    told["pass_files"] = [_relative(path, root) for path in told["pass_files"]]
+    told["mounts"] = [{**mount, "path": _relative(mount["path"], root)} for mount in told["mounts"]]
+    return project if told == given else GoldenProjectConfig(**told)
+
+
+def _relative(path: str, root: PurePath) -> str:
+    found = PurePath(path)
+    return found.relative_to(root).as_posix() if found.is_absolute() and found.is_relative_to(root) else path

@@ -1,5 +1,0 @@
-"""A fleet: golden projects executed by the workers of an existing Dask cluster. Judging and recording stay in the gate.
-
-`gateway.py` stands here for the execution gateway, `attempt.py` runs on a worker. Nothing of it is imported, and nothing of
-Dask, unless a cluster is named.
-"""

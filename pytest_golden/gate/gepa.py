@@ -1,0 +1,437 @@
+"""`GoldenAdapter`: lets `gepa.optimize` improve texts of golden projects, judged as the gate judges them.
+
+GEPA swallows errors between two evaluations and goes on until its budget is spent. So whatever can be known in advance is
+refused when the adapter is made, and everything else at the next `evaluate`, whose errors GEPA raises.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.gate.gepa_components import find_components
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.reflective import find_known, join_lines, make_record
+from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.wording import is_note_of_harness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gepa.core.adapter import EvaluationBatch, ProposalFn
+
+    from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome
+    from pytest_golden.gateway.written_files import Examine
+    from pytest_golden.storage.store import Store
+
+    Batch = EvaluationBatch[dict[str, Any], dict[str, Any]]
+
+PERFECT = 1.0
+_ENDED_AS_DECLARED, _MOST_BY_STEPS, _FAILED = 0.75, 0.5, 0.1
+# The pipeline itself did not do what is declared.
+_BY_ENDING = frozenset({ReasonKind.EXIT_CODE, ReasonKind.UNEXPECTED_SUCCESS, ReasonKind.PATTERN_ABSENT})
+# No text of a project can bring these about: they say nothing of a candidate.
+_NOT_BY_TEXT = frozenset(
+    {
+        ReasonKind.PATH_NOT_FOUND,
+        ReasonKind.PATH_NOT_ALLOWED,
+        ReasonKind.PERMISSION_DENIED,
+        ReasonKind.COMMAND_NOT_FOUND,
+        ReasonKind.RUNNER_UNKNOWN,
+        ReasonKind.SANDBOX_UNAVAILABLE,
+        ReasonKind.NETWORK_UNAVAILABLE,
+        ReasonKind.PROJECT_CHANGED,
+        ReasonKind.SCRATCH_FULL,
+        ReasonKind.SKIP_IF_MISSING,
+        ReasonKind.HARNESS,
+    }
+)
+_MOST_STEPS, _MOST_FILES = 100, 50
+_log = logging.getLogger(__name__)
+_RECORD_KEYS = frozenset({"project", "task", "verdict", "reasons", "steps"})
+
+
+class GoldenAdapter:
+    """Golden projects as GEPA's data set, and some of their files as the texts that it improves.
+
+    Each candidate is put into the copy-on-write view of each run and nowhere else. A run is judged by the gate's rules,
+    retries included; what a project `needs` is taken as it is. Nothing is recorded. Use it as a with-block, or `close` it.
+
+    Args:
+        manifest: a manifest, or the path of one.
+        components: the path of a file in the project's folder for each name. Every project has all of them, with equal
+            texts where the folders differ.
+        projects: the names of the golden projects to use; all by default.
+        view: `auto`, `overlay` or `copy`, as for the gate.
+        store: where what is known of a failure is looked up for the reflection; nowhere by default.
+
+    Raises:
+        GoldenError: GEPA could not improve anything with these: the message says why, and what to do.
+    """
+
+    #: Whoever overrides it proposes texts instead of GEPA's reflection. GEPA asks for the attribute even where it is None.
+    propose_new_texts: ProposalFn | None = None
+
+    def __init__(
+        self,
+        manifest: Manifest | Path | str,
+        components: Mapping[str, str | Path],
+        *,
+        projects: Iterable[str] | None = None,
+        view: str = "auto",
+        store: MemoryStore | Store | None = None,
+    ) -> None:
+        self._batch_type = _load_batch_type()
+        self._check_proposer()
+        read = load_manifest(manifest) if isinstance(manifest, (str, Path)) else manifest
+        if not isinstance(read, Manifest):
+            raise GoldenError(f"manifest must be a Manifest or the path of one, not {manifest!r:.100}")
+        self._projects = {project.name: project for project in _choose(read, projects)}
+        self._root, self._view = read.workspace_root, view
+        self._baselines = BaselineKeeper(find_baselines_folder(read.path, read.workspace_root))
+        self._store = store.store if isinstance(store, MemoryStore) else store
+        self._lock = threading.Lock()
+        self._gateway: ExecutionGateway | None = None
+        self._closing: weakref.finalize[[], GoldenAdapter] | None = None
+        self._trouble: Exception | None = None
+        gateway = self._open()
+        self._components = find_components(components, self._projects.values(), self._root, gateway.redact)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove all scratch; safe to call twice, and what is evaluated later makes its own."""
+        with self._lock:
+            if self._closing is not None:
+                self._closing()
+            self._gateway = self._closing = None
+
+    def seed_candidate(self) -> dict[str, str]:
+        """Return the texts as they were when the adapter was made, by name."""
+        return dict(self._components.texts)
+
+    def projects(self) -> list[GoldenProjectConfig]:
+        """Return the golden projects in the order of the manifest: a data set for `trainset` and `valset`."""
+        return list(self._projects.values())
+
+    def evaluate(
+        self, batch: Sequence[GoldenProjectConfig], candidate: Mapping[str, str], capture_traces: bool = False
+    ) -> Batch:
+        """Run each project with the candidate's texts and judge it: 1.0 for PASSED, less for anything else.
+
+        GEPA fills a batch by repeating projects where there are few; each is run and counted once.
+
+        Raises:
+            GoldenError: the batch is empty or holds what is no project of this adapter, the candidate lacks a component, a
+                component's file is gone, or a reflective dataset could not be made since the last call.
+            KeyboardInterrupt: a person stopped a run.
+        """
+        self._raise_trouble()
+        self._check_proposer()
+        texts = self._components.check_candidate(candidate)
+        projects = [self._known(project) for project in batch]
+        if not projects:
+            raise GoldenError("an empty batch: without trajectories GEPA would do nothing, and say nothing")
+        with self._lock:
+            ran = {project.name: self._run(project, texts) for project in dict.fromkeys(projects)}
+        if all(map(is_not_by_text, ran.values())):
+            told = "; ".join(f"{result.name}: {result.error_message}" for result in ran.values())
+            _log.warning("no project of this batch could be run properly: %s", told)
+        traces = (
+            {project.name: self._trace(project, ran[project.name]) for project in projects} if capture_traces else {}
+        )
+        return self._batch_type(
+            outputs=[make_output(ran[project.name]) for project in projects],
+            scores=[score_result(ran[project.name]) for project in projects],
+            trajectories=[traces[project.name] for project in projects] if capture_traces else None,
+            num_metric_calls=len(ran),
+        )
+
+    def make_reflective_dataset(
+        self, candidate: Mapping[str, str], eval_batch: Batch, components_to_update: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return the records of a batch for each of these components, one for each project, the worst result first.
+
+        Raises:
+            GoldenError: there are no trajectories, or a component is unknown. GEPA only logs that, so that the next call of
+                `evaluate` raises it again.
+        """
+        try:
+            self._components.check_candidate(candidate)
+            return self._reflect(_check_trajectories(eval_batch), self._check_components(components_to_update))
+        except Exception as error:
+            self._trouble = error
+            raise
+
+    def _reflect(
+        self, trajectories: Sequence[Mapping[str, Any]], names: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        distinct = {trajectory["project"]: trajectory for trajectory in trajectories}.values()
+        ranked = sorted(distinct, key=lambda trajectory: float(trajectory["score"]))
+        declared = self._components.declared
+        return {name: [reflect_on(trajectory, name, declared[name]) for trajectory in ranked] for name in names}
+
+    def _raise_trouble(self) -> None:
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise GoldenError(f"no reflective dataset could be made after the last evaluation: {trouble}") from trouble
+
+    def _check_proposer(self) -> None:
+        proposer = getattr(self, "propose_new_texts", self)
+        if proposer is not None and (proposer is self or not callable(proposer)):
+            raise GoldenError(
+                "the adapter's `propose_new_texts` must be None or a function; without it GEPA proposes nothing"
+            )
+
+    def _check_components(self, names: Sequence[str]) -> list[str]:
+        declared = self._components.declared
+        unknown = [str(name) for name in names if name not in declared]
+        if unknown or not names:
+            told = f"unknown: {', '.join(unknown)}" if unknown else "none named"
+            raise GoldenError(f"components to update: {told}; known are {', '.join(declared)}")
+        return list(names)
+
+    def _known(self, project: object) -> GoldenProjectConfig:
+        if not isinstance(project, GoldenProjectConfig) or self._projects.get(project.name) != project:
+            named = project.name if isinstance(project, GoldenProjectConfig) else f"{project!r:.100}"
+            raise GoldenError(f"{named} is no golden project of this adapter; take them from `adapter.projects()`")
+        return project
+
+    def _run(self, project: GoldenProjectConfig, candidate: Mapping[str, str]) -> GoldenProjectResult:
+        try:
+            stand_ins = self._components.stand_ins(project, candidate)
+        except UnicodeEncodeError as error:
+            return _unwritable(project, f"the text cannot be written as UTF-8: {error.reason}")
+        guard = RegressionGuard(_CandidateGateway(self._open(), stand_ins), baselines=self._baselines)
+        result = guard.check_one(project, {})
+        if was_interrupted(result):
+            raise KeyboardInterrupt
+        return result
+
+    def _trace(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
+        known = ""
+        if self._store is not None and result.error_message:
+            try:
+                with self._store.read() as connection:
+                    known = find_known(connection, result.error_message, project.name)
+            except StorageError as error:
+                _log.warning("nothing can be looked up about a failure: %s", error)
+        return make_trajectory(project, result, known)
+
+    def _open(self) -> ExecutionGateway:
+        if self._gateway is None:
+            self._gateway = ExecutionGateway(self._root, view=self._view)
+            # Whoever forgets to close it leaves no process behind.
+            self._closing = weakref.finalize(self, self._gateway.close)
+        return self._gateway
+
+
+@dataclass(frozen=True, slots=True)
+class _CandidateGateway:
+    """Executes golden projects with a candidate's files in their views."""
+
+    gateway: ExecutionGateway
+    stand_ins: Mapping[str, bytes]
+
+    def run_pipeline(
+        self,
+        project: GoldenProjectConfig,
+        *,
+        role: AgentRole,
+        permissions: Permissions,
+        examine: Examine | None = None,
+    ) -> PipelineOutcome:
+        """Execute one golden project and return the facts."""
+        return self.gateway.run_pipeline(
+            project, role=role, permissions=permissions, stand_ins=self.stand_ins, examine=examine
+        )
+
+    def redact(self, project: GoldenProjectConfig, text: str) -> str:
+        """Take a project's secrets out of a text."""
+        return self.gateway.redact(project, text)
+
+
+def _unwritable(project: GoldenProjectConfig, message: str) -> GoldenProjectResult:
+    """Return the result of a candidate that no file can hold: that is news of the candidate, and not the end of the search."""
+    return GoldenProjectResult(
+        project.name,
+        project.path,
+        ResultStatus.ERROR,
+        error_message=message,
+        reasons=(Reason("text_unwritable", message),),
+        attempts=0,
+    )
+
+
+def _load_batch_type() -> type[Batch]:
+    try:
+        from gepa.core.adapter import EvaluationBatch
+    except ImportError as error:
+        raise GoldenError("GoldenAdapter needs the library gepa: pip install 'pytest-golden-projects[gepa]'") from error
+    batch_type: type[Batch] = EvaluationBatch
+    return batch_type
+
+
+def _choose(manifest: Manifest, names: Iterable[str] | None) -> tuple[GoldenProjectConfig, ...]:
+    if not manifest.projects:
+        raise GoldenError("the manifest declares no golden projects, so that there is nothing to learn from")
+    if names is None:
+        return manifest.projects
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    known = {project.name for project in manifest.projects}
+    unknown = [str(name) for name in wanted if name not in known]
+    if unknown or not wanted:
+        told = f"no golden project is called {', '.join(unknown)}" if unknown else "no golden project is named"
+        raise GoldenError(f"{told}; the manifest has {', '.join(sorted(known))}")
+    return tuple(project for project in manifest.projects if project.name in wanted)
+
+
+def _check_trajectories(batch: Batch) -> Sequence[Mapping[str, Any]]:
+    trajectories = list(batch.trajectories or ())
+    if not trajectories:
+        raise GoldenError("the evaluation has no trajectories: call `evaluate(..., capture_traces=True)`")
+    with suppress(AttributeError):
+        if all(trajectory.keys() >= _RECORD_KEYS for trajectory in trajectories):
+            return trajectories
+    raise GoldenError("the evaluation's trajectories are none of this adapter's: pass on what `evaluate` gave")
+
+
+def make_output(result: GoldenProjectResult) -> dict[str, Any]:
+    """Return what came of a run, small enough to keep for every candidate."""
+    output: dict[str, Any] = redact(
+        {
+            "project": result.name,
+            "status": str(result.status),
+            "exit_code": result.exit_code,
+            "error_message": result.error_message,
+            "output_summary": result.output_summary,
+            "execution_time_seconds": result.execution_time_seconds,
+            "written": [*result.write_set.created, *result.write_set.changed][:_MOST_FILES],
+            "removed": list(result.write_set.removed[:_MOST_FILES]),
+        }
+    )
+    return output
+
+
+def make_trajectory(project: GoldenProjectConfig, result: GoldenProjectResult, known: str = "") -> dict[str, Any]:
+    """Return all that a reflection needs of a run; `known` is what earlier runs know of its failure."""
+    trajectory: dict[str, Any] = redact(
+        {
+            **make_output(result),
+            "score": score_result(result),
+            "verdict": describe_verdict(result, score_result(result)),
+            "reasons": [reason.to_dict() for reason in result.reasons],
+            "steps": name_steps(result)[:_MOST_STEPS],
+            "step_errors": find_step_errors(result)[-_MOST_STEPS:],
+            "known": known,
+            "task": {
+                "golden project": project.display_title,
+                "description": project.description,
+                "pipeline": str(project.path),
+                "expected outcome": project.expected_outcome,
+            },
+        }
+    )
+    return trajectory
+
+
+def reflect_on(trajectory: Mapping[str, Any], component: str, path: str) -> dict[str, Any]:
+    """Return the record of a run for one of its texts."""
+    inputs = {"component": component, "file": path, **trajectory["task"]}
+    outputs = {
+        "steps": " → ".join(trajectory["steps"]),
+        "files written": join_lines(trajectory["written"]),
+        "output": trajectory["output_summary"],
+    }
+    findings = {
+        "reasons": join_lines(reason["message"] for reason in trajectory["reasons"]),
+        "failed steps": join_lines(trajectory["step_errors"]),
+        "known of this failure": trajectory["known"],
+    }
+    return make_record(inputs, outputs, trajectory["verdict"], findings)
+
+
+def score_result(result: GoldenProjectResult) -> float:
+    """Return what a result is worth to an optimiser.
+
+    | result | score |
+    |---|---|
+    | PASSED | 1.0 |
+    | FAILED, though the pipeline itself ended as declared | 0.75 |
+    | FAILED otherwise | 0.1, and up to 0.5 by the share of its steps that have no error |
+    | ERROR, SKIPPED | 0.0 |
+    """
+    if result.status is ResultStatus.PASSED:
+        return PERFECT
+    if result.status is not ResultStatus.FAILED:
+        return 0.0
+    if not any(reason.kind in _BY_ENDING for reason in result.reasons):
+        return _ENDED_AS_DECLARED
+    steps = _list_steps(result)
+    done = sum(not _has_failed(step) for step in steps)
+    return _FAILED + (_MOST_BY_STEPS - _FAILED) * (done / len(steps) if steps else 0.0)
+
+
+def was_interrupted(result: GoldenProjectResult) -> bool:
+    """Tell whether a person stopped it."""
+    return any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
+
+
+def is_not_by_text(result: GoldenProjectResult) -> bool:
+    """Tell whether it is no pass for a reason that no candidate can bring about or take away."""
+    return any(reason.kind in _NOT_BY_TEXT for reason in result.reasons)
+
+
+def describe_verdict(result: GoldenProjectResult, score: float) -> str:
+    """Say in our own words what the result means for the text."""
+    if result.status is ResultStatus.PASSED:
+        return "PASSED, score 1.0: keep what makes it pass."
+    blame = "not by this text: the harness could not run it properly" if is_not_by_text(result) else "to be improved"
+    return f"{result.status}, score {score:.2f}, {blame}."
+
+
+def name_steps(result: GoldenProjectResult) -> list[str]:
+    """Return what each step says."""
+    return [str(step.get("content", "?")) for step in _list_steps(result)]
+
+
+def find_step_errors(result: GoldenProjectResult) -> list[str]:
+    """Return each failed step with its error."""
+    failed = [step for step in _list_steps(result) if _has_failed(step)]
+    return [f"{step.get('content', '?')}: {_error_of(step)}" for step in failed]
+
+
+def _list_steps(result: GoldenProjectResult) -> list[Mapping[str, Any]]:
+    """Return the steps without the observation of the harness that stands for a run without any."""
+    return [
+        step
+        for step in result.steps
+        if not is_note_of_harness(step.get("type"), step.get("content"), (step.get("metadata") or {}).get("error"))
+    ]
+
+
+def _has_failed(step: Mapping[str, Any]) -> bool:
+    metadata = step.get("metadata") or {}
+    return bool(metadata.get("error") or metadata.get("failed"))
+
+
+def _error_of(step: Mapping[str, Any]) -> str:
+    error = (step.get("metadata") or {}).get("error")
+    return "failed" if error is None or error is True else str(error)

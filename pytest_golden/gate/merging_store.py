@@ -1,0 +1,206 @@
+"""Gate runs, results, trajectories and documents of one store merged into the rows of another, on open connections."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Text, bindparam, insert, select, update
+
+from pytest_golden.gate.events import was_found_killed
+from pytest_golden.gate.sharding import LastGate
+from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD, read_verdict
+from pytest_golden.history.past_store import list_expected
+from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
+from pytest_golden.storage.row_copies import number_by_time
+from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
+from pytest_golden.storage.shared_documents import is_own_run, keep_document
+from pytest_golden.storage.statements import Prepared, json_member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlalchemy import Connection, Table
+
+_ROWS_AT_ONCE = 50
+_THE_KEY = bindparam("the_key", type_=Text())
+_REASONS = json_member(gate_results.c.result, "reasons")
+
+
+class RowMerger:
+    """Takes the gate's rows of one store into another, and then orders numbers and streaks by time."""
+
+    def __init__(self, target: Connection) -> None:
+        self._target = target
+        self._since: dict[str, int] = {}
+        self._first_of_project: dict[str, int] = {}
+        self.runs = self.results = self.trajectories = 0
+
+    def take(self, source: Connection) -> None:
+        """Insert all rows that are new. The entries that they belong to must be there already."""
+        for row in _read_rows(source, documents, "digest"):
+            keep_document(self._target, row["body"])
+        for row in _read_rows(source, gate_runs, "entry_id"):
+            self.runs += self._take_run(row)
+        for row in _read_rows(source, gate_results, "entry_id"):
+            self.results += self._take_result(row)
+        for row in _read_rows(source, trajectories, "id"):
+            self.trajectories += self._insert_if_new(trajectories, "id", "started_at", row)
+
+    def finish(self) -> None:
+        """Order numbers by time from the first new row on, and count the passes in a row again."""
+        keys = {
+            "gate_runs": gate_runs.c.entry_id,
+            "gate_results": gate_results.c.entry_id,
+            "trajectories": trajectories.c.id,
+        }
+        moments = {
+            "gate_runs": gate_runs.c.started_at,
+            "gate_results": gate_results.c.created_at,
+            "trajectories": trajectories.c.started_at,
+        }
+        for name, since in self._since.items():
+            number_by_time(self._target, moments[name], keys[name], since)
+        for project, since in self._first_of_project.items():
+            _count_streaks(self._target, project, since)
+
+    def _take_run(self, row: dict[str, Any]) -> bool:
+        found = select(*_columns(gate_runs)).where(gate_runs.c.entry_id == row["entry_id"])
+        present = self._target.execute(found).mappings().one_or_none()
+        if present is None:
+            return self._insert_if_new(gate_runs, "entry_id", "started_at", row)
+        chosen = choose_run(dict(present), row)
+        if chosen is row:
+            self._target.execute(update(gate_runs).where(gate_runs.c.entry_id == row["entry_id"]).values(row))
+        return False
+
+    def _take_result(self, row: dict[str, Any]) -> bool:
+        # What it teaches is learned again here: tallies are sums, which are never added twice so.
+        is_new = self._insert_if_new(gate_results, "entry_id", "created_at", {**row, "learned_at": None})
+        if is_new:
+            known = self._first_of_project.get(row["project"], row["created_at"])
+            self._first_of_project[row["project"]] = min(known, row["created_at"])
+        return is_new
+
+    def _insert_if_new(self, table: Table, key: str, moment: str, row: Mapping[str, Any]) -> bool:
+        has, keep = _STATEMENTS[table.name]
+        if has.first(self._target, {"the_key": row[key]}) is not None:
+            return False
+        keep.run(self._target, row)
+        self._since[table.name] = min(row[moment], self._since.get(table.name, row[moment]))
+        return True
+
+
+def _columns(table: Table) -> tuple[Any, ...]:
+    return tuple(column for column in table.c if column.name != "number")
+
+
+def _prepare(table: Table, key: str) -> tuple[Prepared, Prepared]:
+    has = select(table.c.number).where(table.c[key] == _THE_KEY)
+    return Prepared(has), Prepared(insert(table), *(column.name for column in _columns(table)))
+
+
+_STATEMENTS = {
+    "gate_runs": _prepare(gate_runs, "entry_id"),
+    "gate_results": _prepare(gate_results, "entry_id"),
+    "trajectories": _prepare(trajectories, "id"),
+}
+
+
+def choose_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the row to keep of a gate run: one that ended by itself, then one found interrupted; the earlier first."""
+    return min(one, other, key=_rank_run)
+
+
+def count_streak(before: int, status: str, reasons: Any) -> int:
+    """Count the passes in a row up to a result; what was skipped or interrupted breaks none."""
+    if status == ResultStatus.PASSED:
+        return before + 1
+    is_failure = ResultStatus(status).is_failure and not was_interrupted(reasons)
+    return 0 if is_failure else before
+
+
+def was_interrupted(reasons: Any) -> bool:
+    """Tell by a result's reasons whether it did not run to its end; what is no reason is passed over."""
+    return any(isinstance(reason, dict) and reason.get("kind") == ReasonKind.INTERRUPTED for reason in reasons or ())
+
+
+def _rank_run(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    finished_at = run["finished_at"]
+    content = json.dumps(dict(run), sort_keys=True, default=str)
+    return finished_at is None, was_found_killed(run["facts"]), finished_at or 0, content
+
+
+def _read_rows(source: Connection, table: Table, key: str) -> Iterator[dict[str, Any]]:
+    """Return a table's rows without their numbers, by key; some are in memory at once."""
+    query = select(*_columns(table)).order_by(table.c[key]).limit(_ROWS_AT_ONCE)
+    after = query.where(table.c[key] > _THE_KEY)
+    rows = source.execute(query).mappings().all()
+    while rows:
+        yield from map(dict, rows)
+        rows = source.execute(after, {"the_key": rows[-1][key]}).mappings().all()
+
+
+def _count_streaks(connection: Connection, project: str, since: int) -> None:
+    of_project = gate_results.c.project == project
+    before = connection.scalar(
+        select(gate_results.c.pass_streak)
+        .where(of_project, gate_results.c.created_at < since)
+        .order_by(gate_results.c.number.desc())
+        .limit(1)
+    )
+    changed = update(gate_results).where(gate_results.c.number == bindparam("the_number"))
+    changed = changed.values(pass_streak=bindparam("streak"))
+    query = select(gate_results.c.number, gate_results.c.status, gate_results.c.pass_streak, _REASONS)
+    query = query.where(of_project).order_by(gate_results.c.number).limit(_ROWS_AT_ONCE)
+    last = (
+        connection.scalar(
+            select(gate_results.c.number)
+            .where(of_project, gate_results.c.created_at < since)
+            .order_by(gate_results.c.number.desc())
+            .limit(1)
+        )
+        or 0
+    )
+    while rows := connection.execute(query.where(gate_results.c.number > last)).all():
+        found = []
+        for row in rows:
+            # Of the first result of all, what was counted before it may have been pruned.
+            before = row.pass_streak if before is None else count_streak(before, row.status, row.reasons)
+            if before != row.pass_streak:
+                found.append({"the_number": row.number, "streak": before})
+        if found:
+            connection.execute(changed, found)
+        last = rows[-1].number
+
+
+def read_last_gate(connection: Connection, where: str) -> LastGate | None:
+    """Read a store's last gate run that was somebody's own; None where there is none."""
+    row = connection.execute(
+        select(gate_runs)
+        .where(is_own_run())
+        .order_by(gate_runs.c.started_at.desc(), gate_runs.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+    if row is None:
+        return None
+    facts = row.facts if isinstance(row.facts, dict) else {}
+    plain = connection.scalars(select(gate_results.c.result).where(gate_results.c.run_id == row.entry_id))
+    results = tuple(map(GoldenProjectResult.from_dict, plain))
+    left_out = [name for name in facts.get("deselected") or () if isinstance(name, str)]
+    selected = list_expected(connection, row.entry_id)
+    return LastGate(
+        where,
+        row.commit,
+        _as_text(facts.get(MANIFEST_DIGEST)),
+        _as_text(facts.get(SHARD)),
+        declared=tuple(dict.fromkeys([*selected, *left_out, *(result.name for result in results)])),
+        verdict=read_verdict(row.final_status, facts),
+        results=results,
+        skips_fail=facts.get("require") is True,
+        weakenings=frozenset(json.dumps(one, sort_keys=True) for one in facts.get("weakened_floor") or ()),
+    )
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

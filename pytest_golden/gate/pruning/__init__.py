@@ -1,1 +1,0 @@
-"""Old runs and entries leave the store, without what the next gate run needs."""

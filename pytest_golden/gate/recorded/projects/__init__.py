@@ -1,1 +1,0 @@
-"""Projects as lists and pages show them: what is declared beside what earlier runs say."""

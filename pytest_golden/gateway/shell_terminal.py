@@ -1,0 +1,102 @@
+"""A terminal of its own for an interactive shell in a view, so that nothing in it can type into the user's.
+
+What runs on the user's own terminal could push characters into its input (TIOCSTI), which the user's shell would then
+run outside of the seal.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
+    import tty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_CHUNK_BYTES = 1 << 16
+_KEYBOARD, _SCREEN = 0, 1
+
+
+def run_in_terminal(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> int:
+    """Run a command on a new terminal that is relayed to ours, and return its exit code, negative for a signal."""
+    pid, relay = pty.fork()
+    if pid == 0:
+        _become(argv, folder, environment)
+    _pass_size_on(relay)
+    before = signal.signal(signal.SIGWINCH, lambda *_: _pass_size_on(relay))
+    try:
+        with _raw(_KEYBOARD):
+            _relay(relay)
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+        os.close(relay)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _become(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:  # pragma: no cover - the child
+    try:
+        os.chdir(folder)
+        os.execve(argv[0], list(argv), dict(environment))
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+@contextmanager
+def _raw(terminal: int) -> Iterator[None]:
+    """Let every key through to the new terminal, Ctrl-C included."""
+    if not os.isatty(terminal):
+        yield
+        return
+    before = termios.tcgetattr(terminal)
+    tty.setraw(terminal, termios.TCSADRAIN)  # what was typed ahead is for the shell
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _relay(relay: int) -> None:
+    """Copy both ways until nobody holds the new terminal any more."""
+    sources = [relay, _KEYBOARD]
+    while True:
+        ready, _, _ = select.select(sources, [], [])
+        if relay in ready:
+            shown = _read(relay)
+            if not shown:
+                return
+            _write(_SCREEN, shown)
+        if _KEYBOARD in ready:
+            typed = _read(_KEYBOARD)
+            if typed:
+                _write(relay, typed)
+            else:
+                sources.remove(_KEYBOARD)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _CHUNK_BYTES)
+    except OSError:
+        return b""  # Linux says EIO when the last holder of a terminal is gone.
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _pass_size_on(relay: int) -> None:
+    with suppress(OSError):
+        size = fcntl.ioctl(_KEYBOARD, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+        fcntl.ioctl(relay, termios.TIOCSWINSZ, size)

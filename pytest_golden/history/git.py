@@ -1,0 +1,157 @@
+"""Ask git about a workspace, and name files by their content as git does. Nothing is fetched, checked out or written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import subprocess
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LONGEST_SECONDS = 60
+_BRANCH = re.compile(r"[\w./-]+")
+MOST_BYTES_OF_A_FILE = 16 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def run_git(
+    folder: Path, *arguments: str, longest_seconds: float = _LONGEST_SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder and return its output as text, whatever its exit code.
+
+    Raises:
+        GoldenError: git is not installed, or it does not answer in time.
+    """
+    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds)
+    out, err = (raw.decode("utf-8", "replace").replace("\r\n", "\n") for raw in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def run_git_raw(
+    folder: Path, *arguments: str, longest_seconds: float = _LONGEST_SECONDS, told: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder and return its output as bytes: file names need not be text. Raises as `run_git`.
+
+    `told` is git's standard input.
+    """
+    # Without optional locks, a question does not rewrite the index while a pipeline runs.
+    # Without replace objects, no `refs/replace/` can give a base another content without being noticed.
+    command = ["git", "--no-optional-locks", "--no-replace-objects", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, input=told, timeout=longest_seconds, check=False)
+    except FileNotFoundError:
+        message = "there is no git on PATH: install it"
+        raise GoldenError(message) from None
+    except subprocess.TimeoutExpired:
+        message = f"git did not answer within {longest_seconds} s: {' '.join(command)}"
+        raise GoldenError(message) from None
+
+
+def find_commit(folder: Path, ref: str) -> str:
+    """Return the commit that a ref means.
+
+    Raises:
+        GoldenError: no git, not a repository, or a ref that is not there; the message says what to fetch.
+    """
+    inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
+    if "safe.directory" in inside.stderr:
+        message = f"git does not trust {folder}, which is another user's: {last_line(inside.stderr)}"
+        raise GoldenError(message)
+    if inside.returncode:
+        message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
+        raise GoldenError(message)
+    found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if found.returncode and ref == "HEAD":
+        message = f"nothing is committed in {folder} yet: make a first commit."
+        raise GoldenError(message)
+    if found.returncode:
+        message = f"there is no such commit here. Check its name, or fetch it first: {_advise_fetch(folder, ref)}"
+        raise GoldenError(message)
+    return found.stdout.strip()
+
+
+def _advise_fetch(folder: Path, ref: str) -> str:
+    remotes = run_git(folder, "remote").stdout.split()
+    remote, _, branch = ref.partition("/")
+    if _BRANCH.fullmatch(branch) and (remote in remotes or not remotes):
+        # A clone of a single branch, as with `--depth`, stores another branch only under an explicit refspec.
+        fetch = f"git fetch {remote} {branch}:refs/remotes/{ref}"
+    else:
+        fetch = f"git fetch origin {ref}"
+    if run_git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true":
+        return f"{fetch} (this clone is shallow: git fetch --unshallow brings all of its history)"
+    return fetch if remotes else f"{fetch} (this repository has no remote yet: git remote add origin URL)"
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a message of git's."""
+    return (text.strip().splitlines() or ["no message"])[-1].strip()
+
+
+def describe_commit(folder: Path) -> dict[str, Any]:
+    """Return `{commit, branch, dirty}` of the folder's checkout; unknown values are None, and all are outside git."""
+    try:
+        head = run_git(folder, "rev-parse", "HEAD")
+        if head.returncode:
+            return {"commit": None, "branch": None, "dirty": None}
+        branch = run_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD").stdout.strip()
+        dirty = bool(run_git(folder, "status", "--porcelain").stdout)
+    except GoldenError:
+        return {"commit": None, "branch": None, "dirty": None}
+    return {"commit": head.stdout.strip(), "branch": branch or None, "dirty": dirty}
+
+
+class BlobNames:
+    """Names files below a checkout's root by git's blob ids, so that equal content has equal names.
+
+    To stay cheap, a large file, and every file after the first 64 MiB, is named by its size and time instead. No filter
+    of git's is run: a file that git converts (line ends, LFS) has another name here than in a commit. `algorithm` is
+    that of the repository's object ids.
+    """
+
+    def __init__(self, root: Path, algorithm: str) -> None:
+        self._root = root
+        self._algorithm = algorithm
+        self._bytes_left = MOST_BYTES
+
+    def find(self, path: str) -> str | None:
+        """Return the name of the content at a path relative to the root; None if nothing is there."""
+        place = self._root / path
+        try:
+            status = place.lstat()
+        except (OSError, ValueError):
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            return self._name(os.fsencode(place.readlink()))
+        if stat.S_ISDIR(status.st_mode):
+            return find_head(place) or "folder"
+        if not stat.S_ISREG(status.st_mode) or status.st_size > min(MOST_BYTES_OF_A_FILE, self._bytes_left):
+            return f"{status.st_size} bytes of {status.st_mtime_ns}"
+        self._bytes_left -= status.st_size
+        try:
+            return self._name(place.read_bytes())
+        except OSError as error:
+            return f"unreadable: {error.strerror}"
+
+    def _name(self, content: bytes) -> str:
+        digest = hashlib.new(self._algorithm, b"blob %d\0" % len(content), usedforsecurity=False)
+        digest.update(content)
+        return digest.hexdigest()
+
+
+def find_head(folder: Path) -> str | None:
+    """Return the commit that the repository in a folder (a submodule) is at, or None."""
+    with suppress(OSError, ValueError):
+        git = folder / ".git"
+        if git.is_file():
+            git = folder / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text(encoding="ascii").strip()
+        return (git / head[5:]).read_text(encoding="ascii").strip() if head.startswith("ref: ") else head
+    return None

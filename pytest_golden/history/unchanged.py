@@ -1,0 +1,457 @@
+"""Which projects are unchanged since a ref, and why each of the others has to run.
+
+Git and the store are asked a few questions for all projects together; a project that cannot be known to be unchanged runs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.history.base import read_base_manifest
+from pytest_golden.history.checkout import Checkout, list_changed_files, read_checkout
+from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, locate_venv
+from pytest_golden.history.unchanged_paths import Claims, PathIndex, PlaceFinder, leads_through
+from pytest_golden.history.unchanged_store import LastResult, read_last_results
+from pytest_golden.history.unchanged_tree import (
+    IgnoredFiles,
+    Tree,
+    find_changed_read,
+    find_gone,
+    is_in_git,
+    read_change,
+    read_tree,
+)
+from pytest_golden.manifest.reader import parse_manifest
+from pytest_golden.redaction.rule import MARK
+from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus, result_without_run
+from pytest_golden.regression.wording import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from pytest_golden.history.unchanged_paths import InputPlaces
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.storage.store import Store
+
+    Hide = Callable[[dict[str, Any]], dict[str, Any] | None]
+
+_FOR_PEOPLE = frozenset({"title", "description"})
+# For each run git is asked once. Projects that passed in further runs are run, and share one run from then on.
+_MOST_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The projects that are left out as unchanged since `ref`; `why` says of each other one why it runs.
+
+    `commit` is where this branch left the ref, None outside git. `forewarnings` are lines of what these changes broke before.
+    """
+
+    ref: str
+    commit: str | None = None
+    left_out: frozenset[str] = frozenset()
+    why: Mapping[str, str] = field(default_factory=dict)
+    forewarnings: tuple[str, ...] = ()
+
+    def make_result(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
+        """Return the result of a project that is left out; None for one that runs."""
+        if project.name not in self.left_out:
+            return None
+        reason = Reason(ReasonKind.UNCHANGED, f"unchanged since {self.ref}")
+        return result_without_run(project, ResultStatus.SKIPPED, reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values, for the process that runs the projects."""
+        return {"ref": self.ref, "commit": self.commit, "left_out": sorted(self.left_out)}
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> Selection:
+        """Read back what `to_dict` returned."""
+        return cls(str(mapping["ref"]), mapping["commit"], frozenset(mapping["left_out"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What `select_changed` is asked.
+
+    `hide` removes from plain values what the store does not keep. `products` are files that this session itself writes,
+    `judging` those that take part in the judgement of every project, such as a conftest. `reads`: the files that the last
+    run of a project read count as its inputs.
+    """
+
+    ref: str
+    manifest: Manifest
+    hide: Hide
+    products: tuple[Path, ...] = ()
+    judging: tuple[Path, ...] = ()
+    reads: bool = False
+
+
+def select_changed(question: Question, store: Store | None) -> Selection:
+    """Return which projects need not run. A project that is not known well enough runs.
+
+    Raises:
+        SettingsError: the ref is unknown; the message says what to fetch.
+    """
+    manifest, ref = question.manifest, question.ref
+    folder = manifest.workspace_root
+    if not is_in_git(folder):
+        return _run_all(question, None, f"{folder} is in no git repository")
+    try:
+        tree = read_tree(folder, ref, question.products, _list_known_environments(question))
+        doubt, entries = _compare_manifests(question, tree)
+        if doubt is not None:
+            return _run_all(question, tree.base, doubt)
+        past = _read_past(store, question)
+        held, ignored_judging = _part_judging(question, tree)
+        finder = PlaceFinder(manifest, tree.root, held)
+        places = {project.name: finder.find(project) for project in manifest.projects}
+        products = {os.path.realpath(product) for product in question.products}
+        claims = Claims(
+            places.values(), (*finder.list_kept(), *tree.reports, *filter(None, map(finder.relate, products)))
+        )
+        ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
+        unclaimed = Unclaimed(claims, ignored, ignored_judging)
+        present = _describe_present(question, tree, entries, past, unclaimed, products)
+        if question.reads:
+            present = replace(present, no_reads=frozenset((*tree.reports, *filter(None, map(finder.relate, products)))))
+    except SettingsError:
+        raise
+    except GoldenError as error:
+        return _run_all(question, None, str(error))
+    reasons = {
+        project.name: find_reason(project, places[project.name], tree, present, past.get(project.name))
+        for project in manifest.projects
+    }
+    why = spread(reasons, manifest.projects)
+    left_out = frozenset(project.name for project in manifest.projects if project.name not in why)
+    return Selection(ref, tree.base, left_out, why)
+
+
+def _list_known_environments(question: Question) -> list[Path]:
+    venvs = {project.venv for project in question.manifest.projects if project.venv is not None}
+    return [Path(sys.prefix), *(locate_venv(venv, question.manifest.workspace_root) for venv in venvs)]
+
+
+def _run_all(question: Question, commit: str | None, why: str) -> Selection:
+    return Selection(question.ref, commit, why={project.name: why for project in question.manifest.projects})
+
+
+def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapping[str, GoldenProjectConfig] | None]:
+    """Return why all projects have to run, or None; and the base's projects, or None if its manifest is the same."""
+    finder = PlaceFinder(question.manifest, tree.root)
+    for judging in question.judging:
+        place = finder.relate(os.path.realpath(judging))
+        changed = None if place is None else tree.changed.find(place)
+        if changed is not None:
+            return f"{show_path(changed)} changed, which may judge every project", None
+    path = question.manifest.path
+    place = None if path is None else finder.relate(os.path.realpath(path))
+    if path is None or place is None or tree.changed.find(place) is None:
+        return None, None
+    real = Path(os.path.realpath(path))
+    text = read_base_manifest(real, tree.base).text
+    if text is None:
+        return "the manifest is new", None
+    try:
+        base = parse_manifest(text, f"{question.ref}:{path.name}", path.parent)
+    except GoldenError:
+        return f"the manifest at {question.ref} cannot be read", None
+    if base.workspace_root != question.manifest.workspace_root:
+        return "workspace_root changed", None
+    return None, {project.name: project for project in base.projects}
+
+
+def _part_judging(question: Question, tree: Tree) -> tuple[list[Path], tuple[Path, ...]]:
+    """Divide the files that may judge every project into those that git holds and those that it ignores, such as generated ones."""
+    finder = PlaceFinder(question.manifest, tree.root)
+    real = [Path(os.path.realpath(path)) for path in question.judging]
+    ignored = [path for path in real if (place := finder.relate(str(path))) and _is_ignored(place, tree)]
+    return [path for path in real if path not in ignored], tuple(ignored)
+
+
+def _is_ignored(place: str, tree: Tree) -> bool:
+    """Tell whether git ignores a file itself, or a folder that it is in, and not only something below it."""
+    found = tree.ignored.find(place)
+    return found is not None and not found.startswith(f"{place}/")
+
+
+def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResult]:
+    names = [project.name for project in question.manifest.projects]
+    if store is None or not names:
+        return {}
+    try:
+        with store.read() as connection:
+            return read_last_results(connection, names, with_reads=question.reads)
+    except GoldenError:
+        return {}
+
+
+def _describe_present(
+    question: Question,
+    tree: Tree,
+    entries: Mapping[str, GoldenProjectConfig] | None,
+    past: Mapping[str, LastResult],
+    unclaimed: Unclaimed,
+    products: Collection[str],
+) -> Present:
+    manifest = question.manifest
+    return Present(
+        entries,
+        describe_surroundings(manifest.projects, manifest.workspace_root) if past else {},
+        _FilesSince(tree.root, question.hide),
+        _GoneSince(tree.root, products),
+        question.hide,
+        os.environ,
+        unclaimed,
+        (platform.node(), (question.hide({"root": str(manifest.workspace_root)}) or {"root": ""})["root"]),
+    )
+
+
+class _FilesSince:
+    """Returns the files that differ from those of a run; each run is compared once."""
+
+    def __init__(self, root: Path, hide: Hide) -> None:
+        self._root = root
+        self._hide = hide
+        self._now: Checkout | None = None
+        self._known: dict[int, PathIndex | str] = {}
+
+    def __call__(self, last: LastResult) -> PathIndex | str:
+        key = id(last.checkout)
+        if key not in self._known:
+            is_more = len(self._known) >= _MOST_RUNS
+            told = "its last pass is one of too many runs to compare with"
+            self._known[key] = told if is_more else self._look(last.checkout)
+        return self._known[key]
+
+    def _look(self, then: Checkout) -> PathIndex | str:
+        if self._now is None:
+            found = read_checkout(self._root)
+            # Hide the same secrets as the store, or each path with one would differ from the stored path.
+            hidden = self._hide(found.to_dict()) or Checkout().to_dict()
+            self._now = Checkout(root=found.root, **hidden)
+        try:
+            paths = list_changed_files(self._root, then, self._now)
+        except GoldenError as error:
+            return f"what changed since it passed is not known: {error}"
+        marked = next((path for path in paths if MARK in path), None)
+        return f"{marked} changed since it passed, whose name is hidden" if marked else PathIndex(paths)
+
+
+class _GoneSince:
+    """Returns the files that git ignored when a run began and that are gone; each run is compared once."""
+
+    def __init__(self, root: Path, products: Collection[str]) -> None:
+        self._root = root
+        self._products = products
+        self._known: dict[int, PathIndex | str] = {}
+
+    def __call__(self, last: LastResult) -> PathIndex | str:
+        key = id(last.checkout)
+        if key not in self._known:
+            self._known[key] = find_gone(self._root, last.ignored, self._products)
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a project is compared with, beside the files.
+
+    `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
+    `since_pass` returns the files that differ from those of a run, `gone_since` those that git ignored and that are gone,
+    or why that is not known. `hide` removes from a declaration what the store does not keep. `environ` is where `pass_env`
+    is taken from. `where` are this machine and workspace, as the store has them. `no_reads` are files that are no input of
+    a project that reads them; None if it does not matter what was read.
+    """
+
+    base_entries: Mapping[str, GoldenProjectConfig] | None
+    surroundings: Mapping[str, Any]
+    since_pass: Callable[[LastResult], PathIndex | str]
+    gone_since: Callable[[LastResult], PathIndex | str]
+    hide: Hide
+    environ: Mapping[str, str]
+    unclaimed: Unclaimed
+    where: tuple[str, str] = ("", "")
+    no_reads: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """What may be an input of any project that declares no `depends_on`: what nobody claims, and which of it git ignores.
+
+    `judging` are ignored files that may judge every project, whatever it declares.
+    """
+
+    claims: Claims
+    ignored: IgnoredFiles
+    judging: tuple[Path, ...] = ()
+
+
+def find_reason(
+    project: GoldenProjectConfig, places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
+) -> str | None:
+    """Say why a project has to run; None if it passed and nothing that it depends on has changed."""
+    return (
+        _find_changed_entry(project, present)
+        or _find_changed_input(places, tree.changed, present.unclaimed.claims)
+        or _find_doubt(places, tree)
+        or _find_variable(project, present.environ)
+        or _find_in_past(project, places, tree, present, last)
+    )
+
+
+def spread(reasons: Mapping[str, str | None], projects: Iterable[GoldenProjectConfig]) -> dict[str, str]:
+    """Return why each project runs. If one runs, those that need it and those that it needs run too.
+
+    `projects` are in declaration order, in which no project needs a later one.
+    """
+    everyone = tuple(projects)
+    why = {name: reason for name, reason in reasons.items() if reason is not None}
+    for project in everyone:
+        needed = next((name for name in project.needs if name in why), None)
+        if project.name not in why and needed is not None:
+            why[project.name] = f"it needs {needed}, which runs"
+    for project in reversed(everyone):
+        for name in project.needs if project.name in why else ():
+            why.setdefault(name, f"{project.name}, which runs, needs it")
+    return {project.name: why[project.name] for project in everyone if project.name in why}
+
+
+def _find_changed_entry(project: GoldenProjectConfig, present: Present) -> str | None:
+    if present.base_entries is None:
+        return None
+    before = present.base_entries.get(project.name)
+    if before is None:
+        return "it is new in the manifest"
+    changed = _list_changed_keys(before.to_dict(), project.to_dict())
+    return f"its entry in the manifest changed: {', '.join(changed)}" if changed else None
+
+
+def _list_changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    keys = [key for key in {**now, **before} if key not in _FOR_PEOPLE]
+    return [key for key in keys if before.get(key) != now.get(key)]
+
+
+def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims, told: str = " changed") -> str | None:
+    found = _find(places, changed) or next(filter(None, map(changed.find, (*places.configs, *places.links))), None)
+    if found is not None:
+        return f"{show_path(found)}{told}"
+    # A project with `depends_on` has declared everything that it reads outside its own folder.
+    unclaimed = None if places.patterns else claims.find_unclaimed(changed)
+    return None if unclaimed is None else f"{show_path(unclaimed)}{told}, and it has no depends_on"
+
+
+def _find(places: InputPlaces, index: PathIndex) -> str | None:
+    for place in places.places:
+        found = index.find(place)
+        if found is not None:
+            return found
+    return next(filter(None, map(index.find_named, places.patterns)), None)
+
+
+def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
+    if places.doubt is not None:
+        return f"{show_path(places.doubt)} is outside git, so nobody knows whether it changed"
+    for index, told in (
+        (tree.ignored, "git ignores {}, so nobody knows whether it changed"),
+        (tree.environments, "nobody knows the versions in {}, which no venv: names"),
+        (tree.submodules, "{} is a submodule"),
+        (tree.unwatched, "git does not watch {}"),
+    ):
+        found = _find(places, index) or next(filter(None, map(index.find, places.links)), None)
+        if found is not None:
+            return told.format(show_path(found))
+    return _find_leaving_link(places, tree)
+
+
+def _find_leaving_link(places: InputPlaces, tree: Tree) -> str | None:
+    for place in places.places:
+        home = str(tree.root / place)
+        for link in tree.links.list_below(place):
+            if not f"{tree.find_target(link)}/".startswith(f"{home}/"):
+                return f"{show_path(link)} is a symlink that leads out of {place or 'the checkout'}"
+    linked = next(filter(None, map(tree.links.find_named, places.patterns)), None) or next(
+        (
+            link
+            for pattern in places.patterns
+            for link in tree.links.paths
+            if leads_through(pattern, link, tree.find_target, str(tree.root))
+        ),
+        None,
+    )
+    return None if linked is None else f"{show_path(linked)} is a symlink"
+
+
+def _find_variable(project: GoldenProjectConfig, environ: Mapping[str, str]) -> str | None:
+    name = next((name for name in project.pass_env if environ.get(name)), None)
+    return None if name is None else f"it is given {name}, and no value of that is kept to compare"
+
+
+def _find_in_past(
+    project: GoldenProjectConfig, places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
+) -> str | None:
+    if last is None:
+        return "no run of it is recorded"
+    if last.status is not ResultStatus.PASSED:
+        return f"its last run was {last.status}"
+    declaration = present.hide(project.to_dict())
+    changed = ["all of it"] if declaration is None else _list_changed_keys(last.declaration, declaration)
+    if changed:
+        return f"its declaration changed since it passed: {', '.join(changed)}"
+    versions: Sequence[str] = compare_surroundings(last.surroundings, present.surroundings, venv=project.venv)
+    if versions:
+        return f"versions changed since it passed: {versions[0]}"
+    since = present.since_pass(last)
+    if isinstance(since, str):
+        return since
+    return (
+        _find_newer_log(places, tree, present, last)
+        or (None if places.patterns else _find_newer_ignored(present, last))
+        or _find_changed_input(places, since, present.unclaimed.claims, " changed since it passed")
+        or _find_gone(places, present, last)
+        or _find_changed_read(tree, since, present, last)
+    )
+
+
+def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str | None:
+    gone = present.gone_since(last)
+    if isinstance(gone, str):
+        return gone
+    found = _find_changed_input(places, gone, present.unclaimed.claims, ", which git ignored, is gone since it passed")
+    if found is None and last.ignored is not None and not last.ignored.is_all and not places.patterns:
+        return "git ignored too many files when it passed to note them all, and it has no depends_on"
+    return found
+
+
+def _find_changed_read(tree: Tree, since: PathIndex, present: Present, last: LastResult) -> str | None:
+    if present.no_reads is None:
+        return None
+    moment = last.started_at if last.where == present.where else 0
+    return find_changed_read(last.reads, tree, since, present.no_reads, moment)
+
+
+def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:
+    """Say which of a project's own logs changed. Tools write most of them, but a pipeline may read one."""
+    moment = last.started_at if last.where == present.where else 0
+    newer = next(filter(None, (tree.find_newer_log(place, moment) for place in places.places)), None) or next(
+        (str(path) for path in present.unclaimed.judging if read_change(path) >= moment), None
+    )
+    return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"
+
+
+def _find_newer_ignored(present: Present, last: LastResult) -> str | None:
+    # Times say nothing about the files of another machine or another checkout.
+    is_elsewhere = last.where != present.where
+    newer = present.unclaimed.ignored.find_newer(0 if is_elsewhere else last.started_at)
+    if newer is None:
+        return None
+    told = "and it last passed elsewhere" if is_elsewhere else "which is newer than its last pass"
+    return f"git ignores {show_path(newer)}, {told}, and it has no depends_on"

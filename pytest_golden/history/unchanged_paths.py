@@ -1,0 +1,308 @@
+"""Which paths may be a project's inputs: indexed, named by patterns or links, and those that no project claims.
+
+Paths are relative to the checkout's root, with slashes; one that ends with a slash stands for all that is below it. Only
+names are looked at, never contents.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.regression.unexpected import is_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+
+_WILDCARD = re.compile(r"[*?\[]")
+# Linux follows no more.
+_MOST_LINKS = 40
+# Tools go up from where they run until they find one of these.
+_CONFIGS = (
+    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "pytest.toml", "conftest.py", ".env"),
+    *("dbt_project.yml", "profiles.yml", "packages.yml", "dependencies.yml", "package-lock.yml", "selectors.yml"),
+    *("requirements.txt", "requirements-dev.txt", "requirements", "constraints.txt", "environment.yml"),
+    *("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile", "Pipfile.lock", "pixi.toml", "pixi.lock"),
+    *("package.json", "package-lock.json", "renv.lock", ".python-version", ".tool-versions", "mise.toml"),
+)
+_FOR_PEOPLE = re.compile(
+    r"(?:docs?|\.github|\.gitlab|\.vscode|\.idea)/.*|(?:.*/)?(?:[^/]*\.(?:md|rst|adoc)|(?:README|CHANGELOG|LICENSE|NOTICE|AUTHORS"
+    r"|CODEOWNERS)(?:\.[^/]*)?|\.gitignore|\.editorconfig|\.pre-commit-config\.yaml|\.gitlab-ci\.yml|mkdocs\.yml)",
+    re.DOTALL,
+)
+
+
+class PathIndex:
+    """Paths by all folders above them, so that each lookup is one step however many paths there are."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = tuple(paths)
+        self._folders = tuple(path for path in self.paths if path.endswith("/"))
+        self._at_or_below: dict[str, str] = {}
+        for path in self.paths:
+            place = path.rstrip("/")
+            while place not in self._at_or_below:
+                self._at_or_below[place] = path
+                place = place.rpartition("/")[0]
+
+    def find(self, place: str) -> str | None:
+        """Return a path at or below a place, or a folder that holds the place; the root's place is empty."""
+        found = self._at_or_below.get(place)
+        return found if found is not None else next((one for one in self._folders if f"{place}/".startswith(one)), None)
+
+    def find_named(self, pattern: str) -> str | None:
+        """Return a path that a pattern names, or a folder in which it may name something."""
+        beginning = find_beginning(pattern)
+        if self.find(beginning) is None:
+            return None
+        for path in self.paths:
+            if path.endswith("/"):
+                if f"{beginning}/".startswith(path) or path.startswith(f"{beginning}/" if beginning else ""):
+                    return path
+            elif is_named(path, pattern):
+                return path
+        return None
+
+    def list_below(self, place: str) -> tuple[str, ...]:
+        """Return all paths at or below a place."""
+        if place not in self._at_or_below:
+            return ()
+        prefix = f"{place}/" if place else ""
+        return tuple(path for path in self.paths if path == place or path.startswith(prefix))
+
+
+def find_beginning(pattern: str) -> str:
+    """Return the folder, or the file, that all names of a pattern begin with."""
+    wildcard = _WILDCARD.search(pattern)
+    return pattern.rstrip("/") if wildcard is None else pattern[: wildcard.start()].rpartition("/")[0]
+
+
+def list_links(path: str) -> tuple[str, ...]:
+    """Return the symlinks on an absolute path, each at its real path, including one that it ends with.
+
+    If one of them is pointed elsewhere, what is read changes although no file has changed.
+    """
+    if os.path.realpath(path) == os.path.normpath(path):
+        return ()
+    found: list[str] = []
+    anchor, *left = Path(path).parts
+    here = anchor
+    while left and len(found) < _MOST_LINKS:
+        name = left.pop(0)
+        place = os.path.normpath(Path(here, name))
+        target = _read_link(place)
+        if target is None:
+            here = place
+            continue
+        found.append(place)
+        left = [*target.parts, *left]
+        if target.is_absolute():
+            here = left.pop(0)
+    return tuple(dict.fromkeys(found))
+
+
+def leads_through(pattern: str, link: str, find_target: Callable[[str], str], root: str) -> bool:
+    """Tell whether a pattern's wildcards may lead over a symlink to files that it does not name where they really lie.
+
+    Both are relative to `root`, the absolute path of the checkout; `find_target` returns the absolute path that a link leads to.
+    """
+    parts = pattern.split("/")
+    for number in range(1, len(parts)):
+        beginning = "/".join(parts[:number])
+        if not _WILDCARD.search(beginning) or not is_named(link, beginning):
+            continue
+        if parts[number - 1] == "**":
+            # It names the same files at their own place too.
+            home = f"{root}/{find_beginning(pattern)}".rstrip("/")
+            return not f"{find_target(link)}/".startswith(f"{home}/")
+        if number == link.count("/") + 1:
+            return True
+    return False
+
+
+def _read_link(place: str) -> Path | None:
+    try:
+        return Path(place).readlink()
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class InputPlaces:
+    """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it.
+
+    `folder` is the project's own. `configs` are where tools look for their settings in the folders above it, `links` the
+    symlinks that lead to all of these.
+    """
+
+    places: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+    doubt: str | None = None
+    folder: str | None = None
+    configs: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+class PlaceFinder:
+    """Finds the places of a manifest's projects in the checkout with this root, a real path.
+
+    `judging` are files that take part in the judgement of every project.
+    """
+
+    def __init__(self, manifest: Manifest, root: Path, judging: Iterable[Path] = ()) -> None:
+        self._root = str(root)
+        self._workspace = os.path.realpath(manifest.workspace_root)
+        self._baselines = str(find_baselines_folder(manifest.path, manifest.workspace_root))
+        self._manifest = None if manifest.path is None else os.path.realpath(manifest.path)
+        self._judging = tuple(place for place in map(self.relate, map(os.path.realpath, map(str, judging))) if place)
+
+    def find(self, project: GoldenProjectConfig) -> InputPlaces:
+        """Return the places of a project."""
+        folder = self._find_folder(project)
+        named = [folder, self._join(project.path), f"{self._baselines}/{project.name}"]
+        named += [self._join(mount.path) for mount in project.mounts]
+        named += [self._join(path) for path in project.pass_files]
+        named += self._find_named(os.path.realpath(folder), _list_words(project))
+        wanted = [os.path.realpath(path) for path in named]
+        declared = [*project.depends_on, *filter(None, map(self._follow_pattern, project.depends_on))]
+        patterns = [self._place_pattern(pattern) for pattern in declared]
+        places = [self.relate(path) for path in wanted]
+        named += [self._join(find_beginning(pattern)) for pattern in project.depends_on]
+        links = [self.relate(link) for path in named for link in list_links(path)]
+        own = places[0]
+        outside = [
+            path for path, place in zip([*wanted, *declared], [*places, *patterns], strict=True) if place is None
+        ]
+        return InputPlaces(
+            tuple(dict.fromkeys(place for place in (*places, *self._judging) if place is not None)),
+            tuple(pattern for pattern in patterns if pattern is not None),
+            outside[0] if outside else None,
+            own,
+            () if own is None else tuple(_list_configs(own)),
+            tuple(dict.fromkeys(filter(None, links))),
+        )
+
+    def list_kept(self) -> tuple[str, ...]:
+        """Return the manifest and the folder of all baselines: what concerns a project in them is compared by itself."""
+        kept = (self._baselines, *([] if self._manifest is None else [self._manifest]))
+        return tuple(place for place in map(self.relate, kept) if place)
+
+    def relate(self, path: str) -> str | None:
+        """Return a real path relative to the checkout's root, itself as nothing; None for one outside it."""
+        if path == self._root:
+            return ""
+        prefix = f"{self._root.rstrip(os.sep)}{os.sep}"
+        return path.removeprefix(prefix).replace(os.sep, "/") if path.startswith(prefix) else None
+
+    def _find_folder(self, project: GoldenProjectConfig) -> str:
+        folder = self._join(project.project_dir or project.path)
+        is_folder = project.project_dir is not None or Path(folder).is_dir()
+        # A path that is a symlink lies where it is named, not where it leads.
+        return folder if is_folder else self._join(posixpath.dirname(project.path) or ".")
+
+    def _find_named(self, folder: str, words: Iterable[str]) -> Iterator[str]:
+        """Find the files and folders outside a project's own that its commands name."""
+        for word in words:
+            named = os.path.normpath(os.path.join(folder, os.path.expanduser(word)))  # noqa: PTH111, PTH118 - text, and an unknown user is a name
+            if not f"{named}{os.sep}".startswith(f"{folder}{os.sep}") and _exists(named):
+                yield named
+
+    def _follow_pattern(self, pattern: str) -> str | None:
+        """Return the pattern where its files really lie, if its beginning leads over a symlink."""
+        beginning = find_beginning(pattern)
+        named = self._join(beginning)
+        real = os.path.realpath(named)
+        return None if real == os.path.normpath(named) else f"{glob.escape(real)}{pattern[len(beginning) :]}"
+
+    def _place_pattern(self, pattern: str) -> str | None:
+        beginning = "" if posixpath.isabs(pattern) else f"{glob.escape(self._workspace)}/"
+        whole = posixpath.normpath(f"{beginning}{os.path.expanduser(pattern)}")  # noqa: PTH111 - as above
+        prefix = f"{glob.escape(self._root).rstrip('/')}/"
+        return whole.removeprefix(prefix) if whole.startswith(prefix) else None
+
+    def _join(self, path: str) -> str:
+        return os.path.join(self._workspace, os.path.expanduser(path))  # noqa: PTH111, PTH118 - as above
+
+
+def _list_words(project: GoldenProjectConfig) -> Iterator[str]:
+    """Return the words of all commands and set variables that may name a file, also behind an option's equals sign."""
+    commands: Sequence[Sequence[str]] = [*project.before, *project.after, project.command or ()]
+    # Such as PYTHONPATH.
+    values = [entry for value in project.set_env.values() for entry in value.split(os.pathsep)]
+    for word in [*values, *project.args, *(word for command in commands for word in _leave_program(command))]:
+        yield word
+        if "=" in word:
+            yield word.partition("=")[2]
+
+
+def _list_configs(folder: str) -> Iterator[str]:
+    while folder:
+        folder = folder.rpartition("/")[0]
+        yield from (f"{folder}/{name}" if folder else name for name in _CONFIGS)
+
+
+def _leave_program(command: Sequence[str]) -> Sequence[str]:
+    """Leave out a program by its whole path: what is installed is told by its version."""
+    return command[1:] if command and os.path.isabs(command[0]) else command  # noqa: PTH117 - text
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:  # a NUL
+        return False
+
+
+class Claims:
+    """What all projects of a manifest claim together. Any project without `depends_on` may read what nobody claims.
+
+    A pipeline sees the whole workspace. A file in the folder of another project, or one that a `depends_on` names, is
+    claimed; a file for people only, such as documentation, is read by nobody.
+
+    `kept` are further places that are nobody's input, such as the manifest, which is compared by its entries.
+    """
+
+    def __init__(self, everyone: Collection[InputPlaces], kept: Iterable[str] = ()) -> None:
+        folders = {places.folder for places in everyone if places.folder is not None}
+        # A folder that holds those of others is no claim to what else is in it.
+        holding = {above for folder in folders for above in _list_above(folder)}
+        self._places = {*(folders - holding), *kept}
+        self._patterns: dict[str, set[str]] = {}
+        for pattern in {pattern for places in everyone for pattern in places.patterns}:
+            self._patterns.setdefault(find_beginning(pattern), set()).add(pattern)
+        self._known: dict[int, tuple[PathIndex, str | None]] = {}
+
+    def find_unclaimed(self, index: PathIndex) -> str | None:
+        """Return the first path that nobody claims; each index is looked through once."""
+        if id(index) not in self._known:
+            # The index is kept too, since an id may be given again.
+            self._known[id(index)] = index, next(iter(self.leave_unclaimed(index.paths)), None)
+        return self._known[id(index)][1]
+
+    def leave_unclaimed(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths that nobody claims."""
+        return tuple(path for path in paths if not self._is_claimed(path))
+
+    def _is_claimed(self, path: str) -> bool:
+        if _FOR_PEOPLE.fullmatch(path):
+            return True
+        return any(place in self._places or self._is_named(path, place) for place in (path, *_list_above(path)))
+
+    def _is_named(self, path: str, beginning: str) -> bool:
+        return any(is_named(path, pattern) for pattern in self._patterns.get(beginning, ()))
+
+
+def _list_above(path: str) -> Iterator[str]:
+    """Return the folders that hold a path, the root's place last."""
+    place = path.rstrip("/")
+    while place:
+        place = place.rpartition("/")[0]
+        yield place

@@ -1,0 +1,366 @@
+"""What changed in a working tree: tracked files, files that git ignores, and files that a project read."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gateway.write_set import VENV_MARK
+from pytest_golden.history.checkout import find_environments
+from pytest_golden.history.git import find_commit, last_line, run_git, run_git_raw
+from pytest_golden.history.inputs import is_by_product
+from pytest_golden.history.unchanged_paths import PathIndex
+from pytest_golden.redaction.rule import MARK
+from pytest_golden.regression.wording import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from pytest_golden.history.checkout import Checkout
+
+_MOST_READ = 200
+_BEGINNING_BYTES = 1024
+_REPORTS = {
+    ".xml": re.compile(rb"<(?:testsuites?|coverage)\b"),
+    ".json": re.compile(rb'\A\{\s*"schema_version": \d+,\s*"final_status": '),
+    ".html": re.compile(rb"\A\s*<!doctype html", re.IGNORECASE),
+}
+_MOST_LOOKED_AT = 5000
+# Stands for the time of a change that is not known, as of a file that is gone: it is later than any.
+_UNKNOWN_TIME = float("inf")
+# Each installation writes a list of all that is below it directly into it.
+_PACKAGES = "node_modules"
+# A folder and what came into it have the same time, but for a tick of the kernel's clock.
+_TICK_MS = 20
+_SECONDS = 120
+_LINK, _SUBMODULE = "120000", "160000"
+# Whatever is configured: a change in a submodule is one.
+_ALL = "--ignore-submodules=none"
+# What `ls-files -t` says of a file that git looks at; of others it would not see a change.
+_WATCHED = "H"
+# Whatever is configured: nothing but a file's own times and size says that git need not look into it.
+_LOOKING = ("-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.fsmonitor=false")
+_LOGS = (".log", ".tmp")
+_MOST_NAMES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A working tree compared with one of its commits, `base`. Paths are relative to `root`, which is a real path.
+
+    `changed` differ from the commit, including new files. `ignored` are what git ignores, without caches and virtual
+    environments. `links` are tracked symlinks, `submodules` other repositories, `unwatched` files whose changes git was
+    told to ignore, `environments` virtual environments whose versions are not known, `reports` new files that earlier runs
+    and tools left, `logs` ignored files with the name of a log.
+    """
+
+    root: Path
+    base: str
+    changed: PathIndex
+    ignored: PathIndex
+    links: PathIndex
+    submodules: PathIndex
+    unwatched: PathIndex
+    environments: PathIndex
+    reports: tuple[str, ...] = ()
+    logs: PathIndex = field(default_factory=lambda: PathIndex(()))
+    targets: dict[str, str] = field(default_factory=dict)
+
+    def find_newer_log(self, place: str, moment_ms: int) -> str | None:
+        """Return an ignored log at or below a place that changed at a moment or after it."""
+        return next((log for log in self.logs.list_below(place) if read_change(self.root / log) >= moment_ms), None)
+
+    def find_target(self, link: str) -> str:
+        """Return where a symlink really leads, as an absolute path."""
+        if link not in self.targets:
+            self.targets[link] = os.path.realpath(self.root / link)
+        return self.targets[link]
+
+
+def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iterable[Path] = ()) -> Tree:
+    """Compare the working tree that a folder is in with where its branch left a ref.
+
+    `products` are files that this session itself writes, `known` virtual environments of which the versions are.
+
+    Raises:
+        SettingsError: no such ref; the message says what to fetch.
+        GoldenError: git does not answer.
+    """
+    base = find_base(folder, ref)
+    root = Path(os.path.realpath(os.fsdecode(_ask(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))))
+    differing = _list(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative", _ALL, base)
+    new = _list(root, "ls-files", "-z", "--others", "--exclude-standard")
+    environments = find_environments(new)
+    homes = {os.path.realpath(home) for home in known}
+    own = {os.path.realpath(product) for product in products}
+    edits = [path for path in new if not path.startswith(environments) and str(root / path) not in own]
+    everything = [_HeldPath(*record.split(" ", 3)) for record in _list(root, "ls-files", "-z", "-t", "-v", "--stage")]
+    ignored = _list(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    ignored_environments = [path for path in ignored if _is_environment(root, path)]
+    return Tree(
+        root,
+        base,
+        PathIndex([*differing, *edits]),
+        PathIndex(path for path in ignored if not is_no_input(root, path) and str(root / path) not in own),
+        PathIndex(held.path for held in everything if held.mode == _LINK),
+        PathIndex(held.path for held in everything if held.mode == _SUBMODULE),
+        PathIndex(held.path for held in everything if held.tag != _WATCHED),
+        PathIndex(path for path in (*environments, *ignored_environments) if _real(root, path) not in homes),
+        list_reports(root, edits),
+        PathIndex(path for path in ignored if path.endswith(_LOGS) and str(root / path) not in own),
+    )
+
+
+def find_base(folder: Path, ref: str) -> str:
+    """Return the commit where the present branch left a ref; without a common one, as in a shallow clone, the ref's own.
+
+    Raises:
+        SettingsError: no such ref; the message says what to fetch.
+    """
+    if not ref.strip() or ref.startswith("-"):
+        message = f"--golden-changed {ref!r} is no git ref: give a branch, a tag or a commit."
+        raise SettingsError(message)
+    try:
+        commit = find_commit(folder, ref)
+    except GoldenError as error:
+        message = f"--golden-changed {ref}: {error}"
+        raise SettingsError(message) from None
+    common = run_git(folder, "merge-base", commit, "HEAD")
+    return commit if common.returncode else common.stdout.strip()
+
+
+def is_in_git(folder: Path) -> bool:
+    """Tell whether a folder is in the working tree of a git repository; False also without git."""
+    try:
+        return run_git(folder, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true"
+    except GoldenError:
+        return False
+
+
+class _HeldPath:
+    """One line of `git ls-files -t -v --stage`. Source: git-ls-files(1), "Output"."""
+
+    __slots__ = ("mode", "path", "tag")
+
+    def __init__(self, tag: str, mode: str, _blob: str, rest: str) -> None:
+        self.tag = tag
+        self.mode = mode
+        self.path = rest.partition("\t")[2]
+
+
+def is_no_input(root: Path, ignored: str) -> bool:
+    """Tell whether an ignored path is a cache, what tools leave, or a virtual environment, which is told by its versions."""
+    return any(map(is_by_product, ignored.rstrip("/").split("/"))) or _is_environment(root, ignored)
+
+
+def _is_environment(root: Path, ignored: str) -> bool:
+    return ignored.endswith("/") and (root / ignored / VENV_MARK).exists()
+
+
+def _real(root: Path, path: str) -> str:
+    return os.path.realpath(root / path)
+
+
+def _list(folder: Path, *arguments: str) -> list[str]:
+    return [path for path in os.fsdecode(_ask(folder, *arguments)).split("\0") if path]
+
+
+def _ask(folder: Path, *arguments: str) -> bytes:
+    done = run_git_raw(folder, *_LOOKING, *arguments, longest_seconds=_SECONDS)
+    if done.returncode:
+        message = f"git cannot tell what changed ({last_line(os.fsdecode(done.stderr))})."
+        raise GoldenError(message)
+    return done.stdout
+
+
+class IgnoredFiles:
+    """Ignored files and folders below a checkout's root, by the time of their last change; read once, on first use.
+
+    That time (ctime) cannot be set back, so an older file is the same; a newer one may have changed. No content is read.
+    `products` are real paths that the session writes itself.
+    """
+
+    def __init__(self, root: Path, paths: Collection[str], products: Collection[str] = ()) -> None:
+        self._root = root
+        self._paths = paths
+        self._products = products
+        self._newest: tuple[float, str] | None = None
+
+    def find_newer(self, moment_ms: int) -> str | None:
+        """Return the path that changed last, if that was at `moment_ms` or later. A folder with too many files counts as new.
+
+        A folder from which a file was removed has changed too.
+        """
+        if self._newest is None:
+            self._newest = self._find_newest()
+        changed_at, path = self._newest
+        return path if changed_at >= moment_ms else None
+
+    def _find_newest(self) -> tuple[float, str]:
+        newest, left = (-_UNKNOWN_TIME, ""), _MOST_LOOKED_AT
+        for path in self._paths:
+            for file in self._list_files(path):
+                left -= 1
+                if left < 0:
+                    return _UNKNOWN_TIME, path
+                changed_at = read_change(file)
+                relative = str(file.relative_to(self._root))
+                if changed_at > newest[0] and not self._is_explained(file, relative, changed_at):
+                    newest = changed_at, relative
+        return newest
+
+    def _list_files(self, path: str) -> Iterator[Path]:
+        place = self._root / path
+        if not path.endswith("/"):
+            yield from () if self._is_nobodys(place) else (place,)
+            return
+        for folder, folders, files in os.walk(place):
+            folders[:] = [name for name in folders if not is_by_product(name) and Path(folder).name != _PACKAGES]
+            yield from (file for file in (Path(folder, name) for name in files) if not self._is_nobodys(file))
+            yield Path(folder)
+
+    def _is_explained(self, file: Path, relative: str, changed_at: float) -> bool:
+        """Tell whether it is a report, or a folder in which nothing changed but what is nobody's input."""
+        if not file.is_dir() or file.is_symlink():
+            return bool(list_reports(self._root, [relative]))
+        try:
+            beside = [entry for entry in file.iterdir() if read_change(entry) >= changed_at - _TICK_MS]
+        except OSError:
+            return False
+        return any(
+            self._is_nobodys(entry) or list_reports(self._root, [f"{relative}/{entry.name}"]) for entry in beside
+        )
+
+    def _is_nobodys(self, file: Path) -> bool:
+        return str(file) in self._products or is_by_product(file.name)
+
+
+def read_change(file: Path) -> float:
+    """Return when a file changed in any way, in milliseconds since the epoch."""
+    try:
+        return file.lstat().st_ctime_ns / 1_000_000
+    except OSError:
+        # It went meanwhile, and nobody knows what else does.
+        return _UNKNOWN_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredThen:
+    """Files and folders that git ignored when a run began; folders end with a slash. Without `is_all` there were too many."""
+
+    names: tuple[str, ...]
+    is_all: bool = True
+
+    @classmethod
+    def read(cls, plain: Any) -> IgnoredThen | None:
+        """Read back what `describe_ignored` returned; None for any other value."""
+        names = plain.get("names") if isinstance(plain, dict) else None
+        return cls(tuple(map(str, names)), plain.get("is_all") is True) if isinstance(names, list) else None
+
+
+def describe_ignored(
+    checkout: Checkout, hide: Callable[[Sequence[str]], Sequence[str] | None]
+) -> dict[str, Any] | None:
+    """Return the names of what git ignores in a checkout, without what is nobody's input; None if that is not known.
+
+    The values are JSON-safe. `hide` removes from names what the store does not keep.
+    """
+    root = checkout.root
+    if root is None or checkout.ignored is None:
+        return None
+    found = [name for name in checkout.ignored if not is_no_input(root, name)]
+    reports = frozenset(list_reports(root, found))
+    names = [name for name in found if name not in reports]
+    hidden = hide(names[:_MOST_NAMES])
+    return None if hidden is None else {"names": list(hidden), "is_all": len(names) <= _MOST_NAMES}
+
+
+def find_gone(root: Path, then: IgnoredThen | None, products: Collection[str]) -> PathIndex | str:
+    """Return what git ignored then and is gone, without `products` (real paths); or why that is not known."""
+    if then is None:
+        return "which files git ignored when it passed is not recorded"
+    gone = []
+    for name in then.names:
+        if MARK in name:
+            return f"git ignored {name} when it passed, whose name is hidden"
+        # A folder's name keeps its slash: what is a file now is gone as a folder.
+        if not os.path.lexists(f"{root}/{name}") and str(root / name) not in products:
+            gone.append(name)
+    return PathIndex(gone)
+
+
+def find_changed_read(
+    reads: tuple[str, ...] | None, tree: Tree, since_pass: PathIndex, kept: frozenset[str], moment_ms: float
+) -> str | None:
+    """Say which file that a project read has changed, or may have; None if all are the same.
+
+    `kept` are files that are nobody's input. `moment_ms` is when it began to run, 0 where that was elsewhere.
+    """
+    if reads is None:
+        return "which files it reads is not recorded"
+    for path in reads:
+        told = None if path in kept else _find_change(path, tree, since_pass, moment_ms)
+        if told is not None:
+            return f"it reads {show_path(path)}, {told}"
+    return None
+
+
+def _find_change(path: str, tree: Tree, since_pass: PathIndex, moment_ms: float) -> str | None:
+    if MARK in path:
+        return "whose name is hidden"
+    if tree.changed.find(path) is not None:
+        return "which changed"
+    if since_pass.find(path) is not None:
+        return "which changed since it passed"
+    if any(tree.submodules.find(place) == place for place in _list_at_or_above(path)):
+        return "which is in a submodule"
+    if tree.unwatched.find(path) is not None:
+        return "which git does not watch"
+    return _find_change_outside_git(path, tree, moment_ms)
+
+
+def _find_change_outside_git(path: str, tree: Tree, moment_ms: float) -> str | None:
+    changed_at = read_change(tree.root / path)
+    if changed_at == _UNKNOWN_TIME:
+        return "which is gone"
+    is_ignored = tree.ignored.find(path) is not None or tree.logs.find(path) is not None
+    return (
+        "which git ignores, and which is newer than its last pass" if is_ignored and changed_at >= moment_ms else None
+    )
+
+
+def _list_at_or_above(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the untracked paths that are reports of earlier runs or by-products of tools: nobody's input.
+
+    They are known by their names, or by their first bytes, which is all that is read of them.
+    """
+    found, left = [], _MOST_READ
+    for path in untracked:
+        if any(map(is_by_product, path.split("/"))):
+            found.append(path)
+        elif path.endswith(tuple(_REPORTS)) and left:
+            left -= 1
+            found += [path] if _is_report(root / path) else []
+    return tuple(found)
+
+
+def _is_report(file: Path) -> bool:
+    try:
+        # A pipe would never give an answer.
+        if not file.is_file():
+            return False
+        with file.open("rb") as opened:
+            beginning = opened.read(_BEGINNING_BYTES)
+    except OSError:
+        return False
+    return _REPORTS[file.suffix].search(beginning) is not None

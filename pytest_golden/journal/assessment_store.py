@@ -1,0 +1,168 @@
+"""Where an entry stands, read to be changed and written back with its history. Each function works on an open connection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, insert, select, update
+
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.model import Assessment
+from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, storable_or_none
+from pytest_golden.journal.rules import DEFAULT_RULES, Rules, assess
+from pytest_golden.storage.schema import entries, entry_history, expectations
+from pytest_golden.storage.statements import Prepared, Question, ask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.rules import Counts
+
+_INSERT_HISTORY = Prepared(insert(entry_history), "entry_id", "changed_at", "what", "who", "why", "details")
+_AGENT = Prepared(select(entries.c.agent_id).where(entries.c.id == bindparam("the_entry")))
+UPDATE_ENTRY = update(entries).where(entries.c.number == bindparam("the_entry"))
+_COUNT_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "updated_at")
+_ASSESS_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at")
+_OVERRIDE_ENTRY = Prepared(UPDATE_ENTRY, "human_word", "assessment_notes")
+_CLOSE_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at", "closed_at")
+# What an entry is assessed from, and one of its expectations, if one is asked for.
+_STANDING = Prepared(
+    select(
+        entries.c.number,
+        entries.c.id,
+        entries.c.agent_id,
+        entries.c.session_key,
+        entries.c.immediate_result,
+        entries.c.assessment,
+        entries.c.closed_at,
+        entries.c.updated_at,
+        entries.c.human_word,
+        *(entries.c[name] for name in COUNT_COLUMNS),
+        expectations.c.number.label("expectation_number"),
+        expectations.c.status,
+        expectations.c.polarity,
+        expectations.c.critical,
+        expectations.c.expires_at,
+        expectations.c.created_at.label("expectation_created_at"),
+    )
+    .outerjoin_from(
+        entries,
+        expectations,
+        and_(expectations.c.entry_id == entries.c.id, expectations.c.id == bindparam("the_expectation")),
+    )
+    .where(entries.c.id == bindparam("the_entry"))
+)
+
+
+class Change(NamedTuple):
+    """Who changes an entry, when (milliseconds since the epoch), why, and what else the history keeps of it."""
+
+    who: str
+    moment: int
+    why: str | None = None
+    details: Mapping[str, Any] | None = None
+
+
+def ask_for_agent(entry_id: str) -> Question:
+    """Ask whose entry it is."""
+    return Question(_AGENT, {"the_entry": entry_id})
+
+
+def read_agent(rows: Iterator[Any], entry_id: str) -> str:
+    """Return the agent from the answer to `ask_for_agent`.
+
+    Raises:
+        JournalError: there is no such entry.
+    """
+    for row in rows:
+        return str(row[0])
+    raise describe_unknown(entry_id)
+
+
+def ask_for_standing(entry_id: str | None, expectation_id: str | None = None) -> Question:
+    """Ask for what an entry is assessed from, and for one of its expectations."""
+    return Question(_STANDING, {"the_entry": entry_id, "the_expectation": expectation_id})
+
+
+def get_standing(connection: Connection, entry_id: str | None, expectation_id: str | None = None) -> Any:
+    """Return what an entry is assessed from, and one of its expectations.
+
+    Raises:
+        JournalError: there is no such entry, or no such expectation of it.
+    """
+    (rows,) = ask(connection, ask_for_standing(entry_id, expectation_id))
+    return read_standing(rows, entry_id, expectation_id)
+
+
+def read_standing(rows: Iterator[Any], entry_id: str | None, expectation_id: str | None = None) -> Any:
+    """Return what `get_standing` returns, from the answer to `ask_for_standing`."""
+    row = _STANDING.name_first(list(rows))
+    if row is None:
+        raise describe_unknown(entry_id)
+    if expectation_id is not None and row.expectation_number is None:
+        raise JournalError(f"entry {entry_id} has no expectation {expectation_id!r}")
+    return row
+
+
+def write_standing(connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules) -> Assessment:
+    """Assess an entry by its new counts and give the assessment; a change of it goes into the history."""
+    before = Assessment(standing.assessment)
+    after = assess(counts, rules, before=before)
+    # A clock that went back must not put a change before what it changes.
+    moment = max(change.moment, standing.updated_at)
+    has_left_open = standing.closed_at is None and after is not Assessment.OPEN
+    written = {"the_entry": standing.number, **count_columns(counts), "updated_at": moment}
+    # What is in an index or counted by a trigger is left alone while nothing changes in it.
+    if has_left_open:
+        _CLOSE_ENTRY.leave(connection, {**written, "assessment": after.value, "closed_at": moment})
+    elif after is not before:
+        _ASSESS_ENTRY.leave(connection, {**written, "assessment": after.value})
+    else:
+        _COUNT_ENTRY.leave(connection, written)
+    if after is not before:
+        details = {"from": before.value, "to": after.value, **(change.details or {})}
+        add_history(connection, standing.id, "assessment", change._replace(moment=moment, details=details))
+    return after
+
+
+def override(connection: Connection, entry_id: str, word: Assessment, change: Change) -> None:
+    """Set a person's word above all rules; each word is in the history, even one that changes nothing.
+
+    Raises:
+        JournalError: there is no such entry.
+    """
+    standing = get_standing(connection, entry_id)
+    # Whoever reads a word finds what it was a word on.
+    details = {"word": word.value, **(change.details or {})}
+    notes = storable_or_none(change.why)
+    names = {"the_entry": standing.number, "human_word": word.value, "assessment_notes": notes}
+    _OVERRIDE_ENTRY.leave(connection, names)
+    counts = replace(read_counts(standing), human_word=word)
+    change = change._replace(details=details)
+    if write_standing(connection, standing, counts, change, DEFAULT_RULES).value == standing.assessment:
+        unchanged = {"from": word.value, "to": word.value, **details}
+        moment = max(change.moment, standing.updated_at)
+        add_history(connection, entry_id, "assessment", change._replace(moment=moment, details=unchanged))
+
+
+def add_history(connection: Connection, entry_id: str, what: str, change: Change) -> None:
+    """Add a record to an entry's history."""
+    _INSERT_HISTORY.leave(
+        connection,
+        {
+            "entry_id": entry_id,
+            "changed_at": change.moment,
+            "what": what,
+            "who": change.who,
+            "why": storable_or_none(change.why),
+            "details": change.details,
+        },
+    )
+
+
+def describe_unknown(entry_id: str | None) -> JournalError:
+    """Put into words that there is no such entry."""
+    return JournalError(f"the journal has no entry {entry_id!r}")

@@ -1,1 +1,0 @@
-"""What becomes of expectations whose time is over."""

@@ -1,0 +1,305 @@
+"""GitHub's webhooks as signals: check that a delivery is signed, and read what it decides. Nothing is stored.
+
+What is not signed (the delivery's id, the event's name) is not trusted: the body must have what its event has, and a replay
+is recognised by what the body is about. Facts (a conclusion, a merge) are taken as they are; a person's word counts only
+from people of the repository, not from strangers or bots.
+
+Sources: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries and
+https://docs.github.com/en/webhooks/webhook-events-and-payloads
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from pytest_golden.errors import PayloadError
+from pytest_golden.journal.model import SignalType
+from pytest_golden.journal.outside.human import human_signal
+from pytest_golden.journal.outside.signed import (
+    check_signature,
+    find_header,
+    in_one_line,
+    list_at,
+    number_at,
+    read_object,
+    text_at,
+    value_at,
+)
+from pytest_golden.journal.rules import GITHUB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: What the conclusion of a check, check suite or workflow run says; any other is neutral.
+CONCLUSIONS = {
+    "success": SignalType.POSITIVE,
+    "failure": SignalType.NEGATIVE,
+    "timed_out": SignalType.NEGATIVE,
+    "startup_failure": SignalType.NEGATIVE,
+    "action_required": SignalType.NEGATIVE,
+    "neutral": SignalType.NEUTRAL,
+    "skipped": SignalType.NEUTRAL,
+    "cancelled": SignalType.NEUTRAL,
+    "stale": SignalType.NEUTRAL,
+}
+#: What the state of a review says; any other is no news.
+REVIEWS = {
+    "approved": SignalType.POSITIVE,
+    "changes_requested": SignalType.NEGATIVE,
+    "commented": SignalType.NEUTRAL,
+    "dismissed": SignalType.NEUTRAL,
+}
+#: The author associations of people whose word decides.
+TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+_REVIEW_ACTIONS = frozenset({"submitted", "dismissed"})
+_FORM = "application/x-www-form-urlencoded"
+# In the data even when null; other keys are left out then.
+_ALWAYS = ("event", "action", "repository", "pr", "sha")
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a delivery says.
+
+    `identity` is what makes two deliveries one; its first item is the id that GitHub gave, None if it gave none.
+    `is_quoted` marks a title that is somebody's own words.
+    """
+
+    says: SignalType
+    title: str
+    facts: Mapping[str, Any]
+    identity: tuple[Any, ...]
+    is_quoted: bool = False
+
+
+def github_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes) -> dict[str, Any] | None:
+    """Return the arguments of `Journal.add_signal` for a GitHub delivery; None when it decides nothing.
+
+    The external id is derived from the signed body, so that a replay has one effect, whatever its delivery id. A re-run of a
+    check is new news.
+
+    Raises:
+        SignatureError: `X-Hub-Signature-256` is missing, malformed or wrong.
+        PayloadError: the body is too large, not a JSON object, or not what its event has.
+    """
+    check_signature(headers, body, secret, header="X-Hub-Signature-256")
+    event = find_header(headers, "X-GitHub-Event")
+    if event is None:
+        raise PayloadError("the header X-GitHub-Event is missing; it names the event")
+    payload = read_object(_take_from_form(headers, bytes(body)))
+    if event not in EVENTS:
+        return None
+    objects, read = EVENTS[event]
+    for name in objects:
+        if not isinstance(payload.get(name), dict):
+            raise PayloadError(f"the event is said to be {event}, but the body has no {name}")
+    news = read(payload)
+    return None if news is None else _arguments(event, payload, news, bytes(body))
+
+
+def _take_from_form(headers: Mapping[str, str], body: bytes) -> bytes | str:
+    """Return the JSON text: GitHub can also send it as the field `payload` of a form, and then signs the form."""
+    kind = find_header(headers, "Content-Type")
+    if not (body.startswith(b"payload=") if kind is None else kind.strip().lower().startswith(_FORM)):
+        return body
+    try:
+        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=10)
+    except ValueError as error:
+        raise PayloadError(f"the body is not a form: {error}") from None
+    if len(fields.get("payload", ())) != 1:
+        raise PayloadError("the form must have the field payload, once")
+    return fields["payload"][0]
+
+
+def _arguments(event: str, payload: dict[str, Any], news: News, body: bytes) -> dict[str, Any]:
+    repository, action = text_at(payload, "repository", "full_name"), text_at(payload, "action")
+    facts = {**dict.fromkeys(_ALWAYS), **news.facts, "event": event, "action": action, "repository": repository}
+    known_by = news.identity if news.identity[0] is not None else (hashlib.sha256(body).hexdigest(),)
+    identity = (event, action, number_at(payload, "repository", "id"), repository, *known_by)
+    return {
+        "source": GITHUB,
+        "signal_type": news.says.value,
+        "summary": in_one_line(news.title if news.is_quoted else f"{news.title} ({_place(facts)})"),
+        "data": {key: value for key, value in facts.items() if value is not None or key in _ALWAYS},
+        "external_id": f"sha256:{hashlib.sha256(json.dumps(identity).encode()).hexdigest()}",
+    }
+
+
+def _place(facts: Mapping[str, Any]) -> str:
+    number = facts["pr"] or facts.get("issue")
+    name = facts["repository"] or "a repository"
+    place = f"{name}#{number}" if number else name
+    return f"{place}, {facts['sha'][:7]}" if facts["sha"] else place
+
+
+def _read_check_run(payload: dict[str, Any]) -> News | None:
+    run = payload["check_run"]
+    branch = text_at(run, "check_suite", "head_branch")
+    facts = {"name": text_at(run, "name"), "app": text_at(run, "app", "slug"), "branch": branch}
+    return _read_completed(payload, run, "check", facts, text_at(run, "completed_at"))
+
+
+def _read_check_suite(payload: dict[str, Any]) -> News | None:
+    suite = payload["check_suite"]
+    app, branch = text_at(suite, "app", "slug"), text_at(suite, "head_branch")
+    facts = {"name": text_at(suite, "app", "name"), "app": app, "branch": branch}
+    # A suite keeps its id when it is run again.
+    return _read_completed(payload, suite, "check suite", facts, text_at(suite, "updated_at"))
+
+
+def _read_workflow_run(payload: dict[str, Any]) -> News | None:
+    run = payload["workflow_run"]
+    attempt = number_at(run, "run_attempt")
+    facts = {
+        "name": text_at(run, "name") or text_at(payload, "workflow", "name"),
+        "branch": _branch(payload, run, text_at(run, "head_branch"), "head_repository"),
+        "author": text_at(run, "triggering_actor", "login") or text_at(run, "actor", "login"),
+        "run_attempt": attempt,
+    }
+    return _read_completed(payload, run, "workflow", facts, attempt or text_at(run, "updated_at"))
+
+
+def _read_completed(
+    payload: dict[str, Any], run: dict[str, Any], what: str, facts: Mapping[str, Any], stamp: str | int | None
+) -> News | None:
+    conclusion = text_at(run, "conclusion")
+    if payload.get("action") != "completed" or conclusion is None:
+        return None
+    known = {
+        "pr": _find_pull_request(payload, run),
+        "sha": text_at(run, "head_sha"),
+        "author": text_at(payload, "sender", "login"),
+        "conclusion": conclusion,
+        "url": text_at(run, "html_url"),
+        **facts,
+    }
+    says = CONCLUSIONS.get(conclusion, SignalType.NEUTRAL)
+    title = f"{what} {facts['name'] or 'without a name'}: {conclusion}"
+    return News(says, title, known, (number_at(run, "id"), stamp, conclusion))
+
+
+def _find_pull_request(payload: dict[str, Any], run: dict[str, Any]) -> int | None:
+    """Return the pull request of a run. A fork's run lists none, and one of another repository is ignored."""
+    ours = number_at(payload, "repository", "id")
+    for listed in list_at(run, "pull_requests") or list_at(run, "check_suite", "pull_requests"):
+        number, base = number_at(listed, "number"), number_at(listed, "base", "repo", "id")
+        if number is not None and (base is None or ours is None or base == ours):
+            return number
+    return None
+
+
+def _branch(payload: dict[str, Any], holder: dict[str, Any], ref: str | None, key: str) -> str | None:
+    """Name a branch; one of a fork as `owner:branch`, so that a stranger's `main` is not taken for ours."""
+    if ref is None or key not in holder:
+        return ref
+    head = text_at(holder, key, "full_name")
+    if head is not None and head == text_at(payload, "repository", "full_name"):
+        return ref
+    return f"{head.partition('/')[0] if head else 'unknown'}:{ref}"
+
+
+def _read_pull_request(payload: dict[str, Any]) -> News | None:
+    request = payload["pull_request"]
+    if payload.get("action") != "closed":
+        return None
+    is_merged = request.get("merged") is True or text_at(request, "merged_at") is not None
+    if not is_merged and _is_strangers_own(payload):
+        return None
+    conclusion = "merged" if is_merged else "closed"
+    facts = {
+        **_request_facts(payload),
+        "conclusion": conclusion,
+        "by": text_at(payload, "sender", "login"),
+        "merge_sha": text_at(request, "merge_commit_sha") if is_merged else None,
+    }
+    title = (
+        f"pull request {'merged' if is_merged else 'closed without merging'}: {text_at(request, 'title') or 'untitled'}"
+    )
+    says = SignalType.POSITIVE if is_merged else SignalType.NEGATIVE
+    return News(says, title, facts, (number_at(request, "id"), conclusion, text_at(request, "closed_at")))
+
+
+def _is_strangers_own(payload: dict[str, Any]) -> bool:
+    """Tell whether a stranger has closed their own pull request: that is nobody's judgement on it."""
+    request = payload["pull_request"]
+    author, sender = number_at(request, "user", "id"), number_at(payload, "sender", "id")
+    association = text_at(request, "author_association")
+    is_stranger = association is not None and association not in TRUSTED
+    return is_stranger and author is not None and author == sender and _is_person(request)
+
+
+def _request_facts(payload: dict[str, Any]) -> dict[str, Any]:
+    request = payload["pull_request"]
+    head = value_at(request, "head")
+    return {
+        "pr": number_at(request, "number") or number_at(payload, "number"),
+        "sha": text_at(head, "sha"),
+        "branch": _branch(payload, head, text_at(head, "ref"), "repo") if isinstance(head, dict) else None,
+        "author": text_at(request, "user", "login"),
+        "url": text_at(request, "html_url"),
+    }
+
+
+def _read_review(payload: dict[str, Any]) -> News | None:
+    review = payload["review"]
+    state = (text_at(review, "state") or "").lower()
+    if text_at(payload, "action") not in _REVIEW_ACTIONS or state not in REVIEWS or not _is_trusted(review):
+        return None
+    author, body = text_at(review, "user", "login"), text_at(review, "body")
+    known = _request_facts(payload)
+    facts = {
+        **known,
+        "sha": text_at(review, "commit_id") or known["sha"],
+        "author": author,
+        "conclusion": state,
+        "url": text_at(review, "html_url"),
+    }
+    title = f"review by {author}: {state.replace('_', ' ')}{f': {body}' if body else ''}"
+    return News(REVIEWS[state], title, facts, (number_at(review, "id"), state, text_at(review, "submitted_at")))
+
+
+def _read_comment(payload: dict[str, Any]) -> News | None:
+    comment, issue = payload["comment"], payload["issue"]
+    body = comment.get("body")
+    if payload.get("action") != "created" or not isinstance(body, str) or not _is_trusted(comment):
+        return None
+    word = human_signal(body)
+    if word is None:
+        return None
+    number = number_at(issue, "number")
+    facts = {
+        "pr": number if isinstance(issue.get("pull_request"), dict) else None,
+        "issue": number,
+        "author": text_at(comment, "user", "login"),
+        "url": text_at(comment, "html_url"),
+    }
+    return News(SignalType(word["signal_type"]), word["summary"], facts, (number_at(comment, "id"),), is_quoted=True)
+
+
+def _is_trusted(said: dict[str, Any]) -> bool:
+    """Tell whether a person of the repository wrote it: not a stranger, a bot or a deleted account."""
+    return (
+        text_at(said, "author_association") in TRUSTED
+        and _is_person(said)
+        and said.get("performed_via_github_app") is None
+    )
+
+
+def _is_person(said: dict[str, Any]) -> bool:
+    login = text_at(said, "user", "login")
+    return login is not None and not login.endswith("[bot]") and text_at(said, "user", "type") in (None, "User")
+
+
+#: For each event, the objects that its body must have, and the function that reads it.
+EVENTS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], News | None]]] = {
+    "check_run": (("check_run",), _read_check_run),
+    "check_suite": (("check_suite",), _read_check_suite),
+    "workflow_run": (("workflow_run",), _read_workflow_run),
+    "pull_request": (("pull_request",), _read_pull_request),
+    "pull_request_review": (("review", "pull_request"), _read_review),
+    "issue_comment": (("issue", "comment"), _read_comment),
+}

@@ -1,1 +1,0 @@
-"""Old entries leave the journal, as whole trees of closed ones."""

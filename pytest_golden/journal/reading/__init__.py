@@ -1,1 +1,0 @@
-"""Looks into the journal: reviews, what is open, orphans, sums."""

@@ -1,0 +1,297 @@
+"""The journal in pages for the faces that show it: entries, expectations, signals and agents.
+
+Nothing is changed, and no due expectation is resolved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import iso_utc, utc_now
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.assessment_store import describe_unknown
+from pytest_golden.journal.given import clean_name, clean_optional
+from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.review_store import (
+    SoughtEntries,
+    find_bounded_entry,
+    find_expectations,
+    find_signal_row,
+    list_agent_rows,
+    list_numbered_entries,
+    list_open_rows,
+    list_signal_rows,
+)
+from pytest_golden.journal.routing import read_explanation
+from pytest_golden.journal.rows import read_expectation, read_signal
+from pytest_golden.manifest.units import show
+from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
+from pytest_golden.trajectory.vocabulary import check_word
+from pytest_golden.values.frozen import FrozenDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import Row
+
+    from pytest_golden.journal.model import Expectation, JournalEntry, Signal
+    from pytest_golden.journal.routing import RoutingExplanation
+    from pytest_golden.storage.store import Store
+
+ALL = "all"
+#: The filters of entries: one assessment, or all.
+FILTERS = (ALL, *(assessment.value for assessment in Assessment))
+# In a cursor, of an expectation that does not expire.
+_NEVER = -1
+_MOST_PARTS = 200
+# A gate run expects something of each of its projects.
+_MOST_LISTED = 20
+_UNIT_MINUTES = {"d": 24 * 60, "h": 60, "m": 1}
+_MOST_MINUTES = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntry:
+    """An entry with the first twenty of its expectations, and how many it has in all."""
+
+    entry: JournalEntry
+    expectation_count: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry's fields and `expectation_count`, JSON-safe."""
+        return {**self.entry.to_dict(), "expectation_count": self.expectation_count}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenExpectation:
+    """An open expectation, and the agent that waits for it."""
+
+    expectation: Expectation
+    agent_id: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the expectation's fields and `agent_id`, JSON-safe."""
+        return {**self.expectation.to_dict(), "agent_id": self.agent_id}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSignal:
+    """A signal, and the agent that it concerns, if that is known."""
+
+    signal: Signal
+    agent_id: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the signal's fields and `agent_id`, JSON-safe."""
+        return {**self.signal.to_dict(), "agent_id": self.agent_id}
+
+
+@dataclass(frozen=True, slots=True)
+class SignalDetails:
+    """A signal with how it was routed. `expectations` are the candidates that are still there, by their ids."""
+
+    signal: Signal
+    agent_id: str | None
+    session_key: str | None
+    is_late: bool
+    routing: RoutingExplanation
+    expectations: Mapping[str, Expectation] = field(default_factory=FrozenDict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the signal's fields, `agent_id`, `session_key`, `is_late` and `routing: {rule, candidates, others}`, JSON-safe.
+
+        A candidate has its verdict, and `description`, `entry_id` and `status` of its expectation where that is there.
+        """
+        routing = self.routing.to_dict()
+        routing["candidates"] = [{**one, **self._describe(one["expectation_id"])} for one in routing["candidates"]]
+        told = {"agent_id": self.agent_id, "session_key": self.session_key, "is_late": self.is_late}
+        return {**self.signal.to_dict(), **told, "routing": routing}
+
+    def _describe(self, expectation_id: str) -> dict[str, Any]:
+        known = self.expectations.get(expectation_id)
+        told = {} if known is None else known.to_dict()
+        return {name: told.get(name) for name in ("description", "entry_id", "status")}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAgent:
+    """An agent that has an entry, and its newest entry."""
+
+    agent_id: str
+    last_entry_id: str
+    last_entry_at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names, JSON-safe."""
+        return {
+            "agent_id": self.agent_id,
+            "last_entry_id": self.last_entry_id,
+            "last_entry_at": iso_utc(self.last_entry_at),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDetails:
+    """An entry with the newest of its expectations, signals and history, and of its `children`, newest first.
+
+    `counts` tells how many `expectations`, `signals` and records of `history` there are in all.
+    """
+
+    entry: JournalEntry
+    counts: Mapping[str, int]
+    children: tuple[JournalEntry, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry's fields, `counts`, and `children` as their ids, JSON-safe."""
+        children = [child.id for child in self.children]
+        return {**self.entry.to_dict(), "counts": dict(self.counts), "children": children}
+
+
+class JournalPages:
+    """The lists of a journal whose store stays the caller's. Safe between threads.
+
+    Each takes `limit` (1 to 200) and the `cursor` of the page before. Every method raises `StorageError` when the store
+    cannot be read, and `ValueError` for an argument that is not allowed, or a cursor of another list or other filters.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], datetime] = utc_now) -> None:
+        self._store = store
+        self._clock = clock
+
+    def list_entries(
+        self,
+        agent: str | None = None,
+        filter: str = ALL,  # noqa: A002 - the public name
+        intent_type: str | None = None,
+        limit: int = DEFAULT_ITEMS,
+        cursor: str | None = None,
+    ) -> Page[ListedEntry]:
+        """Return entries with their first expectations, the newest first. `filter` is one of `FILTERS`."""
+        limit, assessment = check_page_limit(limit), read_filter(filter)
+        agent, intent_type = clean_optional("agent", agent), clean_optional("type", intent_type)
+        listing = Listing("entries", agent, filter, intent_type, kinds=(int,))
+        (before,) = listing.read_cursor(cursor) or (None,)
+        with self._store.read() as connection:
+            sought = SoughtEntries(agent, assessment, intent_type)
+            rows = list_numbered_entries(
+                connection, sought, before=before, limit=limit + 1, most_expectations=_MOST_LISTED
+            )
+        return listing.cut(
+            rows, limit, lambda row: (row.number,), lambda row: ListedEntry(row.entry, row.expectation_count)
+        )
+
+    def get_entry(self, entry_id: str, most: int = _MOST_PARTS) -> EntryDetails:
+        """Return an entry with the newest `most` of each kind of what belongs to it.
+
+        Raises:
+            JournalError: there is no such entry.
+        """
+        entry_id, most = clean_name("entry_id", entry_id), check_page_limit(most)
+        with self._store.read() as connection:
+            found = find_bounded_entry(connection, entry_id, most)
+        if found is None:
+            raise describe_unknown(entry_id)
+        return EntryDetails(*found)
+
+    def list_expectations(
+        self, agent: str | None = None, limit: int = DEFAULT_ITEMS, cursor: str | None = None
+    ) -> Page[OpenExpectation]:
+        """Return what is still expected, the soonest expiry first and what never expires last."""
+        limit, agent = check_page_limit(limit), clean_optional("agent", agent)
+        listing = Listing("expectations", agent, kinds=(int, int))
+        expiry, number = listing.read_cursor(cursor) or (None, None)
+        after = None if number is None else (None if expiry == _NEVER else expiry, number)
+        with self._store.read() as connection:
+            rows = list_open_rows(connection, to_ms(self._clock()), agent_id=agent, after=after, limit=limit + 1)
+        return listing.cut(rows, limit, _place_of_expectation, _read_open)
+
+    def list_signals(
+        self,
+        routed_by: RoutedBy | str | None = None,
+        agent: str | None = None,
+        limit: int = DEFAULT_ITEMS,
+        cursor: str | None = None,
+    ) -> Page[ListedSignal]:
+        """Return signals, the newest first; `routed_by` is the rule that routed them, `orphan` for those without a place."""
+        limit, agent = check_page_limit(limit), clean_optional("agent", agent)
+        rule = None if routed_by is None else check_word("routed_by", routed_by, RoutedBy)
+        listing = Listing("signals", rule, agent, kinds=(int,))
+        (before,) = listing.read_cursor(cursor) or (None,)
+        with self._store.read() as connection:
+            rows = list_signal_rows(connection, routed_by=rule, agent_id=agent, before=before, limit=limit + 1)
+        return listing.cut(
+            rows, limit, lambda row: (row.number,), lambda row: ListedSignal(read_signal(row), row.agent_id)
+        )
+
+    def get_signal(self, signal_id: str) -> SignalDetails:
+        """Return a signal with the rule that routed it, its candidates, and why they took it or not.
+
+        Raises:
+            JournalError: there is no such signal.
+        """
+        signal_id = clean_name("signal_id", signal_id)
+        with self._store.read() as connection:
+            row = find_signal_row(connection, signal_id)
+            if row is None:
+                raise JournalError(f"the journal has no signal {signal_id!r}")
+            signal = read_signal(row)
+            routing = read_explanation(signal.id, signal.routed_by, signal.expectation_id, row.routing)
+            known = find_expectations(connection, {one.expectation_id for one in routing.candidates})
+        return SignalDetails(signal, row.agent_id, row.session_key, row.is_late, routing, FrozenDict(known))
+
+    def list_agents(self, limit: int = DEFAULT_ITEMS, cursor: str | None = None) -> Page[ListedAgent]:
+        """Return the agents that have an entry, by their names."""
+        limit = check_page_limit(limit)
+        listing = Listing("agents", kinds=(str,))
+        (after,) = listing.read_cursor(cursor) or (None,)
+        with self._store.read() as connection:
+            rows = list_agent_rows(connection, after=after, limit=limit + 1)
+        return listing.cut(rows, limit, lambda row: (row.agent_id,), _read_agent)
+
+
+def read_filter(word: str) -> Assessment | None:
+    """Return the assessment that a filter asks for; None for all.
+
+    Raises:
+        ValueError: the word is unknown.
+    """
+    if word not in FILTERS:
+        raise ValueError(f"filter {show(word)} is unknown: give one of {', '.join(FILTERS)}")
+    return None if word == ALL else Assessment(word)
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """Return the time that a text means: `90d`, `12h` or `30m` before `now`, or a time; one without a zone is local.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    number, unit = text[:-1], text[-1:]
+    if (
+        unit in _UNIT_MINUTES
+        and number.isascii()
+        and number.isdigit()
+        and int(number[:12]) * _UNIT_MINUTES[unit] < _MOST_MINUTES
+    ):
+        return now - timedelta(minutes=int(number) * _UNIT_MINUTES[unit])
+    try:
+        # A time without a zone is meant as it is shown: local.
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        shown = text if text.isprintable() else show(text)
+        raise ValueError(f"{shown} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z") from None
+
+
+def _place_of_expectation(row: Row[Any]) -> tuple[int, int]:
+    return _NEVER if row.expires_at is None else row.expires_at, row.number
+
+
+def _read_open(row: Row[Any]) -> OpenExpectation:
+    return OpenExpectation(read_expectation(row), row.agent_id)
+
+
+def _read_agent(row: Row[Any]) -> ListedAgent:
+    return ListedAgent(row.agent_id, row.id, from_ms(row.created_at))

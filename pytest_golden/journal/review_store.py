@@ -1,0 +1,290 @@
+"""Looks into the journal that change nothing. Each function works on an open connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import func, literal_column, select, tuple_, union_all
+
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.review_figures import Count
+from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
+from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row
+
+    from pytest_golden.journal.model import Expectation, JournalEntry, Signal
+
+_IS_OPEN = expectations.c.status == literal_column("'open'")
+_IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
+_DAY_MS = 86_400_000
+_NO_DAY: Any = literal_column("0").label("day")
+_NO_KIND: Any = literal_column("''").label("intent_type")
+_LISTED_SIGNAL = (*(signals.c[name] for name in READ_SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
+_NEWEST, _FIRST = entries.alias("newest"), expectations.alias("first")
+_PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+    ("expectations", expectations, tuple(expectations.c)),
+    ("signals", signals, tuple(signals.c[name] for name in READ_SIGNAL_COLUMNS)),
+    ("history", entry_history, tuple(entry_history.c)),
+)
+
+
+class SoughtEntries(NamedTuple):
+    """Which entries are looked for; None stands for any."""
+
+    agent_id: str | None = None
+    assessment: Assessment | None = None
+    intent_type: str | None = None
+
+
+class NumberedEntry(NamedTuple):
+    """An entry with its number in the order of recording, and how many expectations it has in all."""
+
+    number: int
+    entry: JournalEntry
+    expectation_count: int
+
+
+class BoundedEntry(NamedTuple):
+    """An entry with the newest of what belongs to it, how much there is of each kind, and its newest children."""
+
+    entry: JournalEntry
+    counts: Mapping[str, int]
+    children: tuple[JournalEntry, ...]
+
+
+def list_entries(
+    connection: Connection,
+    *,
+    agent_id: str | None = None,
+    assessment: Assessment | None = None,
+    intent_type: str | None = None,
+    limit: int,
+) -> tuple[JournalEntry, ...]:
+    """Return the newest entries with their expectations, newest first; None stands for any."""
+    sought = SoughtEntries(agent_id, assessment, intent_type)
+    return tuple(one.entry for one in list_numbered_entries(connection, sought, limit=limit))
+
+
+def list_numbered_entries(
+    connection: Connection,
+    sought: SoughtEntries,
+    *,
+    before: int | None = None,
+    limit: int,
+    most_expectations: int | None = None,
+) -> tuple[NumberedEntry, ...]:
+    """Return the newest entries with their numbers; with `before`, those that were recorded before this number.
+
+    An entry has its first `most_expectations`.
+    """
+    wanted = [
+        column == value
+        for column, value in (
+            (entries.c.agent_id, sought.agent_id),
+            (entries.c.assessment, sought.assessment),
+            (entries.c.intent_type, sought.intent_type),
+        )
+        if value is not None
+    ]
+    if sought.assessment not in {None, Assessment.SUCCESS}:
+        # Written out, so that the indexes of what is rare are known to hold them all.
+        wanted.append(entries.c.assessment != literal_column("'success'"))
+    if before is not None:
+        wanted.append(entries.c.number < before)
+    chosen = select(entries).where(*wanted).order_by(entries.c.number.desc()).limit(limit)
+    found = connection.execute(chosen).all()
+    asked: dict[str, list[Any]] = {row.id: [] for row in found}
+    for row in connection.execute(_expectations_of(tuple(asked), most_expectations)):
+        asked[row.entry_id].append(row)
+    return tuple(NumberedEntry(row.number, read_entry(row, expectations=asked[row.id]), _count(row)) for row in found)
+
+
+def _expectations_of(entry_ids: Sequence[str], most: int | None) -> Any:
+    # By their ids: of "those of the newest ten" a server that does not know the ten may plan to read all there are.
+    query = select(expectations).order_by(expectations.c.number)
+    if most is None:
+        return query.where(expectations.c.entry_id.in_(entry_ids))
+    ids = select(entries.c.id).where(entries.c.id.in_(entry_ids)).subquery("ids")
+    first = select(_FIRST.c.number).where(_FIRST.c.entry_id == ids.c.id).order_by(_FIRST.c.number).limit(most)
+    return query.join(ids, expectations.c.number.in_(first.correlate(ids)))
+
+
+def _count(row: Any) -> int:
+    return int(row.open_count + row.met_count + row.unmet_count + row.expired_count)
+
+
+def list_open(connection: Connection, now: int, *, agent_id: str | None, limit: int) -> tuple[Expectation, ...]:
+    """Return the open expectations whose time is not over, the soonest first, those without an expiry last."""
+    return tuple(map(read_expectation, list_open_rows(connection, now, agent_id=agent_id, limit=limit)))
+
+
+def list_open_rows(
+    connection: Connection,
+    now: int,
+    *,
+    agent_id: str | None,
+    after: tuple[int | None, int] | None = None,
+    limit: int,
+) -> tuple[Row[Any], ...]:
+    """Return the rows of the same; with `after`, an expiry and a number, those that follow that one."""
+    chosen = select(expectations).where(_IS_OPEN)
+    if agent_id is not None:
+        chosen = chosen.where(expectations.c.agent_id == agent_id)
+    expiry, number = after or (now, None)
+    rows: list[Row[Any]] = []
+    # In two parts, since databases differ in where nothing stands.
+    if expiry is not None:
+        soonest = chosen.where(expectations.c.expires_at > now)
+        if number is not None:
+            place = tuple_(expectations.c.expires_at, expectations.c.number)
+            soonest = soonest.where(place > tuple_(expiry, number))
+        rows += connection.execute(soonest.order_by(expectations.c.expires_at, expectations.c.number).limit(limit))
+    if len(rows) < limit:
+        lasting = chosen.where(expectations.c.expires_at.is_(None)).order_by(expectations.c.number)
+        if expiry is None and number is not None:
+            lasting = lasting.where(expectations.c.number > number)
+        rows += connection.execute(lasting.limit(limit - len(rows)))
+    return tuple(rows)
+
+
+def list_signal_rows(
+    connection: Connection, *, routed_by: RoutedBy | None, agent_id: str | None, before: int | None, limit: int
+) -> tuple[Row[Any], ...]:
+    """Return the rows of the newest signals, newest first; with `before`, those that were recorded before this number."""
+    number = signals.c.number
+    wanted = [] if before is None else [number < before]
+    if routed_by is not None:
+        wanted.append(signals.c.routed_by == routed_by.value)
+    if agent_id is not None:
+        wanted.append(signals.c.agent_id == agent_id)
+    chosen = select(*_LISTED_SIGNAL).where(*wanted).order_by(number.desc()).limit(limit)
+    if agent_id is not None and routed_by is None:
+        # Its index goes by the rule before the number: the newest of each rule, and of these the newest.
+        parts = (
+            select(
+                select(number)
+                .where(*wanted, signals.c.routed_by == rule.value)
+                .order_by(number.desc())
+                .limit(limit)
+                .subquery()
+            )
+            for rule in RoutedBy
+        )
+        chosen = select(*_LISTED_SIGNAL).where(number.in_(union_all(*parts))).order_by(number.desc()).limit(limit)
+    return tuple(connection.execute(chosen))
+
+
+def find_signal_row(connection: Connection, signal_id: str) -> Row[Any] | None:
+    """Return the whole row of a signal; None where there is none."""
+    return connection.execute(select(signals).where(signals.c.id == signal_id)).one_or_none()
+
+
+def find_expectations(connection: Connection, ids: Collection[str]) -> dict[str, Expectation]:
+    """Return these expectations by their ids, as far as they are there."""
+    if not ids:
+        return {}
+    rows = connection.execute(select(expectations).where(expectations.c.id.in_(list(ids))))
+    return {row.id: read_expectation(row) for row in rows}
+
+
+def list_agent_rows(connection: Connection, *, after: str | None, limit: int) -> tuple[Row[Any], ...]:
+    """Return id and timestamp of each agent's newest entry, sorted by agent; with `after`, of the agents after this one."""
+    # The index holds the agents in order: each look skips to the next one, however many entries an agent has.
+    first = select(func.min(entries.c.agent_id).label("agent_id"))
+    names = (first if after is None else first.where(entries.c.agent_id > after)).cte("names", recursive=True)
+    next_one = select(func.min(entries.c.agent_id)).where(entries.c.agent_id > names.c.agent_id).scalar_subquery()
+    names = names.union_all(select(next_one).where(names.c.agent_id.is_not(None)))
+    some = select(names.c.agent_id).where(names.c.agent_id.is_not(None)).limit(limit).subquery("some")
+    newest = (
+        select(func.max(_NEWEST.c.number))
+        .where(_NEWEST.c.agent_id == some.c.agent_id)
+        .correlate(some)
+        .scalar_subquery()
+    )
+    query = select(entries.c.agent_id, entries.c.id, entries.c.created_at).join(some, entries.c.number == newest)
+    return tuple(connection.execute(query.order_by(entries.c.agent_id)))
+
+
+def find_bounded_entry(connection: Connection, entry_id: str, most: int) -> BoundedEntry | None:
+    """Return an entry with the newest of all that belongs to it, so many of a kind at most; None where there is none."""
+    row = connection.execute(select(entries).where(entries.c.id == entry_id)).one_or_none()
+    if row is None:
+        return None
+    newest, counts = {}, {}
+    for name, table, columns in _PARTS:
+        of_entry = table.c.entry_id == entry_id
+        query = select(*columns).where(of_entry).order_by(table.c.number.desc()).limit(most)
+        newest[name] = connection.execute(query).all()[::-1]
+        counts[name] = len(newest[name])
+        if counts[name] == most:
+            counts[name] = connection.scalar(select(func.count()).select_from(table).where(of_entry)) or 0
+    children = select(entries).where(entries.c.parent_id == entry_id).order_by(entries.c.number.desc()).limit(most)
+    return BoundedEntry(read_entry(row, **newest), counts, tuple(map(read_entry, connection.execute(children))))
+
+
+def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
+    """Return the signals that found no entry, the newest first."""
+    columns = (signals.c[name] for name in READ_SIGNAL_COLUMNS)
+    chosen = select(*columns).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
+    return tuple(map(read_signal, connection.execute(chosen.limit(limit))))
+
+
+def get_routing(connection: Connection, signal_id: str) -> tuple[RoutedBy, str | None, Any]:
+    """Return the rule that routed a signal, the expectation that it answered, and what was kept of the candidates.
+
+    Raises:
+        JournalError: there is no such signal.
+    """
+    chosen = select(signals.c.routed_by, signals.c.expectation_id, signals.c.routing).where(signals.c.id == signal_id)
+    row = connection.execute(chosen).one_or_none()
+    if row is None:
+        raise JournalError(f"the journal has no signal {signal_id!r}")
+    return RoutedBy(row.routed_by), row.expectation_id, row.routing
+
+
+def count_entries(
+    connection: Connection, *, agent_id: str | None, since: int | None
+) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
+    """Count the entries that began at this timestamp or later: by day (UTC) and assessment, and by intent type and assessment."""
+    # The tally knows whole days; what began on the first one before the moment is not counted by it.
+    first_day = None if since is None else -(-since // _DAY_MS)
+    more: list[Any] = []
+    if since is not None and first_day is not None and since % _DAY_MS:
+        more = _count_first_day(connection, agent_id, since, first_day * _DAY_MS)
+    day, kind = entry_tally.c.day, entry_tally.c.intent_type
+    # Of years there are many rows: the database adds them up.
+    days = [*connection.execute(_sum_tally(agent_id, first_day, (day, _NO_KIND), by=day)), *more]
+    kinds = [*connection.execute(_sum_tally(agent_id, first_day, (_NO_DAY, kind), by=kind)), *more]
+    return tuple(map(_read_count, days)), tuple(map(_read_count, kinds))
+
+
+def _sum_tally(agent_id: str | None, first_day: int | None, columns: tuple[Any, Any], *, by: Any) -> Any:
+    amount = func.sum(entry_tally.c.amount)
+    query = select(*columns, entry_tally.c.assessment, amount)
+    query = query.where(entry_tally.c.agent_id == (agent_id or ALL_AGENTS))
+    if first_day is not None:
+        query = query.where(entry_tally.c.day >= first_day)
+    return query.group_by(by, entry_tally.c.assessment).having(amount > 0)
+
+
+def _read_count(row: Any) -> Count:
+    day, kind, word, amount = row
+    return Count(int(day), kind, Assessment(word), int(amount))
+
+
+def _count_first_day(connection: Connection, agent_id: str | None, since: int, until: int) -> list[Any]:
+    kind = func.coalesce(entries.c.intent_type, literal_column("''"))
+    chosen = (
+        select(literal_column(str(until // _DAY_MS - 1)), kind, entries.c.assessment, func.count())
+        .where(entries.c.created_at >= since, entries.c.created_at < until)
+        .group_by(kind, entries.c.assessment)
+    )
+    if agent_id is not None:
+        # Not a plain column, so that the index of moments is gone by.
+        chosen = chosen.where(func.coalesce(entries.c.agent_id, "") == agent_id)
+    return list(connection.execute(chosen))

@@ -1,0 +1,275 @@
+"""The rules that route a signal to an expectation, and the explanation that is kept with it. Pure.
+
+`routing_store.py` finds the candidates. The rules in their order: a hint whose every key fits, the same session, the time
+window, the entry that the signal names, and none. Expectations of the named entry come first. Within a rule, open ones come
+before resolved ones, and these before expired ones; then come more hint keys, an expiry nearer to now, and the older one.
+A resolved expectation is never answered again, but late news and news against what was met still go to its entry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits
+from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: How many candidates are kept with a signal.
+MOST_KEPT = 25
+#: Up to how many open expectations are counted with each signal: to count all of very many would be work.
+MOST_COUNTED = 100
+_AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
+
+
+class Step(IntEnum):
+    """The rules that take an expectation, in their order."""
+
+    HINT = 0
+    SESSION = 1
+    WINDOW = 2
+
+
+_ROUTED_BY = {Step.HINT: RoutedBy.MATCH_HINT, Step.SESSION: RoutedBy.SESSION_KEY, Step.WINDOW: RoutedBy.TIME_WINDOW}
+
+
+class News(NamedTuple):
+    """A signal as the rules see it; `moment` is in milliseconds since the epoch.
+
+    Without an agent, only hints are considered, those of all agents. `entry_id` is the entry that the signal names. With
+    `by_hint_only`, its session and its time decide nothing, and the entry that it names is binding: a person's word is so.
+    """
+
+    words: Words
+    signal_type: SignalType
+    moment: int
+    agent_id: str | None = None
+    session_key: str | None = None
+    entry_id: str | None = None
+    by_hint_only: bool = False
+
+
+class Candidate(NamedTuple):
+    """An expectation that a signal may concern; `number` is its place in the order of recording."""
+
+    id: str
+    number: int
+    entry_id: str
+    agent_id: str
+    session_key: str | None
+    status: ExpectationStatus
+    hint: Mapping[str, Any] | None
+    created_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a candidate was judged: the rule that accepted or refused it, and why."""
+
+    expectation_id: str
+    rule: RoutedBy
+    taken: bool
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names, JSON-safe."""
+        return {
+            "expectation_id": self.expectation_id,
+            "rule": self.rule.value,
+            "taken": self.taken,
+            "reason": self.reason,
+        }
+
+
+class Route(NamedTuple):
+    """Where a signal goes: the rule, and the expectation if one is concerned; the verdict on each candidate."""
+
+    rule: RoutedBy
+    taken: Candidate | None
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingExplanation:
+    """The rule that routed a signal, and the verdict on each candidate: the one that was taken first, then those it beat.
+
+    `others` counts further expectations that were open then; with the candidates up to 100.
+    """
+
+    signal_id: str
+    rule: RoutedBy
+    candidates: tuple[Verdict, ...] = ()
+    others: int = 0
+
+    @property
+    def is_count_cut(self) -> bool:
+        """Tell whether there may have been more others than were counted."""
+        return len(self.candidates) + self.others >= MOST_COUNTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names, JSON-safe."""
+        candidates = [candidate.to_dict() for candidate in self.candidates]
+        return {"signal_id": self.signal_id, "rule": self.rule.value, "candidates": candidates, "others": self.others}
+
+
+class _Fit(NamedTuple):
+    order: tuple[float, ...]
+    step: Step
+    candidate: Candidate
+    reason: str
+
+
+def route(news: News, candidates: Iterable[Candidate]) -> Route:
+    """Find the expectation that a signal concerns. The order of the candidates does not matter."""
+    routing = Routing(news)
+    routing.consider(candidates)
+    return routing.conclude()
+
+
+class Routing:
+    """The search for one signal's expectation. Each candidate is judged once, when it is first given."""
+
+    def __init__(self, news: News) -> None:
+        self._news = news
+        self._seen: set[str] = set()
+        self._fitting: list[_Fit] = []
+        self._refused: list[Verdict] = []
+
+    @property
+    def has_taken(self) -> bool:
+        """Tell whether a candidate given so far takes the signal."""
+        return bool(self._fitting)
+
+    def consider(self, candidates: Iterable[Candidate], up_to: float = math.inf) -> None:
+        """Judge candidates, until there are `up_to` verdicts in all."""
+        for candidate in candidates:
+            if len(self._seen) >= up_to:
+                return
+            if candidate.id in self._seen:
+                continue
+            self._seen.add(candidate.id)
+            found = _consider(self._news, candidate)
+            if isinstance(found, Verdict):
+                self._refused.append(found)
+            else:
+                self._fitting.append(found)
+
+    def conclude(self) -> Route:
+        """Return where the signal goes, with the verdict on each candidate: first those that fit, the best one first."""
+        fitting = sorted(self._fitting)
+        taken = fitting[0] if fitting else None
+        refused = sorted(self._refused, key=lambda one: one.expectation_id)
+        verdicts = (*(_judge(fit, fitting[0]) for fit in fitting), *refused)
+        if taken is None:
+            return Route(RoutedBy.ORPHAN if self._news.entry_id is None else RoutedBy.ENTRY, None, verdicts)
+        return Route(_ROUTED_BY[taken.step], taken.candidate, verdicts)
+
+
+def read_explanation(
+    signal_id: str, rule: RoutedBy, expectation_id: str | None, kept: Mapping[str, Any] | None
+) -> RoutingExplanation:
+    """Return the explanation from what was kept; nothing is kept where the caller named the expectation."""
+    if kept is not None:
+        candidates = tuple(
+            Verdict(one["expectation_id"], RoutedBy(one["rule"]), one["taken"], one["reason"])
+            for one in kept["candidates"]
+        )
+        return RoutingExplanation(signal_id, rule, candidates, kept["others"])
+    if expectation_id is None:
+        return RoutingExplanation(signal_id, rule)
+    known = Verdict(expectation_id, rule, taken=True, reason="it was named by who recorded the signal")
+    return RoutingExplanation(signal_id, rule, (known,))
+
+
+def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
+    if news.agent_id is not None and candidate.agent_id != news.agent_id:
+        return _refuse(candidate, Step.HINT, "it is another agent's")
+    if news.by_hint_only and news.entry_id is not None and not _is_named(news, candidate):
+        return _refuse(candidate, Step.HINT, "the signal goes to the entry that it names")
+    step = _find_step(news, candidate)
+    if isinstance(step, Verdict):
+        return step
+    is_late = candidate.expires_at is not None and news.moment >= candidate.expires_at
+    is_open = candidate.status is ExpectationStatus.OPEN and not is_late
+    if not is_open and not _may_concern_resolved(news, candidate, is_late=is_late):
+        return _refuse(candidate, step, f"it fits, but is {candidate.status} already")
+    order = (
+        not _is_named(news, candidate),
+        step,
+        not is_open,
+        is_late,
+        -len(candidate.hint or ()),
+        math.inf if candidate.expires_at is None else abs(candidate.expires_at - news.moment),
+        candidate.number,
+    )
+    return _Fit(order, step, candidate, _explain(step, candidate, is_open=is_open, is_late=is_late))
+
+
+def _find_step(news: News, candidate: Candidate) -> Step | Verdict:
+    """Return the first rule by which a candidate fits, or why none does."""
+    if candidate.hint and fits(candidate.hint, news.words):
+        return Step.HINT
+    misfit = describe_misfit(candidate.hint, news.words) if candidate.hint else "it has no hint"
+    if news.agent_id is None or news.by_hint_only:
+        return _refuse(candidate, Step.HINT, misfit)
+    if contradicts(candidate.hint or {}, news.words):
+        return _refuse(candidate, Step.HINT, misfit)
+    if news.entry_id is not None and not _is_named(news, candidate):
+        return _refuse(candidate, Step.HINT, f"{misfit}; the signal names another entry")
+    if news.session_key is not None and candidate.session_key == news.session_key:
+        return Step.SESSION
+    return _try_window(news, candidate, misfit)
+
+
+def _try_window(news: News, candidate: Candidate, misfit: str) -> Step | Verdict:
+    if candidate.expires_at is None:
+        return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; it has no time window")
+    if not candidate.created_at <= news.moment < candidate.expires_at:
+        return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; outside its time window")
+    return Step.WINDOW
+
+
+def _may_concern_resolved(news: News, candidate: Candidate, *, is_late: bool) -> bool:
+    return is_late or (candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST)
+
+
+def _is_named(news: News, candidate: Candidate) -> bool:
+    return candidate.entry_id == news.entry_id
+
+
+def _explain(step: Step, candidate: Candidate, *, is_open: bool, is_late: bool) -> str:
+    told = {
+        Step.HINT: f"every key of its hint fits ({', '.join(candidate.hint or ())})",
+        Step.SESSION: "it is in the same session",
+        Step.WINDOW: "the signal came in its time window",
+    }[step]
+    if is_late:
+        return f"{told}; its time is over, so the news goes to its entry and decides nothing"
+    return told if is_open else f"{told}; it is met, so news against it goes to its entry"
+
+
+def _judge(fit: _Fit, taken: _Fit) -> Verdict:
+    rule = _ROUTED_BY[fit.step]
+    if fit is taken:
+        return Verdict(fit.candidate.id, rule, taken=True, reason=fit.reason)
+    # The first thing in which the order differs is what decided.
+    differing = next(place for place, pair in enumerate(zip(fit.order, taken.order, strict=True)) if pair[0] != pair[1])
+    won = (
+        "is of the entry that the signal names",
+        "fits by an earlier rule",
+        "is open",
+        "is not over",
+        "has more hint keys",
+        "has a nearer expiry",
+        "is older",
+    )[differing]
+    return Verdict(fit.candidate.id, rule, taken=False, reason=f"{fit.reason}, but {taken.candidate.id} {won}")
+
+
+def _refuse(candidate: Candidate, step: Step, reason: str) -> Verdict:
+    return Verdict(candidate.id, _ROUTED_BY[step], taken=False, reason=reason)

@@ -1,1 +1,0 @@
-"""Expectations that are found by the anchors under which their hints are kept."""

@@ -1,0 +1,276 @@
+"""Export a journal into a file, and import such a file.
+
+The same copies of entries give the same journal in any order. A signal has one place: if copies have routed it, or what its
+source has said under one id, to different places, one with an entry comes before an orphan, and then the earliest. Orphans
+are not routed again here: that depends on what else is recorded, and is left to the heartbeat.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import IO, TYPE_CHECKING, Any
+
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.journal.transfer.entry_merging import leave_out, merge, settle_alone
+from pytest_golden.journal.transfer.export_files import name_file, open_lines_to_write, open_to_read, read_lines
+from pytest_golden.journal.transfer.lines import (
+    parse,
+    read_again,
+    read_header,
+    read_line,
+    write_entry,
+    write_header,
+    write_orphan,
+)
+from pytest_golden.journal.transfer.model import Copy, ExportReport, ImportReport
+from pytest_golden.journal.transfer.store import (
+    Place,
+    count_lines,
+    delete_signal,
+    find_copy,
+    find_entry_of_expectation,
+    find_latest,
+    find_latest_expectation,
+    find_places,
+    insert_copy,
+    insert_orphan,
+    number_entries,
+    number_expectations,
+    read_copies,
+    read_orphans,
+    rewrite_copy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.journal.rules import Rules
+    from pytest_golden.journal.transfer.model import Row
+    from pytest_golden.storage.store import Store
+
+_TOLD_EACH = 1000
+
+
+def tell_nobody(_: int) -> None:
+    """Report no progress."""
+
+
+def export_journal(
+    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody
+) -> ExportReport:
+    """Write all entries and orphans of one consistent read; equal journals give equal files. One entry at a time is in memory.
+
+    Raises:
+        JournalError: something else than an earlier export has the path.
+        OSError: it cannot be written.
+        StorageError: the store cannot be read.
+    """
+    with store.read() as connection, open_lines_to_write(file) as write:
+        report = ExportReport(**dict(zip(("entries", "orphans"), count_lines(connection), strict=True)))
+        write(write_header(report))
+        for number, copy in enumerate(read_copies(connection), 1):
+            write(write_entry(copy))
+            if number % _TOLD_EACH == 0:
+                progress(number)
+        for signal in read_orphans(connection):
+            write(write_orphan(signal))
+    return report
+
+
+def import_journal(
+    store: Store,
+    file: str | Path | IO[Any],
+    rules: Mapping[str, Rules],
+    *,
+    with_checks: bool = False,
+    progress: Callable[[int], None] = tell_nobody,
+) -> ImportReport:
+    """Import all that a file holds, or nothing. Known entries are merged by the rules of `entry_merging.py`.
+
+    Raises:
+        JournalError: what is wrong with the file, and in which line.
+        OSError: it cannot be read.
+        StorageError: the store cannot be written.
+    """
+    try:
+        with open_to_read(file) as stream, store.write() as connection:
+            reader = _Reader(Intake(connection, rules, with_checks=with_checks), progress)
+            for number, line, is_whole in read_lines(stream):
+                reader.read(number, line, is_whole=is_whole)
+            return reader.finish()
+    except ValueError as error:
+        raise JournalError(f"{name_file(file)}: {error}; nothing was imported") from None
+
+
+class _Reader:
+    """Imports line after line, and compares their number with what the first line has announced."""
+
+    def __init__(self, intake: Intake, progress: Callable[[int], None]) -> None:
+        self._intake = intake
+        self._progress = progress
+        self._announced: Mapping[str, int] | None = None
+        self._seen = {"entries": 0, "orphans": 0}
+
+    def read(self, number: int, line: bytes, *, is_whole: bool) -> None:
+        """Import what a line holds; an error names its number."""
+        try:
+            self._take(self._parse(line, is_whole=is_whole))
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        if number % _TOLD_EACH == 0:
+            self._progress(number)
+
+    def _parse(self, line: bytes, *, is_whole: bool) -> Any:
+        try:
+            return parse(line)
+        except ValueError:
+            if is_whole:
+                raise
+            raise ValueError("it is cut off: the file ends in the middle of it") from None
+
+    def _take(self, given: Any) -> None:
+        if self._announced is None:
+            self._announced = read_header(given)
+            return
+        read = read_line(given)
+        if isinstance(read, Copy):
+            self._intake.take(read)
+            self._seen["entries"] += 1
+        else:
+            self._intake.take_orphan(read)
+            self._seen["orphans"] += 1
+
+    def finish(self) -> ImportReport:
+        """Finish the import, if all that the first line has announced is there."""
+        if self._announced is None:
+            raise ValueError("it is empty: not even the first line of an export is there")
+        for name, amount in self._announced.items():
+            if self._seen[name] != amount:
+                raise ValueError(
+                    f"the first line tells of {amount:,} {name}, and {self._seen[name]:,} are there: the file is cut off, or "
+                    f"lines were taken out; for those that are there, take {name} out of the first line"
+                )
+        return self._intake.finish()
+
+
+class Intake:
+    """Imports copies of entries inside the caller's transaction; `finish` ends the import and reports what was done.
+
+    With `with_checks`, a heartbeat may run the checks of expectations that are new here.
+    """
+
+    def __init__(self, connection: Connection, rules: Mapping[str, Rules], *, with_checks: bool = False) -> None:
+        self._with_checks = with_checks
+        self._connection = connection
+        self._rules = rules
+        self._entry_times = _Times(find_latest(connection))
+        self._expectation_times = _Times(find_latest_expectation(connection))
+        self.added = self.merged = self.unchanged = self.orphans = 0
+
+    def take(self, copy: Copy) -> None:
+        """Import an entry with all that belongs to it.
+
+        Raises:
+            ValueError: it is not a copy of the entry with the same id here, or its parts belong to other entries.
+        """
+        entry_id = copy.entry["id"]
+        self._check_expectations(copy)
+        copy = self._place_signals(copy)
+        present = find_copy(self._connection, entry_id)
+        if present is None:
+            insert_copy(self._connection, settle_alone(copy, self._get_rules(copy)), with_checks=self._with_checks)
+            self._entry_times.note(copy.entry["created_at"], is_equal_late=True)
+            self._note_expectations(copy.expectations)
+            self.added += 1
+        elif self._rewrite(present, copy):
+            self.merged += 1
+        else:
+            self.unchanged += 1
+
+    def take_orphan(self, signal: Row) -> None:
+        """Import a signal that has no entry."""
+        own = Place(signal["id"], None, signal["created_at"])
+        places = find_places(self._connection, signal)
+        if any(place.order <= own.order for place in places):
+            return
+        for place in places:
+            delete_signal(self._connection, place.id)
+        insert_orphan(self._connection, signal)
+        self.orphans += not places
+
+    def finish(self) -> ImportReport:
+        """Renumber by time what is older and came after what is newer, and report what was done."""
+        if self._entry_times.oldest_late is not None:
+            number_entries(self._connection, self._entry_times.oldest_late)
+        if self._expectation_times.oldest_late is not None:
+            number_expectations(self._connection, self._expectation_times.oldest_late)
+        return ImportReport(added=self.added, merged=self.merged, unchanged=self.unchanged, orphans=self.orphans)
+
+    def _rewrite(self, present: Copy, copy: Copy) -> bool:
+        if write_entry(copy) == write_entry(present):
+            return False
+        merged = merge(read_again(present), copy, self._get_rules(copy))
+        if write_entry(merged) == write_entry(present):
+            return False
+        rewrite_copy(self._connection, present, merged, with_checks=self._with_checks)
+        # From the first one that is new here on, all have new numbers.
+        known = [row["id"] for row in present.expectations]
+        kept = [row["id"] for row in merged.expectations]
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(known, kept, strict=False)))
+        self._note_expectations(merged.expectations[same:])
+        return True
+
+    def _get_rules(self, copy: Copy) -> Rules:
+        return self._rules.get(copy.entry["agent_id"], DEFAULT_RULES)
+
+    def _note_expectations(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._expectation_times.note(row["created_at"])
+
+    def _check_expectations(self, copy: Copy) -> None:
+        for expectation in copy.expectations:
+            entry_id = find_entry_of_expectation(self._connection, expectation["id"])
+            if entry_id not in {None, copy.entry["id"]}:
+                raise ValueError(f"expectation {expectation['id']} is one of the entry {entry_id} here")
+
+    def _place_signals(self, copy: Copy) -> Copy:
+        """Leave out the signals whose place is elsewhere, and remove those from other places whose place is here."""
+        entry_id = copy.entry["id"]
+        elsewhere = set()
+        for signal in copy.signals:
+            own = Place(signal["id"], entry_id, signal["created_at"])
+            others = [place for place in find_places(self._connection, signal) if place.entry_id != entry_id]
+            if any(place.order < own.order for place in others):
+                elsewhere.add(signal["id"])
+                continue
+            for place in others:
+                self._take_out(place)
+        return leave_out(copy, elsewhere, self._get_rules(copy)) if elsewhere else copy
+
+    def _take_out(self, place: Place) -> None:
+        if place.entry_id is None:
+            delete_signal(self._connection, place.id)
+            return
+        present = find_copy(self._connection, place.entry_id)
+        assert present is not None
+        rewrite_copy(self._connection, present, leave_out(present, {place.id}, self._get_rules(present)))
+
+
+class _Times:
+    """Checks whether rows come in the order of time; `oldest_late` is the earliest that came after a later one."""
+
+    def __init__(self, last: int | None) -> None:
+        self._last = last
+        self.oldest_late: int | None = None
+
+    def note(self, moment: int, *, is_equal_late: bool = False) -> None:
+        if self._last is None:
+            self._last = moment
+            return
+        if moment < self._last or (is_equal_late and moment == self._last):
+            self.oldest_late = moment if self.oldest_late is None else min(moment, self.oldest_late)
+        self._last = max(moment, self._last)

@@ -1,0 +1,169 @@
+"""The gate's results as the learner reads them, and the mark of those it has learned from. Works on an open connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, update
+
+from pytest_golden.learning.gate_results import EarlierResult, Occasion, RecordedResult
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
+from pytest_golden.storage.shared_documents import is_own_run
+from pytest_golden.storage.statements import Prepared, json_member_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Connection, Row
+
+# A longer trajectory is not taken apart only to name its steps.
+_MOST_CHARACTERS = 4 * 1024 * 1024
+# So long a one is read by itself, so that many at once take little memory.
+_SHORT_CHARACTERS = 64 * 1024
+_OCCASION: tuple[Any, ...] = (
+    gate_results.c.created_at,
+    gate_results.c.run_id,
+    gate_results.c.entry_id,
+    gate_runs.c.commit,
+    gate_runs.c.dirty,
+)
+_REST: tuple[Any, ...] = (
+    *_OCCASION,
+    cast(gate_results.c.result, Text).label("result"),
+    gate_runs.c.branch,
+    # Facts that are no JSON would end the whole look.
+    json_member_text(gate_runs.c.facts, "learning", may_be_damaged=True),
+)
+_TEXT = cast(trajectories.c.body, Text)
+_SHORT_TEXT = case((func.length(_TEXT) <= _SHORT_CHARACTERS, _TEXT)).label("body")
+_LONG_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
+_AFTER = select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("after_entry")).scalar_subquery()
+_BEFORE = select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("before_entry")).scalar_subquery()
+_FIRST_PASS = (
+    select(*_OCCASION)
+    .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
+    .where(
+        gate_results.c.project == bindparam("wanted_project"),
+        gate_results.c.status == ResultStatus.PASSED.value,
+        gate_results.c.number > _AFTER,
+        is_own_run(),
+    )
+    .order_by(gate_results.c.number)
+    .limit(1)
+)
+
+_AT_ONCE = 1_000
+# Enough to look past what was skipped, and past the runs of another branch in between.
+MOST_EARLIER = 10
+_EARLIER = Prepared(
+    select(gate_results.c.status, gate_runs.c.branch)
+    .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
+    .where(
+        gate_results.c.project == bindparam("of_project"),
+        gate_results.c.number < bindparam("before_number", type_=BigInteger()),
+        is_own_run(),
+    )
+    .order_by(gate_results.c.number.desc())
+    .limit(MOST_EARLIER)
+)
+
+
+def list_unlearned(connection: Connection, limit: int, run_id: str | None = None) -> tuple[RecordedResult, ...]:
+    """Return results that nothing was learned from yet, oldest first; of one run, or of all."""
+    query = (
+        select(
+            gate_results.c.number,
+            gate_results.c.project,
+            gate_results.c.status,
+            gate_results.c.exit_code,
+            gate_results.c.execution_time_seconds,
+            gate_results.c.attempts,
+            gate_results.c.is_flaky,
+            gate_results.c.trajectory_id,
+            *_REST,
+        )
+        .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
+        .where(gate_results.c.learned_at.is_(None))
+        .order_by(gate_results.c.number)
+        .limit(limit)
+    )
+    if run_id is not None:
+        query = query.where(gate_results.c.run_id == run_id)
+    return tuple(map(_recorded, connection.execute(query)))
+
+
+def count_unlearned(connection: Connection) -> int:
+    """Count the results that nothing was learned from yet, of all runs."""
+    query = select(func.count()).select_from(gate_results).where(gate_results.c.learned_at.is_(None))
+    return connection.scalar(query) or 0
+
+
+def mark_learned(connection: Connection, numbers: Sequence[int], moment: int) -> None:
+    """Mark results as learned from."""
+    if numbers:
+        connection.execute(update(gate_results).where(gate_results.c.number.in_(numbers)).values(learned_at=moment))
+
+
+def read_short_trajectories(connection: Connection, ids: Sequence[str]) -> dict[str, str | None]:
+    """Return the JSON text of each of these trajectories that is there; None for one that is long."""
+    if not ids:
+        return {}
+    rows = connection.execute(select(trajectories.c.id, _SHORT_TEXT).where(trajectories.c.id.in_(ids)))
+    return {row.id: row.body for row in rows}
+
+
+def read_long_trajectory(connection: Connection, trajectory_id: str) -> str | None:
+    """Return a trajectory's JSON text; None when there is none, or it has more than four million characters."""
+    text: str | None = connection.scalar(select(_LONG_TEXT).where(trajectories.c.id == trajectory_id))
+    return text
+
+
+def find_pass(connection: Connection, project: str, *, after: str, before: str | None = None) -> Occasion | None:
+    """Return a project's first pass in people's own runs between two of its results, which are given by their entries."""
+    wanted = {"wanted_project": project, "after_entry": after}
+    if before is None:
+        row = connection.execute(_FIRST_PASS, wanted).one_or_none()
+    else:
+        query = _FIRST_PASS.where(gate_results.c.number < _BEFORE)
+        row = connection.execute(query, {**wanted, "before_entry": before}).one_or_none()
+    return None if row is None else _occasion(row)
+
+
+def list_earlier(connection: Connection, project: str, number: int) -> tuple[EarlierResult, ...]:
+    """Return a project's last ten results of people's own runs before that of a number, newest first."""
+    rows = _EARLIER.run(connection, {"of_project": project, "before_number": number}).fetchall()
+    return tuple(EarlierResult(status, branch) for status, branch in rows)
+
+
+def list_learned(connection: Connection) -> Iterator[tuple[str, str, str, str | None]]:
+    """Return entry, project, status and branch of each result that was learned from, oldest first."""
+    query = (
+        select(gate_results.c.entry_id, gate_results.c.project, gate_results.c.status, gate_runs.c.branch)
+        .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
+        .where(gate_results.c.learned_at.is_not(None))
+        .order_by(gate_results.c.number)
+    )
+    for row in connection.execute(query, execution_options={"yield_per": _AT_ONCE}):
+        yield row.entry_id, row.project, row.status, row.branch
+
+
+def _recorded(row: Row[Any]) -> RecordedResult:
+    return RecordedResult(
+        number=row.number,
+        project=row.project,
+        status=row.status,
+        exit_code=row.exit_code,
+        execution_time_seconds=row.execution_time_seconds,
+        attempts=row.attempts,
+        is_flaky=row.is_flaky,
+        trajectory_id=row.trajectory_id,
+        occasion=_occasion(row),
+        branch=row.branch,
+        result=row.result,
+        learning=row.learning,
+    )
+
+
+def _occasion(row: Row[Any]) -> Occasion:
+    return Occasion(row.created_at, row.run_id, row.entry_id, row.commit, row.dirty)

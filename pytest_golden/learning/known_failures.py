@@ -1,0 +1,159 @@
+"""What is known of a failure: lessons, when it was seen and which commit ended it, and memories with its words.
+
+A memory that shares only a few words with it is left out: no answer is better than noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.learning.causes import find_causes
+from pytest_golden.learning.gate_results import GATE_AGENT
+from pytest_golden.learning.lessons.likeness import measure_likeness, read_features
+from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.recalling import may_be_shown
+from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.learning.memories import check_limit, is_typed, list_telling, measure_coverage, words_of
+from pytest_golden.learning.seen_before import TALLIES, Tally, describe_tally, find_seen_before
+from pytest_golden.learning.signature import cause_of, normalise_cause
+from pytest_golden.learning.store import list_namespaces, search
+from pytest_golden.redaction.redactor import redact
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.lessons.likeness import ErrorFeatures
+    from pytest_golden.learning.lessons.model import Recalled
+    from pytest_golden.learning.model import MemoryHit
+    from pytest_golden.learning.seen_before import SeenBefore
+    from pytest_golden.storage.store import Store
+
+_MOST_WORDS, _MOST_LESSONS = 32, 3
+# How much of what was typed, and of a failure's words, stands in what is told; and how much alike two failures read.
+_LEAST_TYPED, _LEAST_COVERED, _LEAST_LIKENESS = 0.5, 0.6, 0.5
+# A training example says the same as its outcome, and a tally is told in its own way.
+_TOLD_OTHERWISE = frozenset({TALLIES[0], "training"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What is known: lessons, failures seen before, the same ones first, and other memories with the words."""
+
+    seen: tuple[SeenBefore, ...] = ()
+    memories: tuple[MemoryHit, ...] = ()
+    lessons: tuple[Recalled, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as JSON-safe values; `recall_id` is that of the first lesson, None without one."""
+        return {
+            "recall_id": (self.lessons[0].recall_id or None) if self.lessons else None,
+            "recalled": [one.to_dict() for one in self.lessons],
+            "seen": [one.to_dict() for one in self.seen],
+            "memories": [hit.to_dict() for hit in self.memories],
+        }
+
+
+def recall_memories(store: Store, text: str, *, project: str | None = None, limit: int = 5) -> Recollection:
+    """Find what is known of a failure by its text: the same failure by its signature, else what reads alike.
+
+    That lessons were shown is kept, as far as the store takes it.
+
+    Args:
+        store: where the memories are.
+        text: the failure's message, or any words of it.
+        project: tell of this project alone; of lessons, those of this project first.
+        limit: how many of each kind at most; of lessons three.
+
+    Raises:
+        ValueError: the limit is below 1.
+        StorageError: the store cannot be read.
+    """
+    check_limit(limit)
+    lessons = Lessons(store).recall(text, project=project, limit=min(limit, _MOST_LESSONS))
+    with store.read() as connection:
+        same = find_seen_before(connection, text, project=project, limit=limit)
+        known = {(one.signature, one.project) for one in same}
+        asked = _Asked.read(text)
+        alike = [
+            one for one in _find_alike(connection, asked, project, limit) if (one.signature, one.project) not in known
+        ]
+        told = frozenset(one.lesson.id for one in lessons)
+        memories = tuple(_find_memories(connection, asked, project, limit, told))
+    return Recollection((*same, *alike)[:limit], memories, lessons)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for: its words, and its causes, the main one first, when it is a failure's text."""
+
+    words: tuple[str, ...]
+    causes: tuple[ErrorFeatures, ...]
+
+    @classmethod
+    def read(cls, text: str) -> _Asked:
+        causes = [redact(cause) for cause in find_causes(cause_of(text))]
+        main = " ".join(causes[:1])
+        features = () if is_typed(main) else tuple(read_features(normalise_cause(cause)) for cause in causes)
+        return cls(tuple(list_telling(main)[:_MOST_WORDS]), features)
+
+    @property
+    def query(self) -> str:
+        return " ".join(self.words)
+
+
+def _find_alike(connection: Connection, asked: _Asked, project: str | None, limit: int) -> list[SeenBefore]:
+    hits = search(connection, TALLIES, asked.query, limit * (2 if project is None else 10)) if asked.words else ()
+    tallies = [Tally.from_value(hit.memory.value) for hit in hits]
+    wanted = [tally for tally in tallies if project in {None, tally.project} and _reads_alike(tally, asked)]
+    return [describe_tally(connection, tally, "words") for tally in wanted[:limit]]
+
+
+def _reads_alike(tally: Tally, asked: _Asked) -> bool:
+    if not asked.causes:
+        return measure_coverage(asked.words, f"{tally.words} {tally.message}") >= _LEAST_TYPED
+    own = read_features(tally.signature)
+    return any(measure_likeness(own, cause) >= _LEAST_LIKENESS for cause in asked.causes)
+
+
+def _find_memories(
+    connection: Connection, asked: _Asked, project: str | None, limit: int, told: frozenset[str]
+) -> list[MemoryHit]:
+    if not asked.words:
+        return []
+    rooms = {namespace[0] for namespace in list_namespaces(connection, ())} - _TOLD_OTHERWISE
+    hits = [hit for room in rooms for hit in search(connection, (room,), asked.query, limit * 10)]
+    wanted = [
+        hit
+        for hit in hits
+        if not (_is_told(hit) or _is_no_lesson(hit, told))
+        and (project is None or _is_of(hit, project))
+        and measure_coverage(asked.words, _words(hit)) >= _LEAST_COVERED
+    ]
+    return sorted(wanted, key=lambda hit: -hit.score)[:limit]
+
+
+def _is_no_lesson(hit: MemoryHit, told: frozenset[str]) -> bool:
+    """Tell whether it is a lesson that is already listed, or one that must not be shown."""
+    if hit.memory.namespace[0] != "lessons":
+        return False
+    try:
+        skill = SkillMemory.from_dict(hit.memory.value)
+    except (TypeError, ValueError):
+        return False
+    return hit.memory.key in told or not may_be_shown(skill)
+
+
+def _is_told(hit: MemoryHit) -> bool:
+    """Tell whether it is a failure of the gate, which a tally tells of."""
+    return hit.memory.namespace == ("outcomes", GATE_AGENT) and hit.memory.value.get("success") is False
+
+
+def _is_of(hit: MemoryHit, project: str) -> bool:
+    value = hit.memory.value
+    places = (value, value.get("context"), value.get("evidence"))
+    return any(isinstance(place, dict) and place.get("project") == project for place in places)
+
+
+def _words(hit: MemoryHit) -> str:
+    return words_of(hit.memory.value, hit.memory.key, hit.memory.tags)

@@ -1,0 +1,315 @@
+"""Word a lesson from a pattern, by rules or by a language model, and check that the model's words are true. Pure.
+
+`lesson` says what any task can use; the case that it came from stands beside it. The model is called elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pytest_golden.learning.language_model.prompting import write_prompt
+from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
+from pytest_golden.learning.lessons.patterns import make_redactor
+from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_specifics, generalise
+from pytest_golden.learning.memories import thaw
+from pytest_golden.learning.signature import cause_of
+from pytest_golden.redaction.redactor import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_golden.learning.lessons.model import Attempt, LessonPattern
+
+MOST_OF_REASON = 500
+_MOST_OF_TASK, _MOST_OF_LINE, _MOST_OF_NAME, _MOST_OF_VALUE, _MOST_NAMES = 300, 200, 60, 40, 3
+_MARK = "REDACTED"
+_CLASS = re.compile(
+    r"\b(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Warning|Timeout|Interrupt|Exit|NotFound|Failure))\b"
+)
+_TRACEBACK = "Traceback (most recent call last)"
+_FEW, _SURE, _LIKELY, _GUESSED = 2, 0.9, 0.8, 0.7
+_CONSTRAINTS = {
+    Constraint.LIBRARY: "Install the library {subject} before {tool} is called where it is missing",
+    Constraint.COMMAND: "Install the command {subject} before {tool} is called where it is missing",
+    Constraint.NETWORK: "Make sure of the network before {tool} is called where connections fail",
+    Constraint.PERMISSION: "Get the permission that {tool} needs where access is denied",
+    Constraint.DISK: "Make room on the disk before {tool} is called where no space is left",
+    Constraint.MEMORY: "Give {tool} less at once where the memory runs out",
+}
+_MODEL_TASK = """\
+A tool was called several times by an agent. Word the lesson that the next agent should be told, as one or two plain sentences:
+what to do, and when. It must help with other tasks too: no paths, ids, dates, times, addresses or names of this one case.
+Name only tools and arguments that stand in the data, in backticks. Say in "why" what the cause was, in one sentence."""
+# What looks like the name of a tool, an argument or a step.
+_NAME_FORM = re.compile(r"`([^`]{1,200})`|\b([A-Za-z]\w*_\w+|[a-z]\w*(?=\(\)))")
+_NAME_PART = re.compile(r"[\w.-]+")
+_MOST_ATTEMPTS = 20
+
+
+def word_lesson(pattern: LessonPattern, task: str = "") -> SkillMemory:
+    """Return the lesson of a pattern, redacted; `task` is what the attempts were made for."""
+    evidence: Mapping[str, Any] = redact(dict(pattern.evidence))
+    case = _Case(evidence)
+    return SkillMemory(
+        lesson=_WORDINGS[LessonKind(pattern.kind)](case),
+        context=_word_task(task),
+        what_failed=case.failure,
+        what_worked=case.success,
+        why=case.reason,
+        tool_name=evidence.get("failed_tool"),
+        kind=pattern.kind,
+        confidence=_rate(pattern.kind, evidence),
+        evidence=evidence,
+    )
+
+
+class _Case:
+    """The parts of sentences that the evidence gives."""
+
+    def __init__(self, evidence: Mapping[str, Any]) -> None:
+        self.evidence = evidence
+        self.failed = name_tool(evidence.get("failed_tool"))
+        self.worked = name_tool(evidence.get("worked_tool")) if evidence.get("worked_tool") else None
+        self.line = find_telling_line(evidence.get("error") or "")
+        self.subject = _quote_name(str(evidence.get("subject") or ""))
+
+    @property
+    def cause(self) -> str:
+        """Return ` with KeyError`, or nothing where no error is known."""
+        named = _CLASS.search(self.line)
+        if named is not None:
+            return f" with {named[1][:_MOST_OF_NAME]}"
+        return f' with "{self.line}"' if self.line and len(self.line) <= _MOST_OF_NAME * 2 else ""
+
+    @property
+    def failure(self) -> str:
+        return f"{self.failed} failed: {self.line}" if self.line else f"{self.failed} failed"
+
+    @property
+    def success(self) -> str:
+        if self.worked is None:
+            return ""
+        changes = word_changes(self.evidence.get("changed_arguments") or {})
+        tools = [name_tool(tool) for tool in self.evidence.get("worked_tools") or ()]
+        if tools:
+            return f"a new plan: {_join(tools, ', then ')}"
+        return f"{self.worked}: {changes}" if changes else self.worked
+
+    @property
+    def reason(self) -> str:
+        constraint = self.evidence.get("constraint")
+        if constraint is None:
+            return self.line
+        told = f"{constraint}: {self.subject}" if self.subject else str(constraint)
+        return f"{told} ({self.line})" if self.line else told
+
+    @property
+    def other_way(self) -> str:
+        """Return what worked in spite of a constraint, as `use ...`; blank when nothing did."""
+        if self.worked is None:
+            return ""
+        if self.worked != self.failed:
+            return f"use {self.worked}"
+        return word_changes(self.evidence.get("changed_arguments") or {})
+
+
+def name_tool(tool: object) -> str:
+    """Return the name of a tool in backticks; one that names a path or the like is called `the tool`."""
+    return _quote_name(str(tool)) or "the tool"
+
+
+def find_telling_line(error: str) -> str:
+    """Return the line of an error's text that tells most, without what belongs to one task."""
+    lines = [line.strip() for line in cause_of(error).splitlines() if line.strip()]
+    if not lines:
+        return ""
+    named = [line for line in lines if _CLASS.match(line)] or (lines if _TRACEBACK in error else lines[:1])
+    told = " ".join(generalise(named[-1]).split())
+    return told if len(told) <= _MOST_OF_LINE else f"{told[: _MOST_OF_LINE - 4]} ..."
+
+
+def word_changes(changes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what to change about the arguments of a call; a value that belongs to one task is not named."""
+    told = [_word_change(str(name), change) for name, change in list(changes.items())[:_MOST_NAMES]]
+    more = len(changes) - len(told)
+    return _join([*told, *([f"change {more} more"] if more > 0 else [])], " and ")
+
+
+def _word_change(name: str, change: Mapping[str, Any]) -> str:
+    argument = _quote_name(name) or "an argument"
+    if "to" not in change:
+        return f"leave out {argument}"
+    after, before = _word_value(change["to"]), _word_value(change.get("from"))
+    if after is None:
+        return f"change {argument}" if "from" in change else f"give {argument}"
+    old = f" instead of {before}" if "from" in change and before is not None else ""
+    return f"set {argument} to {after}{old}"
+
+
+def _word_value(value: Any) -> str | None:
+    """Write a plain short value; None for one that tells of a single task, or of nothing at all."""
+    if isinstance(value, str):
+        is_told = value.strip() and len(value) <= _MOST_OF_VALUE and value.isprintable() and "`" not in value
+        return f"'{value}'" if is_told and not _is_hidden(value) else None
+    if value is None or isinstance(value, (bool, int, float)):
+        written = repr(value)
+        return None if len(written) > _MOST_OF_VALUE or find_specifics(written) else written
+    return None
+
+
+def _quote_name(name: str) -> str:
+    plain = " ".join(name.replace("`", "").split())
+    return f"`{plain}`" if plain and len(plain) <= _MOST_OF_NAME and not _is_hidden(plain) else ""
+
+
+def _is_hidden(text: str) -> bool:
+    return _MARK in text or bool(find_specifics(text))
+
+
+def _word_task(task: str) -> str:
+    told = " ".join(generalise(redact(task)).split())
+    return told if len(told) <= _MOST_OF_TASK else f"{told[: _MOST_OF_TASK - 4]} ..."
+
+
+def _join(parts: Sequence[str], sign: str) -> str:
+    return ", ".join(parts) if len(parts) > _FEW and sign == " and " else sign.join(parts)
+
+
+def _word_substitution(case: _Case) -> str:
+    return f"When {case.failed} fails{case.cause}, use {case.worked} instead"
+
+
+def _word_correction(case: _Case) -> str:
+    return f"When {case.failed} fails{case.cause}, {word_changes(case.evidence.get('changed_arguments') or {})}"
+
+
+def _word_constraint(case: _Case) -> str:
+    kind = Constraint(case.evidence["constraint"])
+    told = _CONSTRAINTS[kind].format(tool=case.failed, subject=case.subject or "something it needs")
+    return f"{told}, or {case.other_way}" if case.other_way else told
+
+
+def _word_replan(case: _Case) -> str:
+    tools = [name_tool(tool) for tool in case.evidence.get("worked_tools") or ()][:_MOST_NAMES]
+    times = case.evidence.get("failures", _FEW)
+    told = "twice" if times == _FEW else f"{times} times"
+    return f"When {case.failed} has failed {told}{case.cause}, make a new plan: {_join(tools, ', then ')} worked"
+
+
+def _word_failed_plans(case: _Case) -> str:
+    tools = [name_tool(tool) for tool in case.evidence.get("failed_tools") or ()][:_MOST_NAMES]
+    named = _join(tools or [case.failed], " and ")
+    return (
+        f"A new plan alone does not help against a failure{case.cause} of {named}: find its cause before the next one"
+    )
+
+
+_WORDINGS: Mapping[LessonKind, Callable[[_Case], str]] = {
+    LessonKind.TOOL_SUBSTITUTION: _word_substitution,
+    LessonKind.PARAMETER_CORRECTION: _word_correction,
+    LessonKind.ENVIRONMENTAL_CONSTRAINT: _word_constraint,
+    LessonKind.REPLAN_SUCCESS: _word_replan,
+    LessonKind.FAILED_AFTER_REPLAN: _word_failed_plans,
+}
+
+
+def _rate(kind: LessonKind, evidence: Mapping[str, Any]) -> float:
+    """Rate how sure a lesson is, from 0 to 1: what the error names is surer than what only followed."""
+    if kind is LessonKind.ENVIRONMENTAL_CONSTRAINT:
+        return _SURE if evidence.get("subject") else _LIKELY
+    if not evidence.get("error"):
+        return _GUESSED
+    if kind is LessonKind.PARAMETER_CORRECTION:
+        changes = len(evidence.get("changed_arguments") or ())
+        return _SURE if changes == 1 else _LIKELY if changes <= _MOST_NAMES else _GUESSED
+    if kind is LessonKind.TOOL_SUBSTITUTION:
+        return _LIKELY if evidence.get("shared_arguments") else _GUESSED
+    return _LIKELY if kind is LessonKind.REPLAN_SUCCESS else _GUESSED
+
+
+class Wording(BaseModel):
+    """What a model replies: the lesson, and why it holds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    lesson: str
+    why: str = ""
+
+
+class LessonWording(Wording):
+    """The same, with the tools that the lesson names."""
+
+    tools: tuple[str, ...] = ()
+
+
+def write_lesson_prompt(skill: SkillMemory, attempts: Iterable[Attempt]) -> str:
+    """Return the prompt for a lesson that rules have worded; what tools and agents wrote is redacted data in it."""
+    made = list(attempts)
+    redactor = make_redactor(made)
+    case = {name: getattr(skill, name) for name in ("kind", "what_failed", "what_worked", "why", "context")}
+    data = {
+        "The lesson as rules worded it": skill.lesson,
+        "The case": {**case, "evidence": thaw(skill.evidence)},
+        "The attempts": [redactor.value(_write_attempt(one)) for one in made[-_MOST_ATTEMPTS:]],
+    }
+    return write_prompt(_MODEL_TASK, data)
+
+
+def apply_wording(skill: SkillMemory, said: LessonWording | None, attempts: Iterable[Attempt]) -> SkillMemory:
+    """Return the lesson in a model's words, not approved; as rules worded it when the model said nothing that holds.
+
+    It must name something of the case and nothing that is not in the attempts, and pass the checks of every lesson.
+    """
+    if said is None:
+        return skill
+    worded = put_in_words(skill, said)
+    is_true = _is_true(worded, said.tools, tuple(attempts))
+    return worded if is_true and not check_lesson(worded) else skill
+
+
+def put_in_words(skill: SkillMemory, said: Wording) -> SkillMemory:
+    """Return a lesson in a model's words, redacted and not approved. Whether they are true is not checked."""
+    lesson, why = (" ".join(redact(text).split()) for text in (said.lesson, said.why))
+    why = why[:MOST_OF_REASON] or skill.why
+    return skill.replace(lesson=lesson, why=why, source=LessonSource.MODEL, approved=False)
+
+
+def list_parts(texts: Iterable[str]) -> set[str]:
+    """Return the parts that names in texts are made of, so that `orders.csv` and `read_csv` are known wherever they stand."""
+    return {part for text in texts for part in _NAME_PART.findall(text)}
+
+
+def _is_true(worded: SkillMemory, tools: Iterable[str], attempts: tuple[Attempt, ...]) -> bool:
+    known = _list_known(worded, attempts)
+    named = list_parts(match[1] or match[2] for match in _NAME_FORM.finditer(worded.lesson))
+    if not named <= known or not {tool for tool in tools if tool.strip()} <= {one.tool for one in attempts}:
+        return False
+    words = list_parts([worded.lesson])
+    return any(parts and parts <= words for parts in (list_parts([name]) for name in _list_subjects(worded)))
+
+
+def _list_subjects(skill: SkillMemory) -> list[str]:
+    evidence = skill.evidence
+    names = [evidence.get(name) for name in ("failed_tool", "worked_tool", "subject")]
+    return [str(name) for name in (*names, *evidence.get("changed_arguments", ())) if name]
+
+
+def _list_known(skill: SkillMemory, attempts: tuple[Attempt, ...]) -> set[str]:
+    told = [json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.context]
+    for one in attempts:
+        told += [one.tool, json.dumps(thaw(one.arguments), ensure_ascii=False), one.error_message or ""]
+    return list_parts(told)
+
+
+def _write_attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "tool": attempt.tool,
+        "arguments": thaw(attempt.arguments),
+        "worked": attempt.success,
+        "error": attempt.error_message,
+        "plan": attempt.plan,
+    }

@@ -1,0 +1,240 @@
+"""A memory before it is stored: its limits, the checks that refuse other values, and the words that find it. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import NoneType
+from typing import Any
+
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import find_words, fold, storable, storable_json, write_namespace
+from pytest_golden.trajectory.vocabulary import check_text, freeze, freeze_mapping
+
+SCHEMA_VERSION = 1
+MOST_TASK_CHARACTERS = 10_000
+MOST_STEPS = 1_000
+MOST_BYTES = 1024 * 1024
+_SHORT = reprlib.Repr()
+_ATOMS = frozenset({str, bool, int, float, NoneType})
+# Made once: `json.dumps` with arguments makes one for each call.
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_MOST_CHARACTERS = 100_000
+_MOST_TYPED_WORDS = 6
+# An index row of PostgreSQL has 2,704 bytes, which a version shares.
+_LONGEST_PLACE_BYTES = 2600
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """What is to be stored under a namespace and a key. `words` is what a search finds it by."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any]
+    tags: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] | None = None
+    words: str = ""
+
+
+def draft_memory(
+    namespace: Iterable[str],
+    key: str,
+    value: Mapping[str, Any],
+    tags: Iterable[str] = (),
+    provenance: Mapping[str, Any] | None = None,
+    words: str = "",
+) -> MemoryDraft:
+    """Check what a caller wants to keep, redact it, and freeze it; return the draft.
+
+    It is found by the words in it, and by further `words`.
+
+    Raises:
+        ValueError: a part has a value that is not allowed; the message names it.
+    """
+    checked_namespace = check_namespace(namespace)
+    if not checked_namespace:
+        raise ValueError('namespace must have at least one element, such as ("plans", "global")')
+    size = len(write_namespace(checked_namespace)) + len(check_key(key).encode())
+    if size > _LONGEST_PLACE_BYTES:
+        raise ValueError(
+            f"namespace and key have {size:,} bytes together, percent-encoded as a URL, and at most {_LONGEST_PLACE_BYTES:,} are "
+            "looked up; give shorter ones"
+        )
+    kept = redact(freeze_json_mapping("value", value))
+    checked_tags = tuple(redact(storable(tag)) for tag in check_texts("tags", tags))
+    return MemoryDraft(
+        checked_namespace,
+        key,
+        freeze_mapping("value", kept),
+        checked_tags,
+        None if provenance is None else redact(freeze_json_mapping("provenance", provenance)),
+        storable(words_of([redact(words), kept] if words else kept, key, checked_tags)),
+    )
+
+
+def check_namespace(namespace: Iterable[str]) -> tuple[str, ...]:
+    """Return the namespace as a tuple, the form in which it is stored. Raise `ValueError` for a single text or a blank element."""
+    elements = check_texts("namespace", namespace)
+    for element in elements:
+        check_text("each element of namespace", element)
+    return tuple(map(storable, elements))
+
+
+def check_key(key: str) -> str:
+    """Return the key unchanged; refuse a blank one, and one that no database takes, with a `ValueError`."""
+    check_text("key", key)
+    if storable(key) != key:
+        raise ValueError(f"key {key!r} holds NUL or a lone surrogate, which cannot be kept; give plain text")
+    return key
+
+
+def words_of(value: Any, key: str = "", tags: Iterable[str] = ()) -> str:
+    """Return the words of a value as one text; the names of its fields are no words, so that each hit means something."""
+    found = [key, *tags]
+    room = _MOST_CHARACTERS
+    waiting = [value]
+    while waiting and room > 0:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found.append(one[:room])
+            room -= len(one)
+        elif isinstance(one, (int, float)):
+            if not isinstance(one, bool):
+                found.append(str(one))
+        elif isinstance(one, (list, tuple)):
+            waiting.extend(reversed(one))
+        elif isinstance(one, Mapping):
+            waiting.extend(reversed(list(one.values())))
+    return " ".join(filter(None, found))
+
+
+def add_words(known: str, text: str, most_characters: int) -> str:
+    """Return the known words and those of a text that are not among them, as long as there is room."""
+    seen = set(known.split())
+    new = [word for word in dict.fromkeys(text.split()) if word not in seen]
+    added = " ".join([known, *new]) if new else known
+    return known if len(added) > most_characters else added
+
+
+def list_telling(text: str) -> list[str]:
+    """List the words of a query that say something: neither stop words nor numbers."""
+    return [word for word in find_words(text) if not word.isdecimal()]
+
+
+def is_typed(text: str) -> bool:
+    """Tell whether a text is what a person types to ask: one line of six telling words or fewer; more is a failure's text."""
+    return "\n" not in text.strip() and len(list_telling(text)) <= _MOST_TYPED_WORDS
+
+
+def measure_coverage(asked: Collection[str], text: str) -> float:
+    """Measure how many of these words, from 0 for none to 1 for all, stand in a text, whatever their case and accents."""
+    there = set(map(fold, find_words(text, keep_all=True)))
+    return sum(fold(word) in there for word in asked) / len(asked) if asked else 0.0
+
+
+def write_json(field: str, value: Any) -> str:
+    """Return the value as ASCII JSON, the form in which it is stored.
+
+    Raises:
+        ValueError: it is no JSON content (NaN is none), or more than 1 MiB of it; the message names the field.
+    """
+    try:
+        text = storable_json(_ENCODER.encode(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{field} cannot be written as JSON: {error}") from None
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"{field} is {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are kept: give less of it")
+    return text
+
+
+def freeze_json(field: str, value: Any) -> Any:
+    """Return a frozen copy of JSON content, tuples as lists; refuses as `write_json` does."""
+    return freeze(field, json.loads(write_json(field, value)))
+
+
+def freeze_json_mapping(field: str, value: Any) -> Mapping[str, Any]:
+    """Return a frozen copy of a mapping of JSON content; refuses anything else with a `ValueError` that names the field."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{field} must be a mapping (a dict), not {value!r:.100}")  # noqa: TRY004 - one kind of refusal
+    frozen: Mapping[str, Any] = freeze_json(field, dict(value))
+    return frozen
+
+
+def thaw(value: Any) -> Any:
+    """Return frozen JSON content as plain dicts and lists, which the caller may write."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    return [thaw(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def check_texts(field: str, texts: Any, most: int | None = None) -> tuple[str, ...]:
+    """Return a tuple of texts; refuses a single text, other items and more than `most` of them."""
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        raise ValueError(f"{field} must be a sequence of texts, not {texts!r:.100}")  # noqa: TRY004 - one kind of refusal
+    items = tuple(texts)
+    foreign = [item for item in items if not isinstance(item, str)]
+    if foreign:
+        raise ValueError(f"{field} must hold texts only, not {foreign[0]!r:.100}")
+    if most is not None and len(items) > most:
+        raise ValueError(f"{field} has {len(items):,} items; at most {most:,} are kept")
+    return items
+
+
+def check_seconds(field: str, seconds: object) -> float | None:
+    """Return seconds as a float, None for unknown; refuses what is negative, not finite or no number."""
+    amount = _find_amount(seconds)
+    if amount is None and seconds is not None:
+        told = "must be a finite number of seconds, 0 or more, or None when unknown"
+        raise ValueError(f"{field} {told}, not {_SHORT.repr(seconds)}")
+    return amount
+
+
+def check_timeout(seconds: object) -> float:
+    """Return the seconds that a call may take; refuses what is no finite number above 0."""
+    amount = _find_amount(seconds)
+    if not amount:
+        raise ValueError(f"timeout_seconds must be a number above 0, not {_SHORT.repr(seconds)}")
+    return amount
+
+
+def check_limit(limit: object) -> None:
+    """Refuse a number of answers that is no whole number, 1 or more."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"limit must be a whole number, 1 or more, not {_SHORT.repr(limit)}")
+
+
+def check_confidence(confidence: object) -> float:
+    """Return a confidence as a float; refuses what is no number from 0 to 1."""
+    amount = _find_amount(confidence)
+    if amount is None or amount > 1:
+        raise ValueError(f"confidence must be a number from 0 to 1, not {_SHORT.repr(confidence)}")
+    return amount
+
+
+def _find_amount(number: object) -> float | None:
+    if isinstance(number, bool) or not isinstance(number, Real):
+        return None
+    try:
+        amount = float(number)
+    except OverflowError:
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
+
+
+def check_known_version(mapping: Mapping[str, Any]) -> None:
+    """Refuse the dict form of a newer program, and what is no mapping."""
+    if not isinstance(mapping, Mapping):
+        raise ValueError(f"a mapping (a dict) is read, not {mapping!r:.100}")  # noqa: TRY004 - one kind of refusal
+    version = mapping.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, bool) or not isinstance(version, int) or version > SCHEMA_VERSION:
+        message = (
+            f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
+        )
+        raise ValueError(message)

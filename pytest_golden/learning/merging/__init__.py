@@ -1,1 +1,0 @@
-"""The memories of several stores made one."""

@@ -1,0 +1,279 @@
+"""The logger that agents report their outcomes to: coroutines in front of one writing thread. No status depends on it.
+
+Callers with the same store share one logger (`get_outcome_logger`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.learning.language_model.client import ask
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.model_plan import PlanReply, check_plan_reply, write_plan_prompt
+from pytest_golden.learning.outcome_writer import Counted, GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
+from pytest_golden.learning.outcomes import Report, write_outcome, write_plan, write_training_example
+from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from pytest_golden.learning.language_model.client import CompletesPrompts
+    from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+
+_log = logging.getLogger(__name__)
+_SHARED_NAME = "_shared_outcome_logger"
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    # Held while the process forks: otherwise the child could inherit a lock that nobody releases.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+class OutcomeTrajectoryLogger:
+    """Keeps what agents did, and of successes the plan and a training example. For any number of event loops and threads.
+
+    Awaiting `log_outcome` means that the outcome is on the disk; plan and training example may follow, and `aclose` waits
+    for them. A store that fails costs a warning and a count, and what was logged is given back all the same. Secrets are
+    taken out before anything is stored or sent.
+
+    Args:
+        memory_store: where to keep it, which stays the caller's; None keeps nothing and counts all.
+        llm_client: asked for plans by `extract_plan(..., use_llm=True)` alone.
+        enable_auto_extraction: have a plan and a training example follow each success, by rules.
+    """
+
+    def __init__(
+        self,
+        memory_store: MemoryStore | Store | None,
+        llm_client: CompletesPrompts | None = None,
+        enable_auto_extraction: bool = True,
+    ) -> None:
+        self._llm_client = llm_client
+        self._extracts = enable_auto_extraction
+        self._counts = LoggerCounts()
+        self._is_closed = False
+        self._memories = MemoryStore(memory_store) if isinstance(memory_store, Store) else memory_store
+        self._commit = None if memory_store is None else GroupCommit(self._save)
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether `aclose` was called."""
+        return self._is_closed
+
+    async def log_outcome(
+        self,
+        task: str,
+        result: Any,
+        success: bool,
+        execution_path: Iterable[str],
+        agent_name: str,
+        execution_time: float | None = None,
+        *,
+        error_message: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> ProductionOutcome:
+        """Keep what an agent did. It is on the disk when this returns, unless a warning says that the store has failed.
+
+        A task of more than 10,000 characters, a path of more than 1,000 steps, and results and contexts that make it more
+        than 1 MiB are cut; the cut is marked, and `context["cut_fields"]` names what was. A cancelled call is kept, too.
+
+        Args:
+            task: what was to be done.
+            result: what came out, of any kind; what is no JSON content becomes readable text. A large one is read while
+                this is awaited, so that the event loop is not held.
+            success: whether it worked.
+            execution_path: the names of the steps, in order.
+            agent_name: who did it.
+            execution_time: in seconds, None when unknown.
+            error_message: what went wrong, if anything.
+            context: whatever else may help to understand it.
+
+        Raises:
+            GoldenError: the logger is closed.
+            ValueError: an argument is of a wrong kind, or the agent's name is blank; the message names it.
+        """
+        report = Report(task, result, success, execution_path, agent_name, execution_time, error_message, context)
+        return await self.hand_over(report).wait()
+
+    def hand_over(self, report: Report) -> HandedOver:
+        """Do what `log_outcome` does without waiting, from anywhere.
+
+        Raises:
+            GoldenError: the logger is closed.
+        """
+        self._refuse_closed()
+        handed = HandedOver(report)
+
+        def settle(is_kept: bool) -> None:
+            outcome = handed.make()
+            self._counts.count(Counted.OUTCOMES, outcome.outcome_id, is_kept=is_kept)
+            if is_kept and outcome.success and self._extracts:
+                self._follow(outcome)
+
+        if self._commit is None:
+            settle(True)
+        else:
+            parcel = Parcel(lambda: write_outcome(handed.make()), settle)
+            self._commit.put(parcel)
+            handed.kept = parcel.kept
+        return handed
+
+    async def extract_plan(self, outcome: ProductionOutcome, use_llm: bool = False) -> ExtractedPlan:
+        """Return the plan of an outcome, a failed one as well, and keep it, for its agent and for everybody.
+
+        A model's plan is taken, with a confidence of 0.95, when every step that it names is one of the outcome's; else,
+        and when it gives none in time, the plan is that of the rules.
+
+        Raises:
+            GoldenError: the logger is closed.
+        """
+        self._refuse_closed()
+        plan = await self._ask_model(outcome) if use_llm else None
+        plan = plan or extract_plan_by_rules(outcome)
+        await wait_for(
+            self._keep_following(lambda: write_plan(plan, outcome), lambda kept: self._count_plan(plan, is_kept=kept))
+        )
+        return plan
+
+    async def store_training_example(self, outcome: ProductionOutcome, plan: ExtractedPlan) -> str:
+        """Keep an outcome beside the plan that was read out of it, and return the example's id; a second time changes nothing.
+
+        Raises:
+            GoldenError: the logger is closed.
+        """
+        self._refuse_closed()
+        await wait_for(
+            self._keep_following(
+                lambda: write_training_example(outcome, plan), lambda kept: self._count_example(plan, is_kept=kept)
+            )
+        )
+        return f"training_{plan.plan_id}"
+
+    def get_statistics(self) -> dict[str, int]:
+        """Count what is kept and, apart, what the store did not take; without a store all counts as kept.
+
+        `outcomes_logged, plans_extracted, training_examples_stored, outcomes_failed, plans_failed,
+        training_examples_failed`.
+        """
+        return self._counts.read()
+
+    async def flush(self) -> None:
+        """Wait until everything handed over so far is kept, plans and training examples included, or has failed."""
+        if self._commit is not None:
+            await wait_for(self._commit.flush())
+
+    async def aclose(self) -> None:
+        """Take nothing more and wait as `flush` does. The store stays open."""
+        self._is_closed = True
+        if self._commit is not None:
+            self._commit.close()
+        await self.flush()
+
+    async def __aenter__(self) -> Self:
+        self._refuse_closed()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _save(self, memories: list[Mapping[str, Any]]) -> None:
+        if self._memories is not None:
+            self._memories.save_memories(memories)
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise GoldenError("this logger is closed; make another one")
+
+    def _keep_following(
+        self, make: Callable[[], Sequence[Mapping[str, Any]]], settle: Callable[[bool], None]
+    ) -> Future[bool] | None:
+        """Keep it behind all that follows by itself, so that a plan which was asked for is the newer one."""
+        if self._commit is None:
+            settle(True)
+            return None
+        parcel = Parcel(make, settle)
+        self._commit.put_following(parcel)
+        return parcel.kept
+
+    def _follow(self, outcome: ProductionOutcome) -> None:
+        """Have plan and training example follow what is kept by now."""
+        plan = extract_plan_by_rules(outcome)
+
+        def settle(is_kept: bool) -> None:
+            self._count_plan(plan, is_kept=is_kept)
+            self._count_example(plan, is_kept=is_kept)
+
+        self._keep_following(
+            lambda: (*write_plan(plan, outcome), *write_training_example(outcome, plan)),
+            settle,
+        )
+
+    def _count_plan(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
+        self._counts.count(Counted.PLANS, plan.plan_id, is_kept=is_kept)
+
+    def _count_example(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
+        self._counts.count(Counted.TRAINING_EXAMPLES, plan.plan_id, is_kept=is_kept)
+
+    async def _ask_model(self, outcome: ProductionOutcome) -> ExtractedPlan | None:
+        """Return the model's plan when it can be believed."""
+        if self._llm_client is None:
+            return None
+        reply = await ask(self._llm_client, write_plan_prompt(outcome), PlanReply)
+        plan = check_plan_reply(outcome, reply)
+        if plan is None and reply is not None:
+            _log.warning("language model: its plan is left, since it names steps that were not taken")
+        return plan
+
+
+async def log_agent_outcome(  # noqa: PLR0917 - `log_outcome` and the store
+    store: MemoryStore | Store | None,
+    task: str,
+    result: Any,
+    success: bool,
+    execution_path: Iterable[str],
+    agent_name: str,
+    execution_time: float | None = None,
+    *,
+    error_message: str | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> ProductionOutcome:
+    """Keep what an agent did, its plan and its training example; all of it is on the disk when this returns.
+
+    It is `log_outcome` of the logger that callers with this store share. Nothing has to be closed.
+    """
+    logger = get_outcome_logger(store)
+    outcome = await logger.log_outcome(
+        task,
+        result,
+        success,
+        execution_path,
+        agent_name,
+        execution_time,
+        error_message=error_message,
+        context=context,
+    )
+    await logger.flush()
+    return outcome
+
+
+def get_outcome_logger(store: MemoryStore | Store | None) -> OutcomeTrajectoryLogger:
+    """Return the logger that all callers with this store share; a new one when it was closed. None keeps nothing."""
+    # It is kept on the store: a table would keep both alive as long as the process.
+    place = vars(_NO_STORE if store is None else store)
+    with _lock:
+        logger: OutcomeTrajectoryLogger | None = place.get(_SHARED_NAME)
+        if logger is None or logger.is_closed:
+            logger = place[_SHARED_NAME] = OutcomeTrajectoryLogger(store)
+        return logger
+
+
+class _NoStore:
+    """Stands for the absence of a store."""
+
+
+_NO_STORE = _NoStore()

@@ -1,0 +1,349 @@
+"""Make an outcome of what an agent reports, cut it to what is kept, and write it as memories. Pure.
+
+Every cut is marked where it was made, and JSON stays JSON. Nothing is stored here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from json.encoder import encode_basestring_ascii
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.clock import utc_now
+from pytest_golden.learning.memories import MOST_BYTES, MOST_STEPS, MOST_TASK_CHARACTERS, check_seconds, check_texts
+from pytest_golden.learning.model import ProductionOutcome, training_value
+from pytest_golden.storage.columns import write_namespace
+from pytest_golden.trajectory.vocabulary import check_text
+from pytest_golden.values.json_form import json_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from pytest_golden.learning.model import ExtractedPlan
+
+# What one long text costs to be measured exactly; of those that surely do not fit, the length is enough.
+_LONG_TEXT = 1_000
+_MOST_OF_MARK = 64
+_MOST_OF_KEY = 200
+_SMALLEST = 96
+_LEFT_OUT = "[cut]"
+# Made once: `json.dumps` with arguments makes one for each call.
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+CUT_FIELDS = "cut_fields"
+_MOST_ERROR_CHARACTERS = 10_000
+_MOST_PATH_BYTES = 64 * 1024
+# An outcome is also stored as part of a training example, in which its path stands again as the plan's strategy, tools and
+# decisions. What is written around all of it has room here, too.
+_PATHS_OF_EXAMPLE = 4
+_BYTES_AROUND = 8 * 1024
+_BYTES_OF_ARROW = 8
+_MOST_NAME_BYTES = 2_000
+# A few milliseconds of work.
+_FEW_VALUES, _CHARACTERS_OF_VALUE = 2_000, 100
+_TEXTS, _CONTAINERS = frozenset({str, bytes, bytearray}), frozenset({dict, list, tuple})
+OUTCOMES, PLANS, TRAINING, EVERYBODY = "outcomes", "plans", "training", "global"
+_MOST_OF_TASK = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an agent reports that it did, unchanged.
+
+    Raises:
+        ValueError: an argument is of a wrong kind, or the agent's name is blank or too long to be looked up.
+    """
+
+    task: str
+    result: Any
+    success: bool
+    execution_path: Iterable[str]
+    agent_name: str
+    execution_time: float | None = None
+    error_message: str | None = None
+    context: Mapping[str, Any] | None = None
+    timestamp: datetime = field(default_factory=utc_now)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, str):
+            raise ValueError(f"task must be text, not {self.task!r:.100}")  # noqa: TRY004 - one kind of refusal
+        if not isinstance(self.success, bool):
+            raise ValueError(f"success must be True or False, not {self.success!r:.100}")  # noqa: TRY004
+        object.__setattr__(self, "execution_path", check_texts("execution_path", self.execution_path))
+        check_agent_name(self.agent_name)
+        check_seconds("execution_time", self.execution_time)
+        if self.error_message is not None and not isinstance(self.error_message, str):
+            raise ValueError(f"error_message must be text or None, not {self.error_message!r:.100}")
+        if self.context is not None and not isinstance(self.context, Mapping):
+            raise ValueError(f"context must be a mapping (a dict) or None, not {self.context!r:.100}")
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether making its outcome is quick enough for the caller's thread."""
+        return _count_values([self.result, self.context, self.execution_path]) < _FEW_VALUES
+
+
+def make_outcome(report: Report) -> ProductionOutcome:
+    """Return the outcome, small enough to be stored with its plan; `context["cut_fields"]` names the fields that were cut."""
+    error = report.error_message
+    parts = {
+        "task_description": cut_text(report.task, MOST_TASK_CHARACTERS),
+        "execution_path": cut_steps(tuple(report.execution_path), MOST_STEPS, _MOST_PATH_BYTES),
+        "error_message": Cut(None, False) if error is None else cut_middle(error, _MOST_ERROR_CHARACTERS),
+    }
+    path = parts["execution_path"].kept
+    room = MOST_BYTES - _BYTES_AROUND - _PATHS_OF_EXAMPLE * measure(path) - _BYTES_OF_ARROW * len(path)
+    room -= measure(parts["task_description"].kept) + measure(parts["error_message"].kept)
+    parts |= _share_room(room, report.result, report.context)
+    kept = {name: cut.kept for name, cut in parts.items()}
+    missing = [name for name, cut in parts.items() if cut.is_cut]
+    if missing:
+        kept["context"] = {**kept["context"], CUT_FIELDS: missing}
+    return ProductionOutcome(
+        **kept,
+        success=report.success,
+        agent_name=report.agent_name,
+        execution_time=report.execution_time,
+        timestamp=report.timestamp,
+    )
+
+
+def _share_room(room: int, result: Any, context: Mapping[str, Any] | None) -> dict[str, Cut]:
+    """Share the room: the context gets at most half of it, the result what is left."""
+    kept_context = Cut({}, False) if context is None else cut_json(context, room // 2)
+    if not isinstance(kept_context.kept, dict):
+        kept_context = Cut({"context": kept_context.kept}, kept_context.is_cut)
+    kept_result = cut_json(result, room - measure(kept_context.kept))
+    return {"result": kept_result, "context": kept_context}
+
+
+def check_agent_name(agent_name: str) -> str:
+    """Return the name unchanged; refuse a blank one, and one too long to be part of a namespace, with a `ValueError`."""
+    size = len(write_namespace([check_text("agent_name", agent_name)]))
+    if size > _MOST_NAME_BYTES:
+        raise ValueError(
+            f"agent_name has {size:,} bytes, percent-encoded as a URL, and at most {_MOST_NAME_BYTES:,} are looked up; "
+            "give a shorter one"
+        )
+    return agent_name
+
+
+def _count_values(values: list[Any]) -> int:
+    """Count values, a long text as several, and stop when there are no longer few."""
+    count = 0
+    while values and count < _FEW_VALUES:
+        value = values.pop()
+        count += 1
+        kind = type(value)  # a class of somebody's own may do anything when asked
+        if kind in _TEXTS:
+            count += len(value) // _CHARACTERS_OF_VALUE
+        elif kind in _CONTAINERS:
+            if len(value) >= _FEW_VALUES:
+                return _FEW_VALUES
+            values.extend(value.values() if kind is dict else value)
+    return count
+
+
+def write_outcome(outcome: ProductionOutcome) -> tuple[Mapping[str, Any], ...]:
+    """Return the arguments of `MemoryStore.save_memories` for an outcome."""
+    tags = ("production", "outcome", "success" if outcome.success else "failure")
+    return (_memory((OUTCOMES, outcome.agent_name), outcome.outcome_id, outcome.to_dict(), tags),)
+
+
+def write_plan(plan: ExtractedPlan, outcome: ProductionOutcome) -> tuple[Mapping[str, Any], ...]:
+    """Return the same for a plan, which is kept for the agent and for everybody.
+
+    A plan names no task, and is looked for by the task's words: it is also found by these.
+    """
+    value = plan.to_dict()
+    words = outcome.task_description[:_MOST_OF_TASK]
+    return tuple(
+        {**_memory((PLANS, place), plan.plan_id, value, ("production", "plan")), "words": words}
+        for place in dict.fromkeys((outcome.agent_name, EVERYBODY))
+    )
+
+
+def write_training_example(outcome: ProductionOutcome, plan: ExtractedPlan) -> tuple[Mapping[str, Any], ...]:
+    """Return the same for a training example; an outcome too large to be stored beside its plan is cut."""
+    value = training_value(outcome, plan)
+    told = value["outcome"]
+    for name in ("result", "context"):
+        excess = measure(value) - MOST_BYTES
+        if excess > 0:
+            told[name] = cut_json(told[name], measure(told[name]) - excess).kept
+    tags = ("se_darwin", "training", "production_learning")
+    return (_memory((TRAINING, outcome.agent_name), value["training_id"], value, tags),)
+
+
+def _memory(namespace: tuple[str, ...], key: str, value: Mapping[str, Any], tags: tuple[str, ...]) -> Mapping[str, Any]:
+    return {"namespace": namespace, "key": key, "value": value, "tags": tags}
+
+
+class Cut(NamedTuple):
+    """What is kept, and whether anything is missing from it."""
+
+    kept: Any
+    is_cut: bool
+
+
+def cut_text(text: str, most_characters: int) -> Cut:
+    """Keep the beginning of a text, and say at its end how much is gone."""
+    if len(text) <= most_characters:
+        return Cut(text, False)
+    kept = text[: max(0, most_characters - _MOST_OF_MARK)]
+    return Cut(f"{kept} [cut: {len(text) - len(kept):,} characters]", True)
+
+
+def cut_middle(text: str, most_characters: int) -> Cut:
+    """Keep both ends of a text, and say between them how much is gone: what went wrong may stand at either."""
+    if len(text) <= most_characters:
+        return Cut(text, False)
+    half = max(1, (most_characters - _MOST_OF_MARK) // 2)
+    return Cut(f"{text[:half]} [cut: {len(text) - 2 * half:,} characters] {text[-half:]}", True)
+
+
+def cut_steps(steps: tuple[str, ...], most_steps: int, most_bytes: int) -> Cut:
+    """Keep the first and the last steps, one in the middle saying how many are gone, and shorten names that are too long.
+
+    Args:
+        steps: their names, in order.
+        most_steps: how many are kept.
+        most_bytes: what all may have as JSON.
+    """
+    kept = steps
+    if len(steps) > most_steps:
+        head = most_steps // 2
+        tail = most_steps - head - 1
+        kept = (*steps[:head], f"[cut: {len(steps) - head - tail:,} steps]", *steps[-tail:])
+    if _fits(kept, most_bytes):
+        return Cut(kept, kept is not steps)
+    share = most_bytes // len(kept)
+    return Cut(tuple(_shorten(step, share) for step in kept), True)
+
+
+def cut_json(value: Any, most_bytes: int) -> Cut:
+    """Keep what has room of any value, as JSON content. Small members of a mapping are kept before large ones.
+
+    `most_bytes` is counted in ASCII, as it is stored; so few that not even a mark has room are taken for 96.
+    """
+    if isinstance(value, (bytes, bytearray)):
+        value = value[: most_bytes + 1]  # each byte is one of text, or more
+    content = _as_json(value)
+    sizes = _Sizes(most_bytes)
+    if sizes.of(content) <= most_bytes:
+        return Cut(content, False)
+    return Cut(_fit(content, max(_SMALLEST, most_bytes), sizes), True)
+
+
+def measure(value: Any) -> int:
+    """Count the bytes of JSON content in ASCII, as it is stored."""
+    return len(_ENCODER.encode(value))
+
+
+def _as_json(value: Any) -> Any:
+    try:
+        return json_form(value)
+    except Exception:  # a foreign class may raise anything
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
+def _fits(steps: tuple[str, ...], most_bytes: int) -> bool:
+    return sum(map(len, steps)) <= most_bytes and measure(steps) <= most_bytes
+
+
+def _shorten(text: str, most_bytes: int) -> str:
+    """Keep the beginning of a text, so that its JSON with quotes and mark fits into the given bytes."""
+    room = max(1, most_bytes - 4)
+    kept = text[:room]
+    while (size := measure(kept)) > room and len(kept) > 1:
+        kept = kept[: max(1, min(len(kept) - 1, len(kept) * room // size))]
+    if len(kept) == len(text):
+        return text
+    mark = f" [cut: {len(text) - len(kept):,} characters]"
+    if most_bytes < 2 * _MOST_OF_MARK:
+        return f"{kept[: max(1, len(kept) - 4)]} ..."
+    return kept[: max(1, len(kept) - len(mark))] + mark
+
+
+class _Sizes:
+    """Bytes of JSON content, each container looked at once. Beyond four times the room they are only roughly right."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._exact_up_to = 4 * most_bytes
+        self._seen = 0
+        self._known: dict[int, int] = {}
+
+    def of(self, value: Any) -> int:
+        if isinstance(value, str):
+            return self._of_text(value)
+        if not isinstance(value, (dict, list)):
+            return len(str(value)) + 1
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = self._of_container(value)
+        return known
+
+    def _of_container(self, value: dict[str, Any] | list[Any]) -> int:
+        if isinstance(value, list):
+            return 2 + sum(self.of(item) + 1 for item in value)
+        return 2 + sum(self.of(key) + self.of(item) + 2 for key, item in value.items())
+
+    def _of_text(self, text: str) -> int:
+        if self._seen > self._exact_up_to or len(text) > self._exact_up_to:
+            return len(text) + 2
+        if len(text) < _LONG_TEXT:
+            size = len(encode_basestring_ascii(text))
+        else:
+            size = self._known.get(id(text)) or len(encode_basestring_ascii(text))
+            self._known[id(text)] = size
+        self._seen += size
+        return size
+
+
+def _fit(value: Any, room: int, sizes: _Sizes) -> Any:
+    if isinstance(value, str):
+        return _shorten(value, room)
+    if isinstance(value, dict):
+        return _fit_mapping(value, room, sizes)
+    return _fit_list(value, room, sizes) if isinstance(value, list) else value
+
+
+def _fit_list(items: list[Any], room: int, sizes: _Sizes) -> list[Any]:
+    """Keep the first items."""
+    left = room - _MOST_OF_MARK - 2
+    kept: list[Any] = []
+    for item in items:
+        size = sizes.of(item) + 1
+        if size > left:
+            if left > 2 * _SMALLEST and isinstance(item, (str, list, dict)):
+                kept.append(_fit(item, left - 1, sizes))
+            break
+        kept.append(item)
+        left -= size
+    if len(kept) < len(items):
+        kept.append(f"[cut: {len(items) - len(kept):,} items]")
+    return kept
+
+
+def _fit_mapping(mapping: Mapping[str, Any], room: int, sizes: _Sizes) -> dict[str, Any]:
+    """Keep the small members whole and give the large ones what is left, in equal parts; in the order that they had.
+
+    Of very many the first ones are looked at.
+    """
+    left = room - _MOST_OF_MARK - 2
+    parts: dict[str, Any] = {}
+    by_size = sorted(islice(mapping, left // _SMALLEST + 1), key=lambda key: sizes.of(mapping[key]))
+    for number, key in enumerate(by_size):
+        beside = sizes.of(key) + 2
+        size, share = sizes.of(mapping[key]), left // (len(by_size) - number) - beside
+        if len(key) > _MOST_OF_KEY or share < min(size, _SMALLEST):
+            continue
+        parts[key] = mapping[key] if size <= share else _fit(mapping[key], share, sizes)
+        left -= beside + min(size, share)
+    kept = {key: parts[key] for key in mapping if key in parts}
+    if len(kept) < len(mapping):
+        kept[_LEFT_OUT] = f"{len(mapping) - len(kept):,} members"
+    return kept

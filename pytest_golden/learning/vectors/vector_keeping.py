@@ -1,0 +1,231 @@
+"""The vectors of a store's memories: made in batches, kept in the store, and held in one array that follows it.
+
+An embedder may be slow, hang or fail, so it is called in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from itertools import islice
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_golden.errors import StorageError
+from pytest_golden.learning.vectors.matrix import Entry, VectorMatrix, read_units, read_vector, write_vector
+from pytest_golden.learning.vectors.model import VectorsError
+from pytest_golden.learning.vectors.store import (
+    count_searchable,
+    count_vectors,
+    list_missing,
+    list_stamps,
+    put_vectors,
+    read_of,
+    read_since,
+    read_state,
+    read_words,
+)
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.search import count_indexed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.vectors.matrix import Units
+    from pytest_golden.learning.vectors.model import Embedder
+    from pytest_golden.learning.vectors.store import Span, VectorRow, VectorState
+    from pytest_golden.storage.store import Store
+
+#: The most memories whose vectors are compared: so many fit into memory, and are looked at in a fraction of a second.
+MOST_VECTORS = 200_000
+_FIRST_BATCH, _BATCH_TEXTS, _BATCH_BYTES = 16, 256, 200_000
+_ROWS_AT_ONCE = 2_000
+# A token is a byte at least, and common models take 8,191 of them.
+_TEXT_BYTES = 8_000
+_MOST_TOLD = 300
+
+
+class VectorKeeper:
+    """The vectors of one model. Not safe between threads."""
+
+    def __init__(self, store: Store, asker: PatientAsker, most: int = MOST_VECTORS) -> None:
+        self._store = store
+        self._asker = asker
+        self._most = most
+        self._matrix: VectorMatrix | None = None
+        self._state: VectorState | None = None
+
+    def refresh(self, connection: Connection, dimension: int) -> VectorMatrix:
+        """Return the vectors as they are in the store now, also if others added or removed some.
+
+        Raises:
+            VectorsError: there are too many, or they have another dimension.
+        """
+        matrix, state = self._matrix, read_state(connection, self._asker.model)
+        if matrix is None or matrix.dimension != dimension:
+            matrix = VectorMatrix(dimension)
+        elif state == self._state:
+            return matrix
+        amount = count_vectors(connection, self._asker.model)
+        if amount > self._most:
+            raise VectorsError(f"{amount:,} memories have vectors, and at most {self._most:,} are compared")
+        self._take_in(matrix, read_since(connection, self._asker.model, matrix.last_stamp))
+        if len(matrix) != amount or state.stamp < matrix.last_stamp:
+            missing = matrix.keep_only(list_stamps(connection, self._asker.model))
+            self._take_in(matrix, read_of(connection, missing))
+        self._matrix, self._state = matrix, state
+        return matrix
+
+    def find_missing(self, connection: Connection, span: Span | None) -> list[int]:
+        """Return the numbers of the memories in some namespaces that have no vector, the newest first.
+
+        Raises:
+            VectorsError: there are too many memories to compare them.
+        """
+        if count_searchable(connection, span, self._most) > self._most:
+            raise VectorsError(f"more than {self._most:,} memories are there, and no more are compared")
+        if self._matrix is not None and len(self._matrix) == count_indexed(connection):
+            return []
+        return list_missing(connection, self._asker.model, span)
+
+    def cut_batches(self, numbers: Sequence[int]) -> Iterator[dict[int, str]]:
+        """Yield the words of memories in batches, each of which is embedded in one call."""
+        start, size = 0, _FIRST_BATCH
+        while start < len(numbers):
+            with self._store.read() as connection:
+                words = read_words(connection, numbers[start : start + size])
+            yield from _cut_by_bytes(words)
+            # Small ones first: from a slow embedder some are got in time, and the next search goes on from there.
+            start, size = start + size, min(_BATCH_TEXTS, 2 * size)
+
+    def make(self, words: Mapping[int, str], seconds: float) -> None:
+        """Make the vectors of a batch, and keep them.
+
+        Raises:
+            VectorsError: the embedder failed, or the store does not take them.
+        """
+        units = self._asker.ask([shorten(text) for text in words.values()], seconds)
+        vectors = {number: write_vector(unit) for number, unit in zip(words, units, strict=True)}
+        try:
+            with self._store.write() as connection:
+                # Or vectors of two dimensions would be kept under one name.
+                if self._matrix is None or self._matrix.dimension != units.shape[1]:
+                    self.refresh(connection, units.shape[1])
+                put_vectors(connection, self._asker.model, vectors, words)
+        except StorageError as error:
+            raise VectorsError(f"the vectors were not kept: {error}") from None
+
+    def _take_in(self, matrix: VectorMatrix, rows: Iterator[VectorRow]) -> None:
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            matrix.add([Entry(row.number, row.stamp, row.namespace, self._read(row.vector, matrix)) for row in some])
+
+    def _read(self, vector: str, matrix: VectorMatrix) -> Units:
+        unit = read_vector(vector)
+        # Damaged: it means nothing.
+        if unit is None:
+            return np.zeros(matrix.dimension, np.float32)
+        if len(unit) != matrix.dimension:
+            raise self._asker.blame(
+                f"gives vectors of {matrix.dimension} numbers, and those kept under that name have {len(unit)}; name another "
+                "model in its attribute `model`"
+            )
+        return unit
+
+
+class PatientAsker:
+    """Asks one embedder. While it hangs it is not asked again: threads cannot be stopped."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model = name_model(embedder)
+        self._embedder = embedder
+        self._late: _Question | None = None
+
+    def ask(self, texts: Sequence[str], seconds: float) -> Units:
+        """Return a vector of length one, or one of zeros, for each text.
+
+        Raises:
+            VectorsError: it gave none in time, or something else.
+        """
+        if self._late is not None and self._late.is_alive():
+            raise self.blame("has not answered an earlier question yet")
+        question = _Question(self._embedder, texts)
+        try:
+            question.start()
+        except RuntimeError as error:
+            raise self.blame(f"cannot be asked ({tell(error)})") from None
+        question.join(seconds)
+        if question.is_alive():
+            self._late = question
+            raise self.blame(f"did not answer within {seconds:.3g} s")
+        if question.units is None:
+            raise self.blame(question.failure)
+        return question.units
+
+    def blame(self, what: str) -> VectorsError:
+        """Put into words what this embedder did."""
+        return VectorsError(f"the embedder {self.model} {what}")
+
+
+class _Question(Thread):
+    """A question to an embedder, and what came of it."""
+
+    def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
+        super().__init__(name="golden-embedder", daemon=True)
+        self.units: Units | None = None
+        self.failure = "gave nothing"
+        self._embedder = embedder
+        self._texts = list(texts)
+
+    def run(self) -> None:
+        try:
+            given = self._embedder(list(self._texts))
+            if inspect.iscoroutine(given):
+                given.close()
+                self.failure = "is a coroutine function, and a plain one is wanted"
+            else:
+                self.units = read_units(given, len(self._texts))
+        except VectorsError as error:
+            self.failure = str(error)
+        except BaseException as error:  # whatever a stranger raises, SystemExit too
+            self.failure = f"failed ({tell(error)})"
+
+
+def name_model(embedder: Embedder) -> str:
+    """Return the name under which vectors of this embedder are kept: its `model`, else its own."""
+    model = getattr(embedder, "model", None)
+    if isinstance(model, str) and model.strip():
+        return redact(model)
+    named: Any = embedder.func if isinstance(embedder, partial) else embedder
+    named = named if hasattr(named, "__qualname__") else type(named)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def shorten(text: str) -> str:
+    """Cut a text to what a model takes."""
+    if len(text) * 4 <= _TEXT_BYTES:
+        return text
+    return text.encode("utf-8", "replace")[:_TEXT_BYTES].decode("utf-8", "ignore")
+
+
+def _cut_by_bytes(words: Mapping[int, str]) -> Iterator[dict[int, str]]:
+    batch: dict[int, str] = {}
+    room = _BATCH_BYTES
+    for number, text in words.items():
+        size = min(_TEXT_BYTES, 4 * len(text))
+        if batch and size > room:
+            yield batch
+            batch, room = {}, _BATCH_BYTES
+        batch[number] = text
+        room -= size
+    if batch:
+        yield batch
+
+
+def tell(error: BaseException) -> str:
+    """Put somebody else's error into one line without secrets."""
+    said = " ".join(redact(f"{type(error).__name__}: {error}").split()).removesuffix(":")
+    return said if len(said) <= _MOST_TOLD else f"{said[:_MOST_TOLD]}..."

@@ -1,0 +1,174 @@
+"""The tools over the process's own stdin and stdout: nothing but the protocol goes there.
+
+The SDK reads stdin in a thread that nothing can interrupt; here a Ctrl-C ends the server although nothing comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from mcp.server import Server, ServerRequestContext
+
+_READ_AT_ONCE = 1 << 16
+# So many lines are read before they are worked on.
+_MOST_WAITING = 16
+# How long what was asked before the end may take to be answered, and how long ending itself may take.
+_MOST_LINGERING_SECONDS, _MOST_ENDING_SECONDS = 10.0, 3.0
+_PAUSE_SECONDS = 0.02
+_INTERRUPTED = 130
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve until stdin ends, or its reader has gone.
+
+    Raises:
+        KeyboardInterrupt: it was ended by a Ctrl-C.
+        GoldenError: nothing can be written to stdout.
+    """
+    if sys.stdout is None:
+        raise GoldenError("stdout is closed: the protocol's answers go there")
+    trouble: BaseException | None = None
+    last_resort = threading.Timer(_MOST_ENDING_SECONDS, os._exit, (_INTERRUPTED,))
+    last_resort.daemon = True
+    with _private_stdin() as stdin:
+        try:
+            anyio.run(_serve, server, stdin, last_resort)
+        except* (BrokenPipeError, ConnectionError, anyio.BrokenResourceError):
+            # Whoever asked has gone.
+            pass
+        except* OSError as errors:
+            trouble = errors
+        finally:
+            last_resort.cancel()
+    while isinstance(trouble, BaseExceptionGroup):
+        trouble = trouble.exceptions[0]
+    if trouble is not None:
+        raise GoldenError(f"stdout takes no answers: {getattr(trouble, 'strerror', trouble)}")
+
+
+async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) -> None:
+    busy = _Busy()
+    server.middleware.append(busy)
+    lines = cast("anyio.AsyncFile[str]", _read_lines(stdin, busy))
+    async with stdio_server(stdin=lines) as (incoming, outgoing):
+        try:
+            await server.run(incoming, _Outgoing(outgoing, busy), server.create_initialization_options())
+        finally:
+            # A client that reads no more would hold up what is still to be written, and with it the end.
+            last_resort.start()
+
+
+class _Busy:
+    """Counts what is being answered, and what waits to be written."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        with self.at_work():
+            return await call_next(ctx)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count what is done meanwhile."""
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
+    async def wait(self) -> None:
+        """Wait until everything that was asked has been answered."""
+        quiet = 0
+        while quiet < 2:
+            await anyio.sleep(_PAUSE_SECONDS)
+            quiet = 0 if self._count else quiet + 1
+
+
+class _Outgoing:
+    """The way out of the answers: each counts until it is taken, so that the end waits for those that are not written yet."""
+
+    def __init__(self, taken_by: Any, busy: _Busy) -> None:
+        self._taken_by = taken_by
+        self._busy = busy
+
+    async def send(self, item: Any, /) -> None:
+        with self._busy.at_work():
+            await self._taken_by.send(item)
+
+    async def aclose(self) -> None:
+        await self._taken_by.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _read_lines(stdin: int, busy: _Busy) -> AsyncIterator[str]:
+    """Yield the lines of stdin; after the last one, wait for the answers."""
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[str | None] = asyncio.Queue()
+    room = threading.Semaphore(_MOST_WAITING)
+
+    def read() -> None:
+        # The loop is closed when the server has ended.
+        with suppress(RuntimeError):
+            for line in _split(stdin):
+                room.acquire()
+                loop.call_soon_threadsafe(waiting.put_nowait, line)
+            loop.call_soon_threadsafe(waiting.put_nowait, None)
+
+    threading.Thread(target=read, name="golden mcp stdin", daemon=True).start()
+    while (line := await waiting.get()) is not None:
+        room.release()
+        yield line
+    with anyio.move_on_after(_MOST_LINGERING_SECONDS):
+        await busy.wait()
+
+
+def _split(stdin: int) -> Iterator[str]:
+    held = bytearray()
+    while read := _read(stdin):
+        begin = len(held)
+        held += read
+        while (end := held.find(b"\n", begin)) >= 0:
+            yield held[: end + 1].decode("utf-8", "replace")
+            del held[: end + 1]
+            begin = 0
+    if held.strip():
+        yield held.decode("utf-8", "replace")
+
+
+def _read(stdin: int) -> bytes:
+    try:
+        return os.read(stdin, _READ_AT_ONCE)
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _private_stdin() -> Iterator[int]:
+    """Reserve stdin for the protocol: a process that is started meanwhile finds it empty."""
+    private = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        yield private
+    finally:
+        os.dup2(private, 0)

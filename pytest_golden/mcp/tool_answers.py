@@ -1,0 +1,215 @@
+"""The tools' answers: JSON-safe, bounded in size, safe to show on a terminal; and their JSON Schemas. Pure.
+
+An answer is sent twice, as a value and as the text of the same JSON; together they stay below 256 KiB. A schema names what
+every answer has; there may be more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pytest_golden.journal.model import Assessment, ExpectationStatus, RoutedBy
+from pytest_golden.regression.verdict import RunStatus
+
+#: The largest answer of a tool, both forms together; the rest is for the protocol around it.
+MOST_BYTES = 250 * 1024
+#: How long a text may be before it is cut.
+MOST_TEXT_BYTES = 4 * 1024
+NOTICE = "notice"
+_MOST_DEPTH = 32
+_MOST_KEYS = 64
+_ROOM_FOR_MARK = 48
+# Texts whose end tells more than their beginning.
+_KEPT_BY_THE_END = frozenset({"output_tail"})
+# Characters that JSON leaves as they are, and that a terminal obeys or does not show.
+_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+_TEXT: dict[str, Any] = {"type": "string"}
+_OPTIONAL_TEXT: dict[str, Any] = {"type": ["string", "null"]}
+_ASSESSMENT: dict[str, Any] = {"type": "string", "enum": [str(word) for word in Assessment]}
+
+
+class _Room(NamedTuple):
+    text_bytes: int
+    items: int
+
+
+# Tried in this order. Texts are shortened first: an item matters more than all of its words.
+_ROOMS = (
+    _Room(MOST_TEXT_BYTES, 1_000),
+    _Room(1_024, 1_000),
+    _Room(384, 500),
+    _Room(160, 200),
+    _Room(72, 200),
+    _Room(160, 100),
+    _Room(160, 40),
+    _Room(160, 10),
+    _Room(72, 3),
+)
+
+
+class Answer(NamedTuple):
+    """A tool's answer: the value, and the text of the same JSON."""
+
+    value: dict[str, Any]
+    text: str
+
+
+def make_answer(given: Mapping[str, Any]) -> Answer:
+    """Return an answer of JSON content, shortened until it fits; `notice` then tells what was left out.
+
+    Raises:
+        ValueError: it cannot be made to fit.
+    """
+    for room in _ROOMS:
+        cutter = _Cutter(room)
+        value = cutter.cut_members(given)
+        if cutter.left_out:
+            value[NOTICE] = f"{cutter.left_out:,} items did not fit into this answer: ask for fewer, or more narrowly"
+        text = write_json(value)
+        if _size_of(text) <= MOST_BYTES:
+            return Answer(value, text)
+    raise ValueError("the answer is larger than 256 KiB whatever is left out: ask more narrowly")
+
+
+def make_visible(text: str) -> str:
+    """Return a sentence of at most 4 KiB with its control and bidi characters as escapes."""
+    seen = _UNSEEN.sub(lambda found: _escape(found[0]), text)
+    return _cut_text(seen, MOST_TEXT_BYTES, keeps_end=False)
+
+
+def write_json(value: Any) -> str:
+    """Write JSON in one line."""
+    told = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _UNSEEN_IN_JSON.sub(lambda found: _escape(found[0]), told)
+
+
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
+def _size_of(text: str) -> int:
+    return len(text.encode()) + len(json.dumps(text, ensure_ascii=False).encode())
+
+
+@dataclass
+class _Cutter:
+    """Copies JSON content into the room that there is, and counts what is left out."""
+
+    room: _Room
+    left_out: int = field(default=0, init=False)
+
+    def cut_members(self, value: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+        """Return a copy of a mapping; one with very many keys loses the last of them."""
+        members = list(value.items())
+        most = max(_MOST_KEYS, self.room.items)
+        self.left_out += max(0, len(members) - most)
+        return {
+            _cut_text(str(key), self.room.text_bytes): self._cut(item, depth + 1, keeps_end=key in _KEPT_BY_THE_END)
+            for key, item in members[:most]
+        }
+
+    def _cut(self, value: Any, depth: int, *, keeps_end: bool = False) -> Any:
+        if isinstance(value, str):
+            return _cut_text(value, self.room.text_bytes, keeps_end=keeps_end)
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        if value is None or isinstance(value, bool | int):
+            return value
+        if depth > _MOST_DEPTH:
+            self.left_out += 1
+            return "[cut: nested too deeply]"
+        if isinstance(value, Mapping):
+            return self.cut_members(value, depth)
+        items = list(value)
+        self.left_out += max(0, len(items) - self.room.items)
+        return [self._cut(item, depth + 1) for item in items[: self.room.items]]
+
+
+def _cut_text(text: str, most: int, *, keeps_end: bool = False) -> str:
+    """Return a text of at most `most` bytes, marked where it is cut; surrogates become escapes."""
+    if len(text) * 4 <= most:
+        return text if text.isascii() else _encodable(text)
+    near = text[-most:] if keeps_end else text[:most]
+    raw = _encodable(near).encode()
+    if len(near) == len(text) and len(raw) <= most:
+        return raw.decode()
+    room = most - _ROOM_FOR_MARK
+    kept = (raw[-room:] if keeps_end else raw[:room]).decode(errors="ignore")
+    mark = f"[cut: {len(text) - len(kept):,} more characters]"
+    return f"{mark} ... {kept}" if keeps_end else f"{kept} ... {mark}"
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _list_of(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _answer(**properties: dict[str, Any]) -> dict[str, Any]:
+    schema = _object(**properties)
+    noticed = {NOTICE: {"type": "string", "description": "What did not fit into this answer."}}
+    return {**schema, "properties": {**properties, **noticed}}
+
+
+_EXPECTATION = _object(
+    id=_TEXT,
+    description=_TEXT,
+    status={"type": "string", "enum": [str(word) for word in ExpectationStatus]},
+    expires_at=_OPTIONAL_TEXT,
+)
+_ENTRY = _object(
+    id=_TEXT, intent=_TEXT, intent_type=_OPTIONAL_TEXT, assessment=_ASSESSMENT, expectations=_list_of(_EXPECTATION)
+)
+_LESSON = _object(id=_TEXT, lesson=_TEXT, what_failed=_TEXT, what_worked=_TEXT, why=_TEXT, approved={"type": "boolean"})
+_REASON = _object(kind=_TEXT, message=_TEXT)
+_RESULT = _object(name=_TEXT, status=_TEXT, reasons=_list_of(_REASON))
+
+LOG_INTENT = _answer(entry_id=_TEXT, assessment=_ASSESSMENT)
+LOG_OUTCOME = _answer(entry_id=_TEXT, assessment=_ASSESSMENT, expectations=_list_of(_EXPECTATION))
+ADD_SIGNAL = _answer(
+    id=_TEXT,
+    entry_id=_OPTIONAL_TEXT,
+    expectation_id=_OPTIONAL_TEXT,
+    routed_by={"type": "string", "enum": [str(word) for word in RoutedBy]},
+)
+REVIEW_JOURNAL = _answer(entries=_list_of(_ENTRY))
+SEARCH_LESSONS = _answer(lessons=_list_of(_LESSON))
+RECALL = _answer(
+    recall_id=_OPTIONAL_TEXT,
+    recalled=_list_of(_object(lesson=_LESSON, score={"type": "number"}, why=_TEXT)),
+)
+LIST_GOLDEN_PROJECTS = _answer(
+    projects=_list_of(
+        _object(name=_TEXT, path=_TEXT, description=_OPTIONAL_TEXT, expected_outcome=_TEXT, last_status=_OPTIONAL_TEXT)
+    )
+)
+GOLDEN_STATUS = _answer(
+    final_status={"enum": [*(str(status) for status in RunStatus), None]},
+    is_partial={"type": "boolean"},
+    verdict=_TEXT,
+    gate={"type": ["object", "null"]},
+    results=_list_of(_RESULT),
+)
+EXPLAIN_FAILURE = _answer(
+    project=_TEXT,
+    status=_OPTIONAL_TEXT,
+    reasons=_list_of(_REASON),
+    failing_step={"type": ["object", "null"]},
+    output_tail=_OPTIONAL_TEXT,
+    changed_since_last_pass={},
+    known=_list_of({}),
+)

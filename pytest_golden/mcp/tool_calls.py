@@ -1,0 +1,171 @@
+"""The work of the tools, one function for each, of the same name.
+
+Tools that read go on while the store is locked; `recall` records that a lesson was shown, if the store takes it. Tools that
+write do so in the journal: an agent writes for itself alone, and cannot speak for people or the gate.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
+from pytest_golden.journal.rules import check_free_source
+from pytest_golden.learning.lessons.model import Recalled
+from pytest_golden.learning.lessons.recalling import recall_lessons
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.report.gate_report import recorded_report
+from pytest_golden.storage.paging import MOST_ITEMS
+
+if TYPE_CHECKING:
+    from pytest_golden.history.recorded_model import ListedProject
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.mcp.arguments import (
+        AddSignal,
+        ExplainFailure,
+        GoldenStatus,
+        ListGoldenProjects,
+        LogIntent,
+        LogOutcome,
+        Recall,
+        ReviewJournal,
+        SearchLessons,
+    )
+    from pytest_golden.mcp.caller import Caller
+    from pytest_golden.mcp.workplace import Workplace
+
+# `explain_failure` gives the details of one project; colours are for people.
+_NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours"})
+# The entries of a list come without these.
+_NOT_LISTED = frozenset({"signals", "history"})
+
+
+def log_intent(place: Workplace, caller: Caller, given: LogIntent) -> dict[str, Any]:
+    """Begin an entry."""
+    entry = place.services().journal.log_intent(
+        given.intent,
+        given.intent_type,
+        agent_id=caller.agent,
+        session_key=caller.session,
+        job_id=given.job_id,
+        parent_id=given.parent_id,
+    )
+    return {"entry_id": entry.id, "assessment": entry.assessment.value}
+
+
+def log_outcome(place: Workplace, caller: Caller, given: LogOutcome) -> dict[str, Any]:
+    """Record how an entry ended, and what is expected."""
+    entry = place.services().journal.log_outcome(
+        given.entry_id,
+        given.result,
+        given.notes,
+        actions=given.actions,
+        expectations=given.expectations,
+        agent_id=caller.agent,
+    )
+    told = [asked.to_dict() for asked in entry.expectations]
+    return {"entry_id": entry.id, "assessment": entry.assessment.value, "expectations": told}
+
+
+def add_signal(place: Workplace, caller: Caller, given: AddSignal) -> dict[str, Any]:
+    """Record a signal."""
+    signal = place.services().journal.add_signal(
+        check_free_source(given.source),
+        given.signal_type,
+        given.summary,
+        data=given.data,
+        external_id=given.external_id,
+        agent_id=caller.agent,
+        session_key=caller.session,
+        entry_id=given.entry_id,
+    )
+    return signal.to_dict()
+
+
+def review_journal(place: Workplace, caller: Caller, given: ReviewJournal) -> dict[str, Any]:
+    """Return the caller's newest entries."""
+    page = place.services().pages.list_entries(caller.agent, given.filter, given.intent_type, given.limit)
+    return {"entries": [_without(_NOT_LISTED, entry.to_dict()) for entry in page.items]}
+
+
+def search_lessons(place: Workplace, _: Caller, given: SearchLessons) -> dict[str, Any]:
+    """Find lessons by words, also those that are not approved yet."""
+    _refuse_blank("query", given.query)
+    page = place.services().lesson_pages.list_lessons(given.query, limit=given.limit)
+    return {"lessons": [lesson.to_dict() for lesson in page.items]}
+
+
+def recall(place: Workplace, _: Caller, given: Recall) -> dict[str, Any]:
+    """Find the lessons that bear on a failure; a read-only server does not record that they were shown."""
+    _refuse_blank("text", given.text)
+    services = place.services()
+    if place.is_read_only:
+        with services.store.read() as connection:
+            lessons = recall_lessons(connection, given.text, project=given.project, limit=given.limit)
+        found = tuple(Recalled(skill, score, why, "") for skill, score, why in lessons)
+    else:
+        found = services.lessons.recall(given.text, project=given.project, limit=given.limit)
+    recall_id = (found[0].recall_id or None) if found else None
+    return {"recall_id": recall_id, "recalled": [one.to_dict() for one in found]}
+
+
+def list_golden_projects(place: Workplace, _: Caller, __: ListGoldenProjects) -> dict[str, Any]:
+    """List the declared projects in their order; statuses are unknown where nothing is recorded yet."""
+    manifest = load_manifest(place.manifest)
+    try:
+        statuses = _find_statuses(place, manifest)
+    except SettingsError:
+        statuses = {}
+    return {
+        "projects": [
+            {
+                "name": project.name,
+                "path": project.path,
+                "description": project.description,
+                "expected_outcome": project.expected_outcome,
+                "last_status": statuses.get(project.name),
+            }
+            for project in manifest.projects
+        ]
+    }
+
+
+def golden_status(place: Workplace, _: Caller, __: GoldenStatus) -> dict[str, Any]:
+    """Return the last gate run, each result without its steps."""
+    services = place.services()
+    try:
+        run = services.gates.get_run()
+    except JournalError as error:
+        raise GoldenError(f"{error}: run `pytest --golden` (the store is {services.store.where})") from None
+    report = recorded_report(run)
+    return {**report, "results": [_without(_NOT_IN_STATUS, result) for result in report["results"]]}
+
+
+def explain_failure(place: Workplace, _: Caller, given: ExplainFailure) -> dict[str, Any]:
+    """Explain why a project failed; an unreadable manifest counts as none."""
+    _refuse_blank("project", given.project)
+    manifest: Manifest | None = None
+    with suppress(ManifestError):
+        manifest = load_manifest(place.manifest)
+    return place.services().gates.explain_failure(given.project, manifest).to_dict()
+
+
+def _find_statuses(place: Workplace, manifest: Manifest) -> dict[str, str]:
+    found: list[ListedProject] = []
+    cursor: str | None = None
+    while len(found) < len(manifest.projects):
+        page = place.services().gates.list_projects(manifest, MOST_ITEMS, cursor, recent=1)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return {one.name: one.last_status.value for one in found if one.last_status is not None}
+
+
+def _without(names: frozenset[str], plain: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in plain.items() if key not in names}
+
+
+def _refuse_blank(name: str, text: str) -> None:
+    if not text.strip():
+        raise ValueError(f"{name} is blank: say what you look for")

@@ -1,0 +1,101 @@
+"""The server of tools: what a client may ask, answered by the tools' services in threads of their own."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from mcp.server import Server, ServerRequestContext
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
+
+from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.mcp.arguments import read_arguments
+from pytest_golden.mcp.caller import begin_session, find_caller
+from pytest_golden.mcp.tool_answers import make_answer, make_visible
+from pytest_golden.mcp.tools import TOOLS, list_tools, write_instructions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from pytest_golden.mcp.caller import Caller, CallerOptions
+    from pytest_golden.mcp.tool_answers import Answer
+    from pytest_golden.mcp.tools import GoldenTool
+    from pytest_golden.mcp.workplace import Workplace
+
+    Context = ServerRequestContext[dict[str, str], Any]
+
+_log = logging.getLogger(__name__)
+_NAME = "golden"
+# As many as the store has connections for; more would only wait there.
+_MOST_AT_ONCE = 8
+
+
+def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, str]]:
+    """Make the server; how clients reach it is decided by who runs it."""
+    tools = list_tools(is_read_only=place.is_read_only)
+    described = [tool.describe() for tool in tools.values()]
+    seats = anyio.CapacityLimiter(_MOST_AT_ONCE)
+
+    async def list_all(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=described)
+
+    async def call(context: Context, asked: CallToolRequestParams) -> CallToolResult:
+        tool = tools.get(asked.name)
+        if tool is None:
+            return _refuse(_describe_unknown(asked.name, tools, place))
+        try:
+            caller = find_caller(context, options)
+            work = partial(_answer, place, tool, caller, asked.arguments or {})
+            # What is being written is written to its end, also for a client that has gone.
+            answer = await anyio.to_thread.run_sync(work, limiter=seats)
+        except StorageError as error:
+            place.notice(error)
+            return _refuse(str(error))
+        except (GoldenError, ValueError) as error:
+            return _refuse(str(error))
+        except Exception:
+            _log.exception("the tool %s failed unexpectedly", asked.name)
+            return _refuse(f"{asked.name} failed unexpectedly: what happened is in the log of `golden mcp` (stderr)")
+        return CallToolResult(
+            content=[TextContent(type="text", text=answer.text)], structured_content=answer.value, is_error=False
+        )
+
+    return Server(
+        _NAME,
+        title="Golden projects",
+        version=_find_version(),
+        instructions=write_instructions(is_read_only=place.is_read_only),
+        lifespan=_live,
+        on_list_tools=list_all,
+        on_call_tool=call,
+    )
+
+
+@asynccontextmanager
+async def _live(_: Server[dict[str, str]]) -> AsyncIterator[dict[str, str]]:
+    yield begin_session()
+
+
+def _answer(place: Workplace, tool: GoldenTool, caller: Caller, given: dict[str, Any]) -> Answer:
+    return make_answer(tool.call(place, caller, read_arguments(tool.name, tool.kind, given)))
+
+
+def _describe_unknown(name: str, tools: Mapping[str, GoldenTool], place: Workplace) -> str:
+    if place.is_read_only and name in TOOLS:
+        return f"{name} writes, and this server only reads: it was started with --read-only"
+    return f"there is no tool {name!r:.100}; there are {', '.join(tools)}"
+
+
+def _refuse(sentence: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=make_visible(sentence))], is_error=True)
+
+
+def _find_version() -> str:
+    try:
+        return version("pytest-golden-projects")
+    except PackageNotFoundError:
+        return ""

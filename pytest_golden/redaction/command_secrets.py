@@ -1,0 +1,269 @@
+"""Passwords in command lines and in URLs, and cookies that sign somebody in."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.redaction.names import is_secret_name
+from pytest_golden.redaction.rule import BREAK, MARK, QUOTE, TO_QUOTE, WORD, compile_late, is_nothing, is_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+_MYSQL = "mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump 7z 7za 7zr"
+_USER = r"[^\s:%/,=\"'\x1f]{0,64}+"
+# The programs, and what stands before a password: GAP is what parts two arguments, NEXT what parts an option from its
+# value, OPEN the quotation mark that the value may begin with, USER a name.
+_BEFORE = {
+    "curl": r"GAP(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:NEXT|=|)OPENUSER:",
+    "http https xh": r"GAP(?:-a|--auth)(?:NEXT|=|)OPENUSER:",
+    "htpasswd": r"GAP-[A-Za-z]{0,6}b[A-Za-z]{0,6}GAP[^\s\x1f]{1,256}GAP[^\s\x1f]{1,64}NEXTOPEN",
+    "smbclient rpcclient": r"GAP(?:-U|--user)(?:NEXT|=|)OPENUSER%",
+    "lftp": r"GAP-u(?:NEXT|)OPENUSER,",
+    "sqlplus sqlldr expdp impdp": r"GAP(?:userid=)?USER/(?P<bare>[^\s\"'@\x1f]{1,64}+)(?=@)",
+    _MYSQL: r"GAP-pOPEN",
+    "docker podman buildah skopeo oras crane nerdctl helm az": r"GAPlogin(?:GAP[^\s\x1f]{1,128}){0,12}?GAP-p(?:NEXT|=)OPEN",
+    "twine beeline cqlsh tabcmd mongo mongosh mongodump mongorestore mongoexport mongoimport": r"GAP-p(?:NEXT|=)OPEN",
+    "sshpass": r"\A(?:GAP-[vhe])?GAP-p(?:NEXT|)OPEN",
+    "redis-cli": r"GAP(?:-a|--pass)NEXTOPEN",
+    "sqlcmd bcp isql osql": r"GAP-P(?:NEXT|)OPEN",
+    "zip unzip zipcloak": r"GAP-P(?:NEXT|)OPEN",
+    "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldappasswd vsql": r"GAP-w(?:NEXT|)OPEN",
+    "keytool jarsigner": r"GAP-(?:storepass|keypass|srcstorepass|deststorepass)NEXTOPEN",
+    "openssl": r"GAP-(?:pass|passin|passout)NEXTOPENpass:",
+    "aws npm yarn pip git gcloud databricks": r"GAP(?:configure|config)GAP(?:set|--global|--local|--add)GAP(?P<name>[\w.:/@\-]{1,128}+)(?:NEXT|=)OPEN",
+}
+_BLANKS = r"[ \t]{1,16}+"
+# In a list, as of JSON or Python, each argument has its own quotation marks.
+_COMMA = rf"{QUOTE},(?:\s|{BREAK}){{0,32}}+"
+_MAYBE_QUOTE = rf"(?:{QUOTE})?"
+_OPEN = rf"(?P<open>{QUOTE})?"
+_BARE = rf"{QUOTE}(?P<inner>{TO_QUOTE})|(?P<bare>[^\s\"'\\|;&<>]++)"
+_GROUPS = ("quoted", "inner", "bare")
+_SEPARATOR = "\x1f"
+# What no command line with a password is without.
+_SIGNS = (" -", '"-', "'-", "\t-", "config", "sqlplus", "sqlldr", "expdp", "impdp")
+# In JSON that is indented, each argument has a line of its own.
+_END = compile_late(r"(?<!,)\n|\\{1,7}n(?=[^\w]|[a-z])|[ ](?:\|\|?|&&)[ ]|;[ \n]")
+
+
+class _Patterns(NamedTuple):
+    in_line: re.Pattern[str]
+    in_quotes: re.Pattern[str]
+    in_words: re.Pattern[str]
+
+
+@cache
+def _compile(before: str) -> _Patterns:
+    named = before.replace("USER", _USER)
+    in_line = named.replace("GAP", _BLANKS + _MAYBE_QUOTE).replace("NEXT", _BLANKS).replace("OPEN", _OPEN)
+    in_quotes = named.replace("GAP", _COMMA + QUOTE).replace("NEXT", _COMMA + QUOTE).replace("OPEN", "")
+    in_words = named.replace("GAP", _SEPARATOR).replace("NEXT", _SEPARATOR).replace("OPEN", "")
+    if "<bare>" not in before:
+        in_line += rf"(?(open)(?P<quoted>{TO_QUOTE})|(?:{_BARE}))"
+        in_quotes += rf"(?P<bare>{TO_QUOTE})"
+        in_words += r"(?P<bare>[^\x1f]++)"
+    return _Patterns(re.compile(in_line), re.compile(in_quotes), re.compile(in_words))
+
+
+# Patterns are compiled when one of their programs is met.
+_PROGRAMS = {name: before for names, before in _BEFORE.items() for name in names.split()}
+_PROGRAM = compile_late(
+    rf"{WORD}(?P<program>{'|'.join(sorted(_PROGRAMS, key=len, reverse=True))})(?:\.exe)?(?={_BLANKS}|{_COMMA}{QUOTE})"
+)
+#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+COMMAND_KEYWORDS = frozenset(_PROGRAMS)
+
+
+def redact_commands(text: str) -> str:
+    """Replace the passwords in command lines by the mark."""
+    if not any(sign in text for sign in _SIGNS) or not any(program in text for program in _PROGRAMS):
+        return text
+    pieces: list[str] = []
+    done = 0
+    for start, end, program in _segments(text):
+        segment = text[start:end]
+        patterns = _compile(_PROGRAMS[program])
+        is_list = segment[:1] not in {" ", "\t"}
+        redacted = (patterns.in_quotes if is_list else patterns.in_line).sub(_mark_argument, segment)
+        if redacted != segment:
+            pieces += (text[done:start], redacted)
+            done = end
+    return "".join((*pieces, text[done:])) if pieces else text
+
+
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return the words of a command line with the passwords in them replaced by the mark."""
+    words = list(arguments)
+    for start, word in enumerate(words):
+        before = _PROGRAMS.get(word.rpartition("/")[2])
+        if before is not None and not any(_SEPARATOR in word for word in words):
+            rest = _SEPARATOR.join(("", *words[start + 1 :]))
+            return [*words[: start + 1], *_compile(before).in_words.sub(_mark_argument, rest).split(_SEPARATOR)[1:]]
+    return words
+
+
+def _segments(text: str) -> Iterator[tuple[int, int, str]]:
+    """Return where the arguments of each program stand: to the end of the command, or to the next program."""
+    hits = list(_PROGRAM.finditer(text))
+    for number, hit in enumerate(hits):
+        highest = hits[number + 1].start() if number + 1 < len(hits) else len(text)
+        end = _END.search(text, hit.end(), highest)
+        yield hit.end(), end.start() if end else highest, hit["program"]
+
+
+def _mark_argument(match: re.Match[str]) -> str:
+    groups = match.re.groupindex
+    group = next(group for group in _GROUPS if group in groups and match[group] is not None)
+    value = match[group]
+    if value == MARK or is_reference(value) or is_nothing(value):
+        return match[0]
+    if "name" in groups and not is_secret_name(match["name"]):
+        return match[0]
+    start, end = match.span(group)
+    whole, begin = match[0], match.start()
+    return whole[: start - begin] + MARK + whole[end - begin :]
+
+
+# Form of cookies: RFC 6265, sections 4.1 and 4.2.
+_HEADER = compile_late(
+    r"""(?i:(?:(?<![A-Za-z])|(?<=\\[nrt])|(?<=[\d\[]m))cookies?)(?:\\{0,7}["'])?[ ]?[:=,][ ]?(?:(?P<mapping>\{)\s{0,32}+(?:\\{0,7}["'])?|(?:\\{0,7}["'])?)(?=[^\s])"""
+)
+# A header ends with its line or with the text that it is in, a mapping with its brace.
+_HEADER_REST = compile_late(r"""[^\n}"'\\]{1,8192}+""")
+_MAPPING_REST = compile_late(r"[^}]{1,8192}+")
+_PAIR = compile_late(
+    r"""(?P<name>[\w.\-]{1,64}+)(?:\\{0,7}["'])?(?:=|:[ ]?)(?:\\{0,7}["'])?(?P<value>[^\s;,"'\\{}]{1,4096}+)"""
+)
+_TELLING = compile_late(r"sess|sid$|token|auth|jwt|csrf|xsrf|login|identity|credential")
+_ATTRIBUTES = frozenset({"path", "domain", "expires", "max-age", "samesite"})
+_SHORTEST = 8
+_SHORTEST_UNNAMED = 24
+#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+COOKIE_KEYWORDS = frozenset({"cookie"})
+
+
+def redact_cookies(text: str, lowered: str) -> str:
+    """Replace what signs somebody in by the mark; `lowered` is the same text in lower case."""
+    if "cookie" not in lowered:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for header in _HEADER.finditer(text):
+        if header.end() >= done and (
+            rest := (_MAPPING_REST if header["mapping"] else _HEADER_REST).match(text, header.end())
+        ):
+            pieces += (text[done : rest.start()], redact_cookie_pairs(rest[0]))
+            done = rest.end()
+    return "".join((*pieces, text[done:])) if pieces else text
+
+
+def redact_cookie_pairs(text: str) -> str:
+    """Return the value of a cookie header without what signs somebody in."""
+    return _PAIR.sub(_mark_cookie, text)
+
+
+def is_cookie_name(name: str) -> bool:
+    """Tell whether a key or header of this name holds cookies."""
+    return name.lower().endswith(("cookie", "cookies"))
+
+
+def is_signing_in(name: str, value: str) -> bool:
+    """Tell whether a cookie of this name signs somebody in: by its name, or a long value of letters and digits."""
+    lowered = name.lower()
+    if lowered in _ATTRIBUTES or is_reference(value):
+        return False
+    if _TELLING.search(lowered):
+        return len(value) >= _SHORTEST and not value.isalpha()
+    return len(value) >= _SHORTEST_UNNAMED and re.search(r"[0-9]", value) is not None and value.isascii()
+
+
+def _mark_cookie(match: re.Match[str]) -> str:
+    if not is_signing_in(match["name"], match["value"]):
+        return match[0]
+    return match[0][: match.start("value") - match.start()] + MARK
+
+
+_RUN = compile_late(r""":(?://|\\/\\/)(?P<run>(?:[^\s"'`\\]|\\\\|\\(?![nrtbfu"'\\]))++)""")
+_STRICT = compile_late(
+    r"([A-Za-z][A-Za-z0-9+.\-]{1,31}://[A-Za-z0-9._%+\-]{1,128}:)(?!\[REDACTED\])[!-?A-~]{3,256}+(?=@[A-Za-z0-9\[])"
+)
+_AUTHORITY_END = compile_late(r"[/?#]")
+# Of these schemes a path may hold an @; of the others, such as a database's, a password is likelier to.
+_OF_FILES = (
+    "http",
+    "https",
+    "ftp",
+    "ftps",
+    "sftp",
+    "scp",
+    "ssh",
+    "git",
+    "svn",
+    "s3",
+    "gs",
+    "file",
+    "imap",
+    "smb",
+    "dav",
+)
+_LONGEST_SCHEME = 24
+#: What a text holds at least one of, when there is anything for these rules in it.
+URL_KEYWORDS = frozenset({"@"})
+
+
+def redact_urls(text: str) -> str:
+    """Replace the passwords in URLs by the mark."""
+    if "@" not in text or ("://" not in text and ":\\/\\/" not in text):
+        return text
+    return _RUN.sub(_redact_run, text)
+
+
+def redact_strict_urls(text: str) -> str:
+    """Replace the passwords in text that can only be a URL. It is safe for binary content."""
+    return _STRICT.sub(rf"\1{MARK}", text) if "://" in text else text
+
+
+def find_url_password(url: str) -> str | None:
+    """Return the password of a URL as it is written there, or None when it has none worth hiding."""
+    scheme, separator, rest = url.partition("://")
+    span = _password_span(rest, scheme) if separator else None
+    return None if span is None else rest[span[0] : span[1]]
+
+
+def _redact_run(match: re.Match[str]) -> str:
+    run = match["run"]
+    if "@" not in run:
+        return match[0]
+    scheme = match.string[max(0, match.start() - _LONGEST_SCHEME) : match.start()]
+    parts = []
+    for part in run.split("://"):
+        parts.append(_redact_part(part, scheme))
+        scheme = part[-_LONGEST_SCHEME:]
+    return match[0][: len(match[0]) - len(run)] + "://".join(parts)
+
+
+def _redact_part(part: str, scheme: str) -> str:
+    span = _password_span(part, scheme) if "@" in part else None
+    return part if span is None else part[: span[0]] + MARK + part[span[1] :]
+
+
+def _password_span(part: str, scheme: str) -> tuple[int, int] | None:
+    """Return where the password lies in what follows `://`; it may hold `@`, and `/` when no port stands there."""
+    authority_end = found.start() if (found := _AUTHORITY_END.search(part)) else len(part)
+    at = part.rfind("@", 0, authority_end)
+    colon = part.find(":", 0, at if at >= 0 else authority_end)
+    if colon < 0 or part.startswith("["):
+        return None
+    if at >= 0 and not scheme[-_LONGEST_SCHEME:].lower().endswith(_OF_FILES):
+        at = part.rfind("@", 0, question if (question := part.find("?", at)) >= 0 else len(part))
+    if at < 0:
+        rest = part[colon + 1 : authority_end]
+        at = part.rfind("@")
+        if at < 0 or (rest.isdigit() and len(rest) <= 5) or not rest:
+            return None
+    password = part[colon + 1 : at]
+    return None if not password or password == MARK or is_reference(password) else (colon + 1, at)

@@ -1,0 +1,98 @@
+"""How long a project usually takes, and when a run is too slow for that. Pure figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.regression.wording import format_elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: At most this many of the newest passes are used; fewer than `LEAST_PASSES` tell nothing.
+MOST_PASSES = 20
+LEAST_PASSES = 3
+#: A median absolute deviation times this estimates the standard deviation of normally spread times.
+_SCALE = 1.4826
+_DEVIATIONS = 3
+_LEAST_SLACK_SECONDS = 0.05
+_LEAST_ELAPSED_SECONDS = 60
+_UNJUDGED = "max_slowdown is not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class DurationTrend:
+    """The durations of recent passes: how many, their median, and their median absolute deviation (MAD)."""
+
+    pass_count: int
+    median_seconds: float
+    mad_seconds: float
+
+    @property
+    def is_enough(self) -> bool:
+        """Tell whether there are enough passes to judge by."""
+        return self.pass_count >= LEAST_PASSES
+
+    def limit_seconds(self, factor: float) -> float:
+        """Return the longest time that is not too slow: by the factor, by the spread, and at least 50 ms above the median."""
+        spread = _DEVIATIONS * _SCALE * self.mad_seconds
+        return max(
+            factor * self.median_seconds, self.median_seconds + spread, self.median_seconds + _LEAST_SLACK_SECONDS
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> DurationTrend:
+        """Read back what `to_dict` returned."""
+        return cls(int(mapping["pass_count"]), float(mapping["median_seconds"]), float(mapping["mad_seconds"]))
+
+
+def describe_durations(seconds: Sequence[float]) -> DurationTrend | None:
+    """Return the trend of durations in seconds; None if there are none."""
+    if not seconds:
+        return None
+    middle = median(seconds)
+    return DurationTrend(len(seconds), middle, median(abs(one - middle) for one in seconds))
+
+
+def explain_slowdown(seconds: float, factor: float, trend: DurationTrend | None) -> str | None:
+    """Say why a run was too slow; None if it was not, or if too few passes are known to tell."""
+    if trend is None or not trend.is_enough or seconds <= trend.limit_seconds(factor):
+        return None
+    took, usual, limit = _show_apart(seconds, trend.median_seconds, trend.limit_seconds(factor))
+    return (
+        f"took {took}, longer than the limit of {limit}: the median of its last {trend.pass_count} passes is {usual} "
+        f"(max_slowdown {factor:g})"
+    )
+
+
+def explain_unjudged(trend: DurationTrend | None, trouble: str = "") -> str | None:
+    """Say why a duration is not judged; None if it is. `trouble` says why no earlier run is known at all."""
+    if trend is not None and trend.is_enough:
+        return None
+    known = trend.pass_count if trend is not None else 0
+    told = trouble or f"{known} of at least {LEAST_PASSES} passes in the same environment so far"
+    return f"{_UNJUDGED}: {told}"
+
+
+def is_unjudged(warning: str) -> bool:
+    """Tell whether a warning says that a duration is not judged."""
+    return warning.startswith(_UNJUDGED)
+
+
+def show_seconds(seconds: float) -> str:
+    """Write a duration so that a slower one looks slower: `49ms`, `1.05s`, `3m 05s`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    return f"{seconds:.2f}s" if seconds < _LEAST_ELAPSED_SECONDS else format_elapsed(seconds)
+
+
+def _show_apart(*seconds: float) -> tuple[str, ...]:
+    """Write durations so that those that differ also look so."""
+    shown = tuple(map(show_seconds, seconds))
+    return shown if len(set(shown)) == len(set(seconds)) else tuple(f"{one:.6g}s" for one in seconds)

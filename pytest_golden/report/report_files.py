@@ -1,0 +1,136 @@
+"""Writing reports: whole or not at all, with one sentence when it cannot be done."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def write_report(path: Path, text: str, *, option: str) -> None:
+    """Replace the file by the text in one step; missing parent folders are made.
+
+    Arguments and errors are those of `StagedReport`.
+    """
+    StagedReport(path, text, option=option).commit()
+
+
+class StagedReport:
+    """A report that is written to a temporary file beside its path first; `commit` moves it there.
+
+    So it is known whether all reports can be written before the first one says how the run ended. A device or a pipe
+    (`/dev/stdout`) has no temporary file: `commit` writes to it.
+
+    Args:
+        path: where to.
+        text: what to write, as UTF-8.
+        option: the option that asked for it, for the message.
+
+    Raises:
+        GoldenError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, text: str, *, option: str) -> None:
+        self._path = path
+        self.option = option
+        self._data = text.encode("utf-8", "backslashreplace")
+        self._temporary: Path | None = None
+        with self._explain():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not path.exists() or path.is_file():
+                self._temporary = _write_beside(path.resolve(), self._data)
+
+    @property
+    def is_device(self) -> bool:
+        """Tell whether its path is a device or a pipe, so that it has no temporary file."""
+        return self._temporary is None
+
+    def commit(self) -> None:
+        """Put the report at its path.
+
+        Raises:
+            GoldenError: it cannot be written.
+        """
+        with self._explain():
+            if self._temporary is None:
+                self._path.write_bytes(self._data)
+            else:
+                self._temporary.replace(self._path.resolve())
+
+    def discard(self) -> None:
+        """Remove the temporary file, if there is one."""
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+    @contextmanager
+    def _explain(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            self.discard()
+            message = (
+                f"{self.option} {self._path}: the report cannot be written ({_say_why(error)}); "
+                "name a file in a folder that you may write to."
+            )
+            raise GoldenError(message) from error
+
+
+def append_report(path: Path, make_text: Callable[[int], str], *, named: str) -> None:
+    """Append to a file that others write to as well.
+
+    Args:
+        path: where to.
+        make_text: gives the text for the number of bytes that the file has.
+        named: what named the file, for the message.
+
+    Raises:
+        GoldenError: the file cannot be written.
+    """
+    try:
+        _refuse_pipe(path)
+        with path.open("ab") as stream:
+            stream.write(make_text(stream.tell()).encode("utf-8", "backslashreplace"))
+    except (OSError, ValueError) as error:
+        message = f"{named} {path}: nothing can be appended ({_say_why(error)}), so the summary is missing there."
+        raise GoldenError(message) from error
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Refuse what would be waited for until somebody reads it."""
+    if path.is_fifo():
+        message = "it is a pipe"
+        raise ValueError(message)
+
+
+def _say_why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _umask() -> int:
+    """Read the umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

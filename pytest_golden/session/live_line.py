@@ -1,0 +1,187 @@
+"""What is running now: one line that erases itself on a terminal, or names in a log, and the thread that repeats work."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from pytest_golden.clock import monotonic_seconds, thread_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TextIO
+
+
+_SECONDS_BEFORE = 0.2
+_SECONDS_BETWEEN = 1.0
+# Where the work is more than usual it is done less often: beyond what is loaded at first, it takes no more than a hundredth
+# of a processor.
+_LEAST_REST = 100
+_LOADING_SECONDS = 0.3
+_MOST_JOINED_SECONDS = 1.0
+_SECONDS_BETWEEN_LIVE = 0.2
+_SECONDS_BEFORE_NAMED = 1.0
+_SPINNER = "|/-\\"
+_ERASE = "\r\x1b[2K"
+
+
+class LiveLine:
+    """Shows what `describe` returns, about five times a second, in one line of a terminal; None leaves the line as it is.
+
+    `descriptor` is the terminal's and is closed at the end; it is written to beside pytest's capture. The text must be at
+    least two characters shorter than the terminal is wide.
+    """
+
+    def __init__(self, descriptor: int, describe: Callable[[], str | None]) -> None:
+        self._descriptor = descriptor
+        self._describe = describe
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._is_shown = False
+        self._thread = threading.Thread(target=self._show, name="golden-live-line", daemon=True)
+
+    def start(self) -> None:
+        """Start showing the line."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Erase the line and close the descriptor; nothing is written afterwards."""
+        self._ended.set()
+        self._thread.join()
+        self.erase()
+        os.close(self._descriptor)
+
+    def erase(self) -> None:
+        """Erase the line, so that another can be written in its place."""
+        with self._lock:
+            if self._is_shown:
+                self._write(_ERASE)
+                self._is_shown = False
+
+    def _show(self) -> None:
+        turn = 0
+        while not self._ended.wait(_SECONDS_BETWEEN_LIVE):
+            with self._lock:
+                text = self._describe()
+                if text is None:
+                    continue
+                turn += 1
+                self._write(f"{_ERASE}{_SPINNER[turn % len(_SPINNER)]} {text}")
+                self._is_shown = True
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            os.write(self._descriptor, text.encode("utf-8", "replace"))
+
+
+class RunningNames:
+    """Names each project in a log once it has run for a second, so that a hanging project can be seen before it ends.
+
+    `list_running` returns names and seconds so far; `is_within_line` tells whether pytest's current line is open.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        list_running: Callable[[], Iterable[tuple[str, float]]],
+        is_within_line: Callable[[], bool],
+    ) -> None:
+        self._stream = stream
+        self._list_running = list_running
+        self._is_within_line = is_within_line
+        self._named: set[str] = set()
+        self._descriptor: int | None = None
+        self._is_ended = False
+        self._lock = threading.Lock()
+        self._ticker = Ticker(self._name_new, name="golden-running")
+
+    def start(self) -> None:
+        """Start naming projects."""
+        with suppress(AttributeError, OSError, ValueError):
+            # pytest captures output to the stream's own descriptor.
+            self._descriptor = os.dup(self._stream.fileno())
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """Stop naming projects."""
+        self._ticker.stop()
+        with self._lock:
+            # The ticker may still be writing, and a closed descriptor's number is soon used for another file.
+            self._is_ended = True
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+
+    def erase(self) -> None:
+        """Keep the lines, as a log does. Start the ticker again after a fork, which stops it."""
+        self._ticker.start()
+
+    def _name_new(self) -> None:
+        for name, seconds in self._list_running():
+            if seconds >= _SECONDS_BEFORE_NAMED and name not in self._named:
+                self._named.add(name)
+                # The writer of the open line ends it later.
+                self._write(f"\nrunning {name}" if self._is_within_line() else f"running {name}\n")
+
+    def _write(self, text: str) -> None:
+        with self._lock:
+            if self._is_ended:
+                return
+            if self._descriptor is not None:
+                os.write(self._descriptor, text.encode("utf-8", "replace"))
+            else:
+                self._stream.write(text)
+                self._stream.flush()
+
+
+class Ticker:
+    """Repeats `work` about once a second, in a thread, from start to stop; exceptions are only counted, in `missed_count`.
+
+    A fork of the process stops it, so that no thread of ours disturbs the fork; the next `start` continues.
+    """
+
+    def __init__(self, work: Callable[[], None], *, name: str) -> None:
+        self.missed_count = 0
+        self._work = work
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        _ALL.add(self)
+
+    def start(self) -> None:
+        """Start the thread, unless it runs."""
+        if self._thread is None:
+            self._ended = threading.Event()
+            self._thread = threading.Thread(target=self._tick, args=(self._ended,), name=self._name, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread; wait at most a second for work in progress."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._ended.set()
+            thread.join(_MOST_JOINED_SECONDS)
+
+    def _tick(self, ended: threading.Event) -> None:
+        began, pause = monotonic_seconds(), _SECONDS_BEFORE
+        while not ended.wait(pause):
+            try:
+                self._work()
+            except Exception:
+                self.missed_count += 1
+            owed = _LEAST_REST * (thread_seconds() - _LOADING_SECONDS)
+            pause = max(_SECONDS_BETWEEN, owed - (monotonic_seconds() - began))
+
+
+_ALL: WeakSet[Ticker] = WeakSet()
+
+
+def _stop_all() -> None:
+    for ticker in list(_ALL):
+        ticker.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_stop_all)

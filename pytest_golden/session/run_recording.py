@@ -1,0 +1,407 @@
+"""Record this session's gate run in the store, in the one process that shows and writes results.
+
+Imported only when golden projects may run: the database library costs more than all the rest of a collection.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.clock import monotonic_seconds, new_id, utc_now
+from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.gate.durations import open_existing, read_slowdown_judge
+from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded
+from pytest_golden.gate.hiding import SecretHider
+from pytest_golden.gate.lock import find_state_folder, find_substitute, prepare_state_folder
+from pytest_golden.gate.run_record import RunRecord
+from pytest_golden.gate.spool import Spool, find_spool_folder, find_store_place
+from pytest_golden.gateway.model import GatewayAbilities
+from pytest_golden.history.base import find_accepted_edits
+from pytest_golden.history.checkout import Checkout, read_checkout
+from pytest_golden.history.inputs import InputReader
+from pytest_golden.history.past_store import IGNORED
+from pytest_golden.history.run_environment import describe_run_environment, describe_surroundings
+from pytest_golden.history.trends import SlowdownJudge
+from pytest_golden.history.trends_store import ACCEPTS, ENVIRONMENT
+from pytest_golden.history.unchanged_tree import describe_ignored
+from pytest_golden.journal.model import ImmediateResult, SignalType
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.verdict import RunStatus
+from pytest_golden.session.declared import name_session
+from pytest_golden.session.earlier import GoldenHistory
+from pytest_golden.session.live_row import LiveRow
+from pytest_golden.session.results import Kept
+from pytest_golden.session.scheduler import count_workers
+from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
+from pytest_golden.storage.columns import to_ms
+from pytest_golden.storage.files import refuse_foreign
+from pytest_golden.storage.folder import STATE_FOLDER
+from pytest_golden.storage.location import parse_location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from contextlib import AbstractContextManager
+
+    from pytest_golden.gate.spool import StorePlace
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.regression.verdict import RunVerdict
+    from pytest_golden.session.parts import SessionParts
+    from pytest_golden.storage.store import Store
+
+
+class GoldenRecording:
+    """Begins the record when golden projects will run, adds each result, and ends it with the session.
+
+    `run_id` is the id of the run's journal entry: the session's own under another prefix. `say` gets what the
+    store has to say; what is to be said again at the end is added to the session's warnings.
+    """
+
+    def __init__(self, parts: SessionParts, say: Callable[[str], None]) -> None:
+        self.run_id = f"entry_{name_session(parts.recorder.config).partition('_')[2]}"
+        self._history: GoldenHistory | None = None
+        self._live: LiveRow | None = None
+        self._parts = parts
+        self._settings = parts.settings
+        self._declared = parts.declared
+        self._shard = parts.shard
+        self._recorder = parts.recorder
+        self._floor = parts.floor
+        self._gateway = parts.gateway
+        self._warnings = parts.warnings
+        self._hider = SecretHider(partial(parts.gateway.call, "redact"), parts.declared.projects.values())
+        self._say = say
+        self._record: RunRecord | None = None
+        # Read now: a place where no store can be is refused before anything runs.
+        self._shown_place = self._show_place()
+        self._expectations: dict[str, str] = {}
+        self._checkout = Checkout()
+        self._inputs: InputReader | None = None
+        self._began_at = monotonic_seconds()
+        self._may_learn = False
+        self._told: list[str] = []
+        self._held: list[str] | None = None
+        parts.recorder.keep = self.keep
+
+    @property
+    def _may_ask_model(self) -> bool:
+        return self._settings.learning == "on" and bool(os.environ.get(MODEL_VARIABLE, "").strip())
+
+    @property
+    def entry_id(self) -> str | None:
+        """The id of the run's entry; None where it has none and will have none."""
+        return self.run_id if self._record is not None and self._record.is_kept else None
+
+    def pytest_report_header(self) -> list[str]:
+        """Say where results go, and which language model is asked afterwards."""
+        if not self._declared.projects:
+            return []
+        model = None
+        if self._may_ask_model:
+            # Without a language model, nobody waits for what asks one.
+            from pytest_golden.session.model_wording import describe_model
+
+            model = describe_model(os.environ)
+        return [f"golden store: {self._shown_place}", *([model] if model else [])]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Begin before the first project runs, inside the workspace's lock."""
+        if self._recorder.is_gate_run and not session.config.option.collectonly:
+            self.begin()
+        return (yield)
+
+    def pytest_runtest_setup(self) -> None:
+        """Go on telling what runs, if a test has forked this process."""
+        if self._live is not None:
+            self._live.start()
+
+    def end(self, verdict: RunVerdict) -> None:
+        """End the record with the run's verdict."""
+        self._leave_live_row()
+        if self._record is not None:
+            self._held = []
+            self._record.end(self._describe_end(verdict))
+            self._sum_up(self._held, has_recovered=self._record.has_recovered)
+            self._held = None
+            self._may_learn = self._settings.learning == "on" and verdict.status is not RunStatus.INTERRUPTED
+
+    def pytest_unconfigure(self) -> None:
+        """Learn from what was recorded, after the last word to the person who waits, and let go of the store."""
+        self._leave_live_row()
+        if self._record is not None:
+            try:
+                if self._may_learn and self._record.store is not None and self._record.takes:
+                    self._learn(self._record.store)
+            finally:
+                self._record.close()
+
+    def begin(self) -> None:
+        """Begin the record, unless that is done."""
+        if self._record is not None:
+            return
+        try:
+            folder = prepare_state_folder(self._declared.manifest.workspace_root)
+            place = find_store_place(self._settings.store, folder)
+            if place is None:
+                return
+            begun = self._describe_begin()
+            spool = Spool(find_spool_folder(place, folder))
+        except Exception as error:
+            # Whatever lies around the gate, it runs.
+            self.warn(f"this run is not recorded: {error}")
+            return
+        if place.is_own and folder.name != STATE_FOLDER:
+            told = f"{STATE_FOLDER} cannot be written, so this run is remembered in {place.location}"
+            self._say(f"golden: {told}; see it with `golden history --store {place.location}`")
+        self._record = RunRecord(
+            place.location,
+            spool,
+            is_own_store=place.is_own,
+            clock=utc_now,
+            say=lambda text: self._say(f"golden: {text}"),
+            warn=self.warn,
+            substitute=find_substitute(folder.parent) if place.is_own and folder.name == STATE_FOLDER else None,
+        )
+        self._history = GoldenHistory(
+            self._record,
+            # With the marks of what is stored: else each path with one would be a change since the last pass.
+            Checkout(root=self._checkout.root, **begun.checkout),
+            begun.surroundings,
+            self._declared.manifest.workspace_root,
+            recalls=self._settings.learning != "off",
+            learns=self._settings.learning == "on",
+            warn=self.warn,
+        )
+        self._record.begin(begun)
+        self._live = LiveRow(self.run_id, self._record, self._parts, self._hider.hide_for_all)
+        self._live.start()
+
+    def _leave_live_row(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def read_slowdowns(self) -> SlowdownJudge:
+        """Return what judges durations, by what the store knows; a run that accepts what it sees accepts its durations too."""
+        projects, root = tuple(self._declared.projects.values()), self._declared.manifest.workspace_root
+        if self._settings.update or not any(project.max_slowdown is not None for project in projects):
+            return SlowdownJudge(is_off=True)
+        abilities, workers = self._find_abilities(), count_workers(self._recorder.config)
+        if self._record is not None:
+            return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
+        # The workers of xdist want to know before the record begins.
+        with self.open_earlier() as store:
+            return read_slowdown_judge(store, projects, root, abilities, workers=workers)
+
+    def open_earlier(self) -> AbstractContextManager[Store | None]:
+        """Open the store to look at earlier runs before this one begins; None where there is none, or it cannot be."""
+        return open_existing(self._find_place())
+
+    def hide(self, plain: dict[str, Any]) -> dict[str, Any] | None:
+        """Take out of plain values what the store does not keep; None where that cannot be told."""
+        return self._hider.hide_for_all(plain)
+
+    def _find_abilities(self) -> GatewayAbilities | None:
+        try:
+            abilities = self._gateway.call("describe")
+        except Exception:
+            # A plugged-in gateway may raise anything; then its view is not known.
+            return None
+        return abilities if isinstance(abilities, GatewayAbilities) else None
+
+    def keep(self, result: GoldenProjectResult) -> Kept:
+        """Record a result, durably when this returns, and add to a failure what earlier runs know about it."""
+        if self._record is None or self._history is None:
+            return Kept(result, None)
+        project = self._declared.projects[result.name]
+        result = self._hider.hide_in_result(result)
+        judged = ResultJudged(
+            run_id=self.run_id,
+            entry_id=new_id("entry"),
+            signal_id=new_id("signal"),
+            moment=to_ms(utc_now()),
+            expectation_id=self._expectations.get(result.name),
+            fails=self._recorder.fails(result),
+            declaration=self._hider.hide_for_all(project.to_dict()) or {},
+            result=result,
+            inputs=self._read_inputs(project, result),
+        )
+        entry = self._record.record(judged)
+        if judged.fails:
+            known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
+            result = replace(result, known=tuple(one for one in known if one is not None))
+            if result.known:
+                self._record.explain(FailureExplained(self.run_id, judged.entry_id, result.known))
+        return Kept(result, entry)
+
+    def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
+        if self._inputs is None or result.status is ResultStatus.SKIPPED:
+            return {}
+        try:
+            return self._hider.hide_for_all(self._inputs.read(project)) or {}
+        except Exception as error:
+            self.warn(f"the inputs of {project.name} are not known: {error}")
+            return {}
+
+    def warn(self, text: str) -> None:
+        """Say what a person must know of the store, once; what comes up at the end is held for the summary."""
+        if text in self._told:
+            return
+        self._told.append(text)
+        if self._held is None:
+            self._say(f"golden: WARNING: {text}")
+        else:
+            self._held.append(text)
+
+    def describe_streak(self, name: str) -> str:
+        """Say how a project's result fits in with those before it; empty when that is not known."""
+        return "" if self._history is None else self._history.describe_streak(name)
+
+    def _sum_up(self, held: list[str], *, has_recovered: bool) -> None:
+        """Leave one line of all warnings to the summary: the last. What it does not say again is said by now."""
+        for text in held[:-1]:
+            self._say(f"golden: WARNING: {text}")
+        if self._told and not has_recovered:
+            self._warnings.append(self._told[-1])
+
+    def _show_place(self) -> str:
+        place = self._find_place()
+        if place is None:
+            return NO_STORE
+        location, root = parse_location(place.location), self._declared.manifest.workspace_root
+        if location.path is not None and not place.is_own:
+            refuse_foreign(location.path)
+        shown = location.shown
+        return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
+
+    def _find_place(self) -> StorePlace | None:
+        return find_store_place(self._settings.store, find_state_folder(self._declared.manifest.workspace_root))
+
+    def _learn(self, store: Store) -> None:
+        try:
+            from pytest_golden.gate.teaching import GateLearner, find_budget
+
+            manifest = self._declared.manifest
+            GateLearner(
+                store, manifest.workspace_root, self._declared.manifest_path, hide=self._hider.hide_for_all
+            ).learn(find_budget(monotonic_seconds() - self._began_at))
+            if self._may_ask_model:
+                from pytest_golden.session.model_wording import reword
+
+                reword(store, os.environ, self._say)
+        except KeyboardInterrupt:
+            self._say("golden: learning was interrupted; the next gate goes on with it")
+        except Exception as error:
+            # The verdict stands, and an exception here would take pytest's exit code away.
+            self._say(f"golden: nothing was learned from this run: {error}")
+
+    def _describe_begin(self) -> RunBegun:
+        root = self._declared.manifest.workspace_root
+        projects = self._declared.projects.values()
+        checkout = read_checkout(root)
+        self._checkout = checkout
+        reports = (self._settings.junit, self._settings.json, self._settings.html)
+        self._inputs = InputReader(root, checkout, projects, reports)
+        workers = count_workers(self._recorder.config)
+        self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
+        told: dict[str, Any] = {
+            "workspace_root": str(root),
+            "manifest": self._declared.label,
+            "command_line": ["pytest", *map(str, self._recorder.config.invocation_params.args)],
+            "checkout": checkout.to_dict(),
+            "facts": {
+                "mode": self._settings.mode,
+                "require": self._settings.require,
+                "floor_base": self._settings.base,
+                "learning": self._settings.learning,
+                ENVIRONMENT: describe_run_environment(projects, root, self._find_abilities(), workers=workers),
+                ACCEPTS: self._settings.update,
+                **({} if self._shard is None else self._shard.facts),
+            },
+        }
+        unknown = {name: type(value)() for name, value in told.items()}
+        told = self._hider.hide_for_all(told) or {**unknown, "checkout": Checkout().to_dict()}
+        ignored = describe_ignored(checkout, self._hider.hide_names)
+        told["facts"] |= {} if ignored is None else {IGNORED: ignored}
+        return RunBegun(
+            run_id=self.run_id,
+            moment=to_ms(utc_now()),
+            command_line=tuple(told.pop("command_line")),
+            surroundings=describe_surroundings(projects, root),
+            host=platform.node(),
+            pid=os.getpid(),
+            expectations=self._expectations,
+            **told,
+        )
+
+    def _describe_end(self, verdict: RunVerdict) -> RunEnded:
+        recorder = self._recorder
+        return RunEnded(
+            run_id=self.run_id,
+            moment=to_ms(utc_now()),
+            immediate_result=_find_immediate_result(verdict).value,
+            notes=verdict.sentence,
+            verdict=verdict.to_dict(),
+            facts={
+                "deselected": list(recorder.deselected),
+                "not_run": list(recorder.not_run),
+                "floor_accepted": self._floor.is_accepted,
+                "weakened_floor": self._hider.hide_for_all([one.to_dict() for one in self._floor.weakenings]) or [],
+            },
+            news=tuple(self._list_news(verdict)),
+            dirty_files=self._read_accepted_edits(),
+        )
+
+    def _read_accepted_edits(self) -> Mapping[str, str | None] | None:
+        """Return what of the checkout is edited now that baselines were accepted, redacted; None where none were."""
+        manifest = self._declared.manifest
+        folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
+        edits = find_accepted_edits(self._checkout, folder, self._recorder.results) if self._settings.update else None
+        return None if edits is None else self._hider.hide_for_all(dict(edits))
+
+    def _list_news(self, verdict: RunVerdict) -> Generator[dict[str, Any], None, None]:
+        """Return the signals about the run as a whole, for what no project's own signal says.
+
+        A weakened floor that a person accepted does not change the verdict, but is recorded too.
+        """
+        weakenings = self._floor.weakenings
+        if weakenings:
+            accepted = self._floor.is_accepted
+            named = (f"{one.project}: {one.message}" if one.project else one.message for one in weakenings)
+            told = self._hider.hide_for_all("; ".join(named)) or "hidden"
+            data = {"floor_base": self._hider.hide_for_all(self._settings.base), "accepted": accepted}
+            summary = f"weakened floor{', accepted by a person' if accepted else ''}: {told}"
+            yield _make_news(SignalType.NEUTRAL if accepted else SignalType.NEGATIVE, summary, data)
+        causes = list(verdict.causes)
+        if verdict.status is RunStatus.INTERRUPTED and not verdict.not_run:
+            # Without this, a run whose projects had all passed before would count as a success.
+            causes.append("interrupted after its last golden project")
+        if causes:
+            yield _make_news(SignalType.NEGATIVE, "; ".join(causes), {})
+
+
+_IMMEDIATE = {
+    RunStatus.PASSED: ImmediateResult.SUCCESS,
+    RunStatus.FAILED: ImmediateResult.FAILURE,
+    RunStatus.ERROR: ImmediateResult.FAILURE,
+    RunStatus.INTERRUPTED: ImmediateResult.PARTIAL,
+    RunStatus.NOTHING_RAN: ImmediateResult.UNKNOWN,
+    None: ImmediateResult.UNKNOWN,
+}
+
+
+def _find_immediate_result(verdict: RunVerdict) -> ImmediateResult:
+    # A session that was ended early may have exit status 0.
+    return ImmediateResult.PARTIAL if verdict.is_good and verdict.not_run else _IMMEDIATE[verdict.status]
+
+
+def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"id": new_id("signal"), "signal_type": signal_type.value, "summary": summary, "data": data}

@@ -1,0 +1,177 @@
+"""Run golden items through the gate, in the process where pytest runs them, and make their reports."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.session.board import note_present_step
+from pytest_golden.session.item import GoldenItem
+from pytest_golden.session.live_line import Ticker
+from pytest_golden.session.scheduler import is_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from pytest_golden.gate.hiding import SecretHider
+    from pytest_golden.gate.service import RegressionGuard
+    from pytest_golden.gateway.model import PipelineOutcome
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult, Reason
+    from pytest_golden.session.board import RunBoard
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.settings import GoldenSettings
+
+_XFAIL = (
+    "an xfail mark does not apply to a golden project, so it was not run: remove the mark, "
+    "or write `quarantine:` with a date and a reason in the manifest"
+)
+
+
+class GoldenExecution:
+    """The hooks around running a golden item.
+
+    What running needs is imported by the first item that runs: an xdist worker may be given ordinary tests only.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: GoldenSettings,
+        declared: Declared,
+        gateway: SessionGateway,
+        board: RunBoard,
+        *,
+        earlier: EarlierRuns,
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._declared = declared
+        self._gateway = gateway
+        self._board = board
+        self._earlier = earlier
+        # Tests may change it.
+        self._started_in = Path.cwd()
+        self._hider: SecretHider | None = None
+        self._guard: RegressionGuard | None = None
+        self._items: Sequence[pytest.Item] = ()
+        # Only this process can ask how far its pipeline is; without workers, whoever keeps the live row asks.
+        self._steps = (
+            Ticker(partial(note_present_step, board, gateway), name="golden-steps") if is_worker(config) else None
+        )
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let pytest run a golden item like any other, and end the session when the item was interrupted."""
+        if not isinstance(item, GoldenItem):
+            return (yield)
+        item.run = self._run
+        self._items = item.session.items
+        done = yield
+        if item.result is not None and _was_interrupted(item.result):
+            _end_session(item)
+        return done
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let the item raise a skip that fails the gate as a failure: pytest would count it as skipped."""
+        try:
+            return (yield)
+        except pytest.skip.Exception as skip:
+            if not isinstance(item, GoldenItem) or not item.fails_when_skipped():
+                raise
+            item.skip_reason = skip.msg or "no reason given"
+        return None
+
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        """Make the reports of golden items; every other plug-in's hook reads these."""
+        return item.make_report(call) if isinstance(item, GoldenItem) else None
+
+    def pytest_unconfigure(self) -> None:
+        """Note no more steps."""
+        if self._steps is not None:
+            self._steps.stop()
+
+    def _run(self, item: GoldenItem) -> GoldenProjectResult:
+        from pytest_golden.regression.model import ReasonKind, ResultStatus, error_result
+
+        project = item.project
+        if item.has_xfail_mark():
+            self._board.note_ended(project.name, ResultStatus.ERROR)
+            return error_result(project, ReasonKind.HARNESS, _XFAIL)
+        left_out = self._earlier.find_left_out(project)
+        if left_out is not None:
+            return left_out
+        statuses = self._board.statuses(project.needs)
+        self._board.note_running(project.name)
+        try:
+            guard = self._get_guard()
+            if self._steps is not None:
+                self._steps.start()
+            result = guard.check_one(project, statuses)
+        except GoldenError as error:
+            result = error_result(project, ReasonKind.HARNESS, str(error))
+        except BaseException:
+            # Such as the timeout of another plug-in, which ends this item and not the session.
+            self._board.note_ended(project.name, ResultStatus.ERROR)
+            raise
+        self._board.note_ended(project.name, result.status)
+        return self._get_hider().hide_in_result(result)
+
+    def _get_hider(self) -> SecretHider:
+        if self._hider is None:
+            from pytest_golden.gate.hiding import SecretHider
+
+            # A secret of one project may stand in what another one says.
+            self._hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
+        return self._hider
+
+    def _get_guard(self) -> RegressionGuard:
+        if self._guard is None:
+            from pytest_golden.gate.service import RegressionGuard
+            from pytest_golden.session.floor_check import keep_baselines
+
+            baselines = keep_baselines(self._settings, self._declared, self._config.rootpath, self._started_in)
+            self._guard = RegressionGuard(
+                self._gateway.get(),
+                further_judge=self._ask_judges,
+                baselines=baselines,
+                slowdowns=self._earlier.slowdowns,
+            )
+            self._gateway.call("freeze", self._declared.projects.values())
+            baselines.pin()
+            self._gateway.call("start_ahead", self._list_side_by_side())
+        return self._guard
+
+    def _list_side_by_side(self) -> list[GoldenProjectConfig]:
+        """List what may run beside others and is asked for, in order: a gateway with places for several can begin with them."""
+        from pytest_golden.manifest.model import find_independent
+
+        independent = find_independent(self._declared.projects.values())
+        projects = [item.project for item in self._items if isinstance(item, GoldenItem) and item.name in independent]
+        return [project for project in projects if self._earlier.find_left_out(project) is None]
+
+    def _ask_judges(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[Reason, ...]:
+        answers: list[Any] = self._config.hook.pytest_golden_judge(project=project, outcome=outcome)
+        return tuple(reason for answer in answers for reason in answer or ())
+
+
+def _was_interrupted(result: GoldenProjectResult) -> bool:
+    from pytest_golden.regression.model import ReasonKind
+
+    return any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
+
+
+def _end_session(item: GoldenItem) -> None:
+    message = f"interrupted while {item.name} was running"
+    if hasattr(item.config, "workerinput"):
+        item.session.shouldstop = message
+        return
+    # Raised here, since with -x pytest looks at the failure first and would end with 1 instead of 2.
+    raise item.session.Interrupted(message)

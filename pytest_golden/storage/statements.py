@@ -1,0 +1,322 @@
+"""Statements that run for every result, entry and memory: compiled to SQL once, then run by the driver itself.
+
+Through SQLAlchemy such a statement costs several times what SQLite needs for it, most of all right after a pipeline.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import namedtuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from sqlalchemy import JSON, BigInteger, Boolean, Insert, Text, TypeDecorator, bindparam, case, cast, func, insert
+from sqlalchemy.dialects.sqlite import dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import ClauseElement
+from sqlalchemy.sql.functions import FunctionElement
+
+from pytest_golden.storage.engine import dump_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Column, ColumnElement, Connection, Dialect, Table
+    from sqlalchemy.sql.compiler import SQLCompiler
+    from sqlalchemy.types import TypeEngine
+
+    from pytest_golden.storage.postgresql import Asked, Compiled
+
+
+_DIALECT = dialect(paramstyle="qmark", json_serializer=dump_json)
+
+
+class Rows(Protocol):
+    """A driver's cursor, as far as the two databases agree."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+        ...
+
+
+class Question(NamedTuple):
+    """A SELECT that is asked together with others. One without a limit `is_paged`: its rows are fetched as they are taken."""
+
+    statement: Prepared
+    values: Mapping[str, Any]
+    is_paged: bool = False
+
+    def ask_on_server(self, connection: Connection) -> Asked:
+        """Return what a server is asked."""
+        return (*self.statement.bind_on_server(connection, self.values), self.is_paged)
+
+
+class Prepared:
+    """A Core statement that the driver runs. `columns` are those that it inserts or sets, by name.
+
+    Values are bound as the types of their columns say. Rows come as the driver gives them: a column of JSON is text, a
+    Boolean is one, or 0 or 1.
+    """
+
+    __slots__ = (
+        "_binders",
+        "_columns",
+        "_fixed",
+        "_loaders",
+        "_make_row",
+        "_name_count",
+        "_on_server",
+        "_sql",
+        "_statement",
+    )
+
+    def __init__(self, statement: Any, *columns: str) -> None:
+        self._statement = statement
+        self._columns = columns
+        self._sql: str | None = None
+        self._fixed: dict[str, Any] = {}
+        self._binders: list[tuple[str, Callable[[Any], Any] | None]] = []
+        self._name_count = 0
+        self._make_row: Callable[[Any], Any] = tuple
+        self._on_server: Compiled | None = None
+        self._loaders: tuple[Callable[[Any], Any] | None, ...] | None = None
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
+        """Run it in the connection's transaction, with exactly the values that it names.
+
+        Raises:
+            KeyError, ValueError: a value is missing, or one has no place in it.
+            sqlite3.Error, psycopg.Error: the store explains it.
+        """
+        driver = connection.connection.driver_connection
+        if not isinstance(driver, sqlite3.Connection):
+            return self._run_on_server(connection, values)
+        if self._sql is None:
+            self._sql = self._compile()
+        given = {**self._fixed, **values} if self._fixed else values
+        parameters = [given[name] if bind is None else bind(given[name]) for name, bind in self._binders]
+        if len(given) != self._name_count:
+            self._refuse_unknown(given, {name for name, _ in self._binders})
+        return driver.execute(self._sql, parameters)
+
+    def leave(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """Run one that gives no rows and whose count of rows nobody asks for.
+
+        A server gets it with what is asked next, or with the end of the transaction: what is wrong with it is raised then.
+        """
+        if isinstance(connection.connection.driver_connection, sqlite3.Connection):
+            self.run(connection, values)
+            return
+        from pytest_golden.storage.postgresql import leave_compiled
+
+        leave_compiled(connection, *self.bind_on_server(connection, values))
+
+    def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
+        """Run it and give its first row, a named tuple of its columns; None without one."""
+        # To the end: a statement with rows left keeps what it reads or writes open.
+        return self.name_first(self.run(connection, values).fetchall())
+
+    def name_first(self, rows: Sequence[Any]) -> Any:
+        """Return the first of the rows that it gave as a named tuple of its columns; None without one."""
+        return self._make_row(rows[0]) if rows else None
+
+    def decode(self, rows: Iterable[Any]) -> list[Any]:
+        """Return the rows that it gave as SQLAlchemy does: named tuples, with the values of JSON and Booleans."""
+        if self._loaders is None:
+            self._loaders = tuple(_find_loader(column.type) for column in self._statement.exported_columns)
+        loaders = self._loaders
+        return [
+            self._make_row(
+                value if load is None or value is None else load(value)
+                for value, load in zip(row, loaders, strict=True)
+            )
+            for row in rows
+        ]
+
+    def stream(self, connection: Connection, values: Mapping[str, Any]) -> Iterator[Any]:
+        """Run a SELECT without a limit, whose rows are fetched as they are asked for."""
+        if isinstance(connection.connection.driver_connection, sqlite3.Connection):
+            return iter(self.run(connection, values))
+        from pytest_golden.storage.postgresql import page_compiled
+
+        compiled, parameters = self.bind_on_server(connection, values)
+        return page_compiled(connection, compiled, parameters)
+
+    def _run_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
+        from pytest_golden.storage.postgresql import run_compiled
+
+        return run_compiled(connection, *self.bind_on_server(connection, values))
+
+    def bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> tuple[Compiled, dict[str, Any]]:
+        """Return what a server is sent."""
+        if self._on_server is None:
+            from pytest_golden.storage.postgresql import compile_statement
+
+            self._make_row = self._name_rows()
+            self._on_server = compile_statement(self._statement, list(self._columns) or None, connection)
+        compiled = self._on_server
+        given = {**compiled.fixed, **values}
+        parameters = {
+            name: given[name] if bind is None else bind(given[name]) for name, bind in compiled.binders.items()
+        }
+        if len(given) != len(parameters):
+            self._refuse_unknown(given, set(parameters))
+        return compiled, parameters
+
+    def _refuse_unknown(self, given: Mapping[str, Any], known: set[str]) -> None:
+        unknown = sorted(given.keys() - known)
+        raise ValueError(f"{', '.join(unknown)} has no place in: {self._sql or self._statement}")
+
+    def _name_rows(self) -> Callable[[Any], Any]:
+        row: Any = namedtuple("Row", [*self._statement.exported_columns.keys()])  # type: ignore[misc]  # noqa: PYI024 - the statement names its fields
+        make: Callable[[Any], Any] = row._make
+        return make
+
+    def _compile(self) -> str:
+        compiled = self._statement.compile(dialect=_DIALECT, column_keys=list(self._columns) or None)
+        self._make_row = self._name_rows()
+        binds = {name: compiled.binds[name] for name in compiled.positiontup or ()}
+        self._fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
+        self._binders = [
+            (name, binds[name].type.dialect_impl(_DIALECT).bind_processor(_DIALECT))
+            for name in compiled.positiontup or ()
+        ]
+        self._name_count = len(binds)
+        return str(compiled)
+
+
+def ask(connection: Connection, *questions: Question) -> list[Iterator[Any]]:
+    """Return the rows of each. A server is asked all in one trip, a file only when the rows are taken.
+
+    Nothing must be written before they are taken.
+    """
+    if is_near(connection):
+        return [_run_later(connection, question) for question in questions]
+    from pytest_golden.storage.postgresql import ask_compiled
+
+    return ask_compiled(connection, [one.ask_on_server(connection) for one in questions])
+
+
+def _find_loader(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
+    if isinstance(kind, JSON):
+        return json.loads
+    return bool if isinstance(kind, Boolean) else None
+
+
+def is_near(connection: Connection) -> bool:
+    """Tell whether a question costs no trip to a server: then few small ones are better than one that is large."""
+    return isinstance(connection.connection.driver_connection, sqlite3.Connection)
+
+
+def _run_later(connection: Connection, question: Question) -> Iterator[Any]:
+    # Not `yield from`: that would close the cursor of rows that nobody takes to the end, maybe after their database.
+    for row in question.statement.run(connection, question.values):  # noqa: UP028 - see above
+        yield row
+
+
+class _UnlessThere(ClauseElement):
+    # Both databases say it alike, and each dialect's own clause is known to that dialect alone.
+    inherit_cache = True
+    _traverse_internals = ()  # type: ignore[assignment]
+
+
+@compiles(_UnlessThere)
+def _compile_unless_there(*_: object, **__: object) -> str:
+    return "ON CONFLICT DO NOTHING"
+
+
+def insert_if_absent(table: Table, *returned: ColumnElement[Any]) -> Insert:
+    """Make the statement; it gives no row when a unique key of the table is taken."""
+    statement = insert(table)
+    statement._post_values_clause = _UnlessThere()  # noqa: SLF001 - where the dialects put theirs
+    return statement.returning(*returned) if returned else statement
+
+
+class _Listed(FunctionElement[Any]):
+    """A JSON list as rows; both databases call the column `value`."""
+
+    inherit_cache = True
+    name = "listed"
+
+
+@compiles(_Listed, "sqlite")
+def _compile_listed_for_sqlite(listed: _Listed, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_each({compiler.process(listed.clauses, **options)})"
+
+
+@compiles(_Listed)
+def _compile_listed_for_others(listed: _Listed, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_array_elements_text(CAST({compiler.process(listed.clauses, **options)} AS JSON))"
+
+
+def list_numbers(name: str) -> ColumnElement[int]:
+    """Make the column of the numbers that are given under this name, as the text of a JSON list."""
+    return cast(_Listed(bindparam(name, type_=Text())).table_valued("value").c.value, BigInteger)
+
+
+_SQLITE = "sqlite"
+
+
+class _MemberType(TypeDecorator[Any]):
+    """SQLite returns the member; from PostgreSQL the whole value comes, and the member is taken here.
+
+    PostgreSQL refuses to look into JSON that escapes a NUL or half a character anywhere.
+    """
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, key: str, *, is_text: bool) -> None:
+        super().__init__()
+        self.key = key
+        self.is_text = is_text
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return Text() if self.is_text and dialect.name == _SQLITE else JSON()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        if dialect.name == _SQLITE:
+            return value
+        member = value.get(self.key) if isinstance(value, dict) else None
+        return json.dumps(member) if self.is_text and not isinstance(member, str | None) else member
+
+
+class _Member(FunctionElement[Any]):
+    """Two expressions, the first for SQLite."""
+
+    inherit_cache = True
+    name = "json_member"
+
+
+@compiles(_Member, _SQLITE)
+def _compile_member_for_sqlite(member: _Member, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(next(iter(member.clauses)), **options)
+
+
+@compiles(_Member)
+def _compile_member_for_others(member: _Member, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(list(member.clauses)[1], **options)
+
+
+def json_member(column: Column[Any], key: str) -> Any:
+    """Return a member's value."""
+    return _member(column, column[key], _MemberType(key, is_text=False))
+
+
+def json_member_text(column: Column[Any], key: str, *, may_be_damaged: bool = False) -> Any:
+    """Return a member that is a text, or NULL; one of another kind as its JSON.
+
+    With `may_be_damaged`, what is no JSON, as anybody may write into SQLite, has no members; else it raises.
+    """
+    on_sqlite = column[key].as_string()
+    if may_be_damaged:
+        on_sqlite = case((func.json_valid(cast(column, Text)) == 1, on_sqlite))
+    return _member(column, on_sqlite, _MemberType(key, is_text=True))
+
+
+def _member(column: Column[Any], on_sqlite: Any, kind: _MemberType) -> Any:
+    member = _Member(on_sqlite, column)
+    member.type = kind
+    return member.label(kind.key)

@@ -1,0 +1,363 @@
+"""Failure points: the steps that failed, and an end that no step explains. Pure rules; nothing is guessed from wording.
+
+A failed step that worked later, or any in a trajectory that ended in success, was recovered: its severity is low. A
+parent that only passes on the error of a child is no failure point of its own.
+
+What went well in a trajectory that ended in success. Pure rules; nothing is said of any other.
+
+The analysis of one trajectory: what failed, what went well, what is wrong with its reasoning, how good it was. Pure.
+
+What happened in a trajectory as text, in three lengths. Deterministic; no language model writes it.
+
+brief is one line, normal tells the findings, detailed also the steps. Each is longer than the one before it and bounded:
+400, 4,000 and 16,000 characters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.trajectory.insight.model import (
+    Detail,
+    FailureCategory,
+    FailurePoint,
+    Quality,
+    Severity,
+    SuccessIndicator,
+    SuccessType,
+    TrajectoryAnalysis,
+    bounded_ids,
+    count_of,
+    error_of,
+    one_line,
+    text_of,
+    title_of,
+    told_metadata,
+)
+from pytest_golden.trajectory.insight.reasoning import find_reasoning_issues
+from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_word, freeze_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_golden.trajectory.insight.model import ReasoningIssue
+    from pytest_golden.trajectory.model import Trajectory
+    from pytest_golden.trajectory.step import Step
+
+
+_CATEGORIES = {
+    StepType.TOOL_CALL: FailureCategory.TOOL_FAILURE,
+    StepType.ACTION: FailureCategory.TOOL_FAILURE,
+    StepType.STATE_CHANGE: FailureCategory.STATE_ERROR,
+    StepType.REASONING: FailureCategory.LOGICAL_ERROR,
+    StepType.OBSERVATION: FailureCategory.ERROR,
+}
+
+
+def find_failures(trajectory: Trajectory) -> tuple[FailurePoint, ...]:
+    """Return the failed steps in their order, then the end of the trajectory when it is news of its own."""
+    failed = tuple(_failed_steps(trajectory))
+    points = _step_points(trajectory, failed)
+    end = _end_point(trajectory, failed, points)
+    return points if end is None else (*points, end)
+
+
+def _failed_steps(trajectory: Trajectory) -> Iterator[tuple[int, Step]]:
+    failed = {step.id: step for step in trajectory.steps if step.has_error}
+    passing_on = {
+        step.parent_step_id
+        for step in failed.values()
+        if step.parent_step_id in failed and _is_same_news(error_of(failed[step.parent_step_id]), error_of(step))
+    }
+    for index, step in enumerate(trajectory.steps):
+        if step.id in failed and step.id not in passing_on:
+            yield index, step
+
+
+def _is_same_news(above: str, below: str) -> bool:
+    return above in below or (below != "" and below in above)
+
+
+def _step_points(trajectory: Trajectory, failed: Sequence[tuple[int, Step]]) -> tuple[FailurePoint, ...]:
+    worked = _last_working(trajectory) if failed else {}
+    succeeded = trajectory.outcome is TrajectoryOutcome.SUCCESS
+    return tuple(
+        _step_point(trajectory, index, step, recovered=succeeded or worked.get(_key(step), -1) > index)
+        for index, step in failed
+        if not _is_told_by_the_end(trajectory, step)
+    )
+
+
+def _last_working(trajectory: Trajectory) -> dict[tuple[StepType, str], int]:
+    return {_key(step): index for index, step in enumerate(trajectory.steps) if not step.has_error}
+
+
+def _key(step: Step) -> tuple[StepType, str]:
+    return step.type, one_line(text_of(step.content))
+
+
+def _is_told_by_the_end(trajectory: Trajectory, step: Step) -> bool:
+    """Tell whether a step only says what the end says too: that the time was over."""
+    return (
+        trajectory.outcome is TrajectoryOutcome.TIMEOUT
+        and step.type is StepType.OBSERVATION
+        and error_of(step) == one_line(trajectory.error or "")
+    )
+
+
+def _step_point(trajectory: Trajectory, index: int, step: Step, *, recovered: bool) -> FailurePoint:
+    error = error_of(step)
+    title = title_of(step)
+    said = f"{title} failed: {error}" if error and error != title else f"{title} failed"
+    context: dict[str, Any] = {
+        "index": index,
+        "step": title,
+        "type": step.type.value,
+        "error": error or None,
+        "previous_step": title_of(trajectory.steps[index - 1]) if index else None,
+        "recovered": recovered,
+        "metadata": told_metadata(step),
+    }
+    return FailurePoint(
+        category=_CATEGORIES[step.type],
+        severity=Severity.LOW if recovered else Severity(step.importance.value),
+        description=f"{said} (recovered)" if recovered else said,
+        step_id=step.id,
+        context=freeze_mapping("context", context),
+    )
+
+
+def _end_point(
+    trajectory: Trajectory, failed: Sequence[tuple[int, Step]], points: Sequence[FailurePoint]
+) -> FailurePoint | None:
+    match trajectory.outcome:
+        case TrajectoryOutcome.SUCCESS:
+            return None
+        case TrajectoryOutcome.TIMEOUT:
+            last = trajectory.steps[-1] if trajectory.steps else None
+            return _end(trajectory, FailureCategory.TIMEOUT, Severity.HIGH, "the time limit was reached", last)
+        case TrajectoryOutcome.PARTIAL:
+            return _end(trajectory, FailureCategory.INCOMPLETE, Severity.MEDIUM, "only a part was done")
+        case None:
+            return _end(trajectory, FailureCategory.INCOMPLETE, Severity.LOW, "it was never completed")
+    return _failure_end(trajectory, failed, points)
+
+
+def _failure_end(
+    trajectory: Trajectory, failed: Sequence[tuple[int, Step]], points: Sequence[FailurePoint]
+) -> FailurePoint | None:
+    error = one_line(trajectory.error or "")
+    if error:
+        is_told = any(_is_same_news(told, error) for told in (error_of(step) for _index, step in failed) if told)
+        # Beside a step that failed the end is its echo, so it is no worse.
+        lasting = [point.severity for point in points if not point.context["recovered"]]
+        severity = max(lasting, key=lambda each: each.rank, default=Severity.CRITICAL)
+        return None if is_told else _end(trajectory, FailureCategory.ERROR, severity, "it ended in an error")
+    if failed:
+        return None
+    critical = [step for step in trajectory.steps if _is_alarm(step)]
+    if critical:
+        return _end(trajectory, FailureCategory.ERROR, Severity.CRITICAL, title_of(critical[-1], 200), critical[-1])
+    return _end(trajectory, FailureCategory.UNKNOWN, Severity.HIGH, "no step and no error tells why it failed")
+
+
+def _is_alarm(step: Step) -> bool:
+    return step.type is StepType.OBSERVATION and step.importance is Importance.CRITICAL
+
+
+def _end(
+    trajectory: Trajectory, category: FailureCategory, severity: Severity, said: str, step: Step | None = None
+) -> FailurePoint:
+    error = one_line(trajectory.error or "")
+    context: dict[str, Any] = {
+        "outcome": None if trajectory.outcome is None else trajectory.outcome.value,
+        "error": error or None,
+    }
+    if step is not None:
+        context["step"] = title_of(step)
+        said = f"{said} at {title_of(step)}" if category is FailureCategory.TIMEOUT else said
+    return FailurePoint(
+        category=category,
+        severity=severity,
+        description=f"{said}: {error}" if error else said,
+        step_id=None if step is None else step.id,
+        context=freeze_mapping("context", context),
+    )
+
+
+# A path of fewer steps, in less time, is called efficient.
+_MANY_STEPS = 10
+_LONG_MS = 5_000.0
+
+
+def find_successes(
+    trajectory: Trajectory, failures: Sequence[FailurePoint], issues: Sequence[ReasoningIssue]
+) -> tuple[SuccessIndicator, ...]:
+    """Return what went well, in the order of `SuccessType`; nothing when the outcome is not success."""
+    if trajectory.outcome is not TrajectoryOutcome.SUCCESS:
+        return ()
+    found = [*_path(trajectory, failures), *_reasoning(trajectory, issues), *_tools(trajectory), *_parts(trajectory)]
+    if failures:
+        ids = [point.step_id for point in failures if point.step_id is not None]
+        said = f"{count_of(len(failures), 'failed step')} recovered from"
+        found.append(SuccessIndicator(SuccessType.EFFECTIVE_RECOVERY, said, tuple(ids[:50])))
+    return tuple(found)
+
+
+def _path(trajectory: Trajectory, failures: Sequence[FailurePoint]) -> Iterator[SuccessIndicator]:
+    count, duration_ms = len(trajectory.steps), trajectory.duration_ms
+    if 0 < count < _MANY_STEPS and duration_ms is not None and duration_ms < _LONG_MS and not failures:
+        said = f"{count_of(count, 'step')} in {duration_ms:,.0f} ms, none of them failed"
+        yield SuccessIndicator(SuccessType.EFFICIENT_PATH, said, bounded_ids(trajectory.steps))
+
+
+def _reasoning(trajectory: Trajectory, issues: Sequence[ReasoningIssue]) -> Iterator[SuccessIndicator]:
+    thoughts = [step for step in trajectory.steps if step.type is StepType.REASONING]
+    if len(thoughts) > 1 and not issues:
+        said = f"{count_of(len(thoughts), 'reasoning step')} without an issue"
+        yield SuccessIndicator(SuccessType.CLEAR_REASONING, said, bounded_ids(thoughts))
+
+
+def _tools(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
+    actions = [step for step in trajectory.steps if step.type in {StepType.ACTION, StepType.TOOL_CALL}]
+    if actions and not any(step.has_error for step in actions):
+        said = f"actions and tool calls: {len(actions):,}, none of them failed"
+        yield SuccessIndicator(SuccessType.PROPER_TOOL_USE, said, bounded_ids(actions))
+
+
+def _parts(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
+    children = Counter(step.parent_step_id for step in trajectory.steps if step.parent_step_id)
+    parents = [step for step in trajectory.steps if children[step.id] > 1]
+    if parents:
+        said = f"{count_of(len(parents), 'step')} taken apart into two or more"
+        yield SuccessIndicator(SuccessType.GOOD_DECOMPOSITION, said, bounded_ids(parents))
+
+
+_FAILED = frozenset({TrajectoryOutcome.FAILURE, TrajectoryOutcome.ERROR, TrajectoryOutcome.TIMEOUT})
+
+
+def analyze_trajectory(
+    t: Trajectory, *, include_reasoning: bool = True, include_success: bool = True, min_severity: Severity | str = "low"
+) -> TrajectoryAnalysis:
+    """Find failure points, success indicators and reasoning issues, and rate the whole.
+
+    What is not asked for, and what is below `min_severity`, is left out, but counts for the quality.
+
+    Raises:
+        ValueError: unknown severity.
+    """
+    level = check_word("min_severity", min_severity, Severity).rank
+    failures = find_failures(t)
+    issues = find_reasoning_issues(t)
+    indicators = find_successes(t, failures, issues)
+    return TrajectoryAnalysis(
+        trajectory_id=t.id,
+        outcome=t.outcome,
+        quality=_rate(t.outcome, failures, issues, indicators),
+        step_count=len(t.steps),
+        duration_ms=t.duration_ms,
+        failure_points=tuple(point for point in failures if point.severity.rank >= level),
+        success_indicators=indicators if include_success else (),
+        reasoning_issues=tuple(issue for issue in issues if issue.severity.rank >= level) if include_reasoning else (),
+    )
+
+
+def _rate(
+    outcome: TrajectoryOutcome | None,
+    failures: tuple[FailurePoint, ...],
+    issues: tuple[ReasoningIssue, ...],
+    indicators: tuple[SuccessIndicator, ...],
+) -> Quality:
+    """Rate by the outcome first, then by the worst finding; how many there are does not count."""
+    severities = [point.severity for point in failures if point.category is not FailureCategory.INCOMPLETE]
+    severities += [issue.severity for issue in issues]
+    is_troubled = any(severity is not Severity.LOW for severity in severities)
+    if outcome in _FAILED:
+        return Quality.POOR
+    if outcome is not TrajectoryOutcome.SUCCESS:
+        return Quality.POOR if is_troubled else Quality.FAIR
+    if is_troubled:
+        return Quality.FAIR
+    return Quality.EXCELLENT if indicators and not severities else Quality.GOOD
+
+
+MOST_CHARACTERS = {Detail.BRIEF: 400, Detail.NORMAL: 4_000, Detail.DETAILED: 16_000}
+_MOST_FINDINGS = {Detail.NORMAL: 5, Detail.DETAILED: 15}
+_FIRST_STEPS, _LAST_STEPS = 40, 15
+
+
+def summarize_trajectory(t: Trajectory, *, detail: Detail | str = "normal") -> str:
+    """Tell what happened, what failed and what went well.
+
+    Raises:
+        ValueError: unknown detail.
+    """
+    level = check_word("detail", detail, Detail)
+    told = describe_analysis(analyze_trajectory(t), level)
+    if level is not Detail.DETAILED:
+        return told
+    counts = ", ".join(f"{count:,} {kind.value}" for kind, count in t.statistics().step_types.items())
+    lines = (told, f"Steps: {counts or 'none'}", *_step_lines(t.steps))
+    return cut_lines(lines, MOST_CHARACTERS[level])
+
+
+def describe_analysis(analysis: TrajectoryAnalysis, detail: Detail) -> str:
+    """Tell what was found, within the bound of the detail."""
+    if detail is Detail.BRIEF:
+        return cut_lines([_headline(analysis)], MOST_CHARACTERS[detail])
+    most = _MOST_FINDINGS[detail]
+    lines = [f"Trajectory {one_line(analysis.trajectory_id, 80)}", _headline(analysis)]
+    lines += _section("Failure points", [*_failure_lines(analysis.failure_points, detail)], most)
+    issues = [f"[{x.severity.value}] {x.type.value}: {x.evidence}" for x in analysis.reasoning_issues]
+    lines += _section("Reasoning issues", issues, most)
+    lines += _section(
+        "Success indicators", [f"{x.type.value}: {x.description}" for x in analysis.success_indicators], most
+    )
+    return cut_lines(lines, MOST_CHARACTERS[detail])
+
+
+def cut_lines(lines: Iterable[str], limit: int) -> str:
+    """Join lines as far as they fit, and say that there is more."""
+    text = "\n".join(lines)
+    if len(text) <= limit:
+        return text
+    mark = "\n... (cut here)"
+    return f"{text[: limit - len(mark)]}{mark}"
+
+
+def _headline(analysis: TrajectoryAnalysis) -> str:
+    outcome = "open" if analysis.outcome is None else analysis.outcome.value
+    duration = "" if analysis.duration_ms is None else f" in {analysis.duration_ms:,.0f} ms"
+    severe = sorted(analysis.failure_points, key=lambda point: -point.severity.rank)
+    worst = f"; {severe[0].description}" if severe else ""
+    steps = count_of(analysis.step_count, "step")
+    return one_line(f"{outcome}, quality {analysis.quality.value}, {steps}{duration}{worst}", 390)
+
+
+def _section(title: str, lines: Sequence[str], most: int) -> Iterator[str]:
+    yield f"{title}: {len(lines):,}" if lines else f"{title}: none"
+    yield from (f"- {line}" for line in lines[:most])
+    if len(lines) > most:
+        yield f"- and {len(lines) - most:,} more"
+
+
+def _failure_lines(points: Sequence[FailurePoint], detail: Detail) -> Iterator[str]:
+    for point in points:
+        line = f"[{point.severity.value}] {point.category.value}: {point.description}"
+        before = point.context.get("previous_step") if detail is Detail.DETAILED else None
+        yield f"{line} (after '{before}')" if before else line
+
+
+def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
+    left_out = len(steps) - _FIRST_STEPS - _LAST_STEPS
+    for index, step in enumerate(steps):
+        if left_out > 0 and index == _FIRST_STEPS:
+            yield f"... {count_of(left_out, 'step')} left out"
+        if left_out <= 0 or not _FIRST_STEPS <= index < _FIRST_STEPS + left_out:
+            yield _step_line(index, step)
+
+
+def _step_line(index: int, step: Step) -> str:
+    duration = "" if step.duration_ms is None else f" ({step.duration_ms:,.0f} ms)"
+    return f"{index + 1}. {step.type.value}: {title_of(step, 120)}{duration}{' FAILED' if step.has_error else ''}"

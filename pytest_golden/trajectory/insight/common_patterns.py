@@ -1,0 +1,277 @@
+"""What tells a trajectory that succeeded from one that failed. Pure; where they part is for `difference.py` to say.
+
+The exact upper tail of the binomial distribution, in logarithms, so that ten thousand trials neither overflow nor vanish.
+
+Patterns over many trajectories: what fails more often than chance would have it, and what the good ones share. Pure.
+
+A trajectory counts once for a category, however many of its steps fail so. The order of the trajectories does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
+from pytest_golden.trajectory.insight.analysis import analyze_trajectory, find_failures
+from pytest_golden.trajectory.insight.model import FailureCategory, Quality, SuccessType, count_of, one_line, title_of
+from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome, check_word
+from pytest_golden.values.json_form import json_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_golden.trajectory.insight.model import TrajectoryAnalysis
+    from pytest_golden.trajectory.model import Trajectory
+
+
+_MOST_SENTENCES = 10
+_MOST_NAMED = 5
+# Durations of the same work differ from run to run; only what differs by more than half is told.
+_NOTABLE_FACTOR = 1.5
+_REASONING = frozenset({StepType.REASONING})
+_ACTING = frozenset({StepType.ACTION, StepType.TOOL_CALL})
+
+
+class TrajectoryDifference(NamedTuple):
+    """One aspect in which the two differ, with the figure of each. Durations are in milliseconds."""
+
+    aspect: str
+    success: Any
+    failure: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryComparison:
+    """How two trajectories differ. `divergence` is the first step at which not the same thing happened.
+
+    The sentences are for people and models; there are at most ten of each kind.
+    """
+
+    differences: tuple[TrajectoryDifference, ...]
+    key_insights: tuple[str, ...]
+    success_advantages: tuple[str, ...]
+    failure_disadvantages: tuple[str, ...]
+    divergence: TrajectoryDiff
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same under the same names, JSON-safe."""
+        return {
+            "differences": [
+                {"aspect": aspect, "success": json_form(success), "failure": json_form(failure)}
+                for aspect, success, failure in self.differences
+            ],
+            "key_insights": list(self.key_insights),
+            "success_advantages": list(self.success_advantages),
+            "failure_disadvantages": list(self.failure_disadvantages),
+            "divergence": self.divergence.to_dict(),
+        }
+
+
+def compare_trajectories(success: Trajectory, failure: Trajectory) -> TrajectoryComparison:
+    """Compare one that succeeded with one that failed; which is which is taken from the arguments, not from outcomes."""
+    good, bad = analyze_trajectory(success), analyze_trajectory(failure)
+    divergence = diff_trajectories(success, failure)
+    only_good, only_bad = _only_in(success, failure), _only_in(failure, success)
+    return TrajectoryComparison(
+        differences=tuple(_differences(success, failure, good, bad)),
+        key_insights=_bounded(_insights(divergence, bad, only_good, only_bad)),
+        success_advantages=_bounded(_advantages(good, only_good)),
+        failure_disadvantages=_bounded(_disadvantages(bad, only_bad)),
+        divergence=divergence,
+    )
+
+
+def _differences(
+    success: Trajectory, failure: Trajectory, good: TrajectoryAnalysis, bad: TrajectoryAnalysis
+) -> Iterator[TrajectoryDifference]:
+    left, right = success.statistics(), failure.statistics()
+    figures: tuple[tuple[str, Any, Any], ...] = (
+        ("outcome", success.outcome, failure.outcome),
+        ("quality", good.quality, bad.quality),
+        ("step_count", good.step_count, bad.step_count),
+        ("reasoning_steps", _count(success, _REASONING), _count(failure, _REASONING)),
+        ("tool_usage", _count(success, _ACTING), _count(failure, _ACTING)),
+        ("error_count", left.error_count, right.error_count),
+        ("reasoning_issues", len(good.reasoning_issues), len(bad.reasoning_issues)),
+        ("max_depth", left.max_depth, right.max_depth),
+    )
+    yield from (TrajectoryDifference(*figure) for figure in figures if figure[1] != figure[2])
+    if _is_notable(success.duration_ms, failure.duration_ms):
+        yield TrajectoryDifference("duration_ms", success.duration_ms, failure.duration_ms)
+
+
+def _count(trajectory: Trajectory, kinds: frozenset[StepType]) -> int:
+    return sum(step.type in kinds for step in trajectory.steps)
+
+
+def _is_notable(mine: float | None, theirs: float | None) -> bool:
+    if mine is None or theirs is None:
+        return False
+    return max(mine, theirs) > _NOTABLE_FACTOR * min(mine, theirs)
+
+
+def _only_in(trajectory: Trajectory, other: Trajectory) -> tuple[str, ...]:
+    """Return the steps of the one that the other has not, each once, as a few words each."""
+    elsewhere = {(step.type, title_of(step)) for step in other.steps}
+    mine = dict.fromkeys((step.type, title_of(step)) for step in trajectory.steps)
+    return tuple(title for kind, title in mine if (kind, title) not in elsewhere)
+
+
+def _insights(
+    divergence: TrajectoryDiff, bad: TrajectoryAnalysis, only_good: Sequence[str], only_bad: Sequence[str]
+) -> Iterator[str]:
+    if not divergence.identical:
+        yield f"compared with the success, {divergence}"
+    severe = sorted(bad.failure_points, key=lambda point: -point.severity.rank)
+    if severe:
+        yield f"the worst failure: {severe[0].description}"
+    if only_good:
+        yield f"the failure never came to {_name(only_good)}"
+    if only_bad:
+        yield f"only the failure did {_name(only_bad)}"
+
+
+def _advantages(good: TrajectoryAnalysis, only_good: Sequence[str]) -> Iterator[str]:
+    yield from (f"{indicator.type.value}: {indicator.description}" for indicator in good.success_indicators)
+    if only_good:
+        yield f"{count_of(len(only_good), 'step')} that the failure lacks: {_name(only_good)}"
+
+
+def _disadvantages(bad: TrajectoryAnalysis, only_bad: Sequence[str]) -> Iterator[str]:
+    yield from (f"{point.category.value}: {point.description}" for point in bad.failure_points[:_MOST_NAMED])
+    yield from (f"{issue.type.value}: {issue.evidence}" for issue in bad.reasoning_issues[:_MOST_NAMED])
+    if only_bad:
+        yield f"{count_of(len(only_bad), 'step')} that the success lacks: {_name(only_bad)}"
+
+
+def _name(titles: Sequence[str]) -> str:
+    more = len(titles) - _MOST_NAMED
+    named = ", ".join(f"'{title}'" for title in titles[:_MOST_NAMED])
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _bounded(sentences: Iterator[str]) -> tuple[str, ...]:
+    return tuple(one_line(sentence, 600) for _number, sentence in zip(range(_MOST_SENTENCES), sentences, strict=False))
+
+
+# What is smaller than this beside the sum changes no digit of it.
+_NEGLIGIBLE = 1e-18
+
+
+def binomial_tail(count: int, trials: int, rate: float) -> float:
+    """Return the probability of `count` or more successes in `trials` independent trials of probability `rate`.
+
+    The terms are those of the definition, C(n, k) p^k (1-p)^(n-k), the first by the log-gamma function, each next one
+    by its ratio to the one before. A probability below about 1e-308 is 0.0.
+    """
+    if count <= 0:
+        return 1.0
+    if count > trials or rate <= 0.0:
+        return 0.0
+    if rate >= 1.0:
+        return 1.0
+    if count <= trials * rate:
+        # Below the mean the other tail is the shorter one, and the sum loses no digits by being taken from 1.
+        return 1.0 - binomial_tail(trials - count + 1, trials, 1.0 - rate)
+    odds = rate / (1.0 - rate)
+    ratio, ratios = 1.0, [1.0]
+    for successes in range(count, trials):
+        ratio *= (trials - successes) / (successes + 1) * odds
+        if ratio < _NEGLIGIBLE:
+            break
+        ratios.append(ratio)
+    logarithm = _log_probability(count, trials, rate) + math.log(math.fsum(ratios))
+    return min(1.0, math.exp(logarithm))
+
+
+def _log_probability(count: int, trials: int, rate: float) -> float:
+    choices = math.lgamma(trials + 1) - math.lgamma(count + 1) - math.lgamma(trials - count + 1)
+    return choices + count * math.log(rate) + (trials - count) * math.log1p(-rate)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPattern:
+    """In how many trajectories a category of failure occurs, and how likely that or more would be by chance.
+
+    `rate` is count / total. `p_value` is the exact probability of `count` or more trajectories out of `total` when each
+    has such a failure with the expected rate.
+    """
+
+    category: FailureCategory
+    count: int
+    total: int
+    rate: float
+    p_value: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same under the same names, JSON-safe."""
+        form: dict[str, Any] = json_form(self)
+        return form
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessPattern:
+    """In how many of the successful trajectories something went well; `total` is how many of them were looked at."""
+
+    type: SuccessType
+    count: int
+    total: int
+    rate: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same under the same names, JSON-safe."""
+        form: dict[str, Any] = json_form(self)
+        return form
+
+
+def error_patterns(
+    ts: Iterable[Trajectory], *, min_count: int = 2, expected_rate: float = 0.05
+) -> tuple[ErrorPattern, ...]:
+    """Return the categories of failure that occur in `min_count` trajectories or more, most frequent first.
+
+    Raises:
+        ValueError: `min_count` is below 1, or `expected_rate` is not between 0 and 1.
+    """
+    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
+        raise ValueError(f"min_count must be a whole number, 1 or more, not {min_count!r}")
+    rate = _check_rate(expected_rate)
+    counts: Counter[FailureCategory] = Counter()
+    total = 0
+    for trajectory in ts:
+        total += 1
+        counts.update({point.category for point in find_failures(trajectory)})
+    return tuple(
+        ErrorPattern(category, count, total, count / total, binomial_tail(count, total, rate))
+        for category, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if count >= min_count
+    )
+
+
+def success_patterns(ts: Iterable[Trajectory], *, min_quality: Quality | str = "poor") -> tuple[SuccessPattern, ...]:
+    """Return what went well in the successful trajectories of that quality or better, most frequent first.
+
+    Raises:
+        ValueError: unknown quality.
+    """
+    level = check_word("min_quality", min_quality, Quality).rank
+    counts: Counter[SuccessType] = Counter()
+    total = 0
+    for trajectory in ts:
+        if trajectory.outcome is TrajectoryOutcome.SUCCESS:
+            analysis = analyze_trajectory(trajectory)
+            if analysis.quality.rank >= level:
+                total += 1
+                counts.update({indicator.type for indicator in analysis.success_indicators})
+    return tuple(
+        SuccessPattern(kind, count, total, count / total)
+        for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )
+
+
+def _check_rate(rate: object) -> float:
+    if not isinstance(rate, bool) and isinstance(rate, (int, float)) and 0 <= rate <= 1:
+        return float(rate)
+    raise ValueError(f"expected_rate must be a probability from 0 to 1, not {rate!r}")

@@ -1,0 +1,386 @@
+"""How collections of values become one. Whatever the order, grouping or repetition of what is joined, it gives the same.
+
+Figures by task: the mean of the tasks' means beside that of all values, and two batches compared task by task.
+
+Measured values as one immutable collection, and the figures over it. Adding costs the same however many there are.
+
+The figures themselves are in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import iso_utc, new_id, new_id_after, utc_now
+from pytest_golden.trajectory.insight.figures import (
+    ConfidenceInterval,
+    MetricStatistics,
+    check_level,
+    describe_sample,
+    estimate_mean,
+    mean_of,
+    measure_spread,
+    t_interval,
+)
+from pytest_golden.trajectory.insight.measurement import (
+    WEIGHTED,
+    Measurement,
+    is_lower_better,
+    limits_of,
+    measure_trajectory,
+    score_means,
+)
+from pytest_golden.trajectory.sequence import FrozenSequence
+from pytest_golden.trajectory.vocabulary import SCHEMA_VERSION, check_text, freeze_mapping, parse_time
+from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import json_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from pytest_golden.trajectory.model import Trajectory
+
+
+def join_measurements(groups: Iterable[Iterable[Measurement]]) -> list[Measurement]:
+    """Return each value once, where it first came; of two under one id that differ, the later one."""
+    kept: dict[str, Measurement] = {}
+    for group in groups:
+        for one in group:
+            other = kept.get(one.id)
+            if other is None or (other is not one and _preference(one) > _preference(other)):
+                kept[one.id] = one
+    return list(kept.values())
+
+
+def in_order(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Sort by time, and within one time by id, which is the order of adding."""
+    return sorted(measurements, key=lambda one: (one.timestamp, one.id))
+
+
+def join_metadata(mappings: Iterable[Mapping[str, Any]]) -> FrozenDict:
+    """Return all keys; of values that differ under one, the one whose JSON text comes first."""
+    joined: dict[str, Any] = {}
+    for mapping in mappings:
+        for key, value in mapping.items():
+            joined[key] = min(joined[key], value, key=_sorted_text) if key in joined else value
+    return FrozenDict(joined)
+
+
+def _preference(one: Measurement) -> tuple[object, ...]:
+    return one.timestamp, one.metric, one.value, one.task_id or "", _sorted_text(one.metadata)
+
+
+def _sorted_text(value: Any) -> tuple[str, str]:
+    # Values that differ may have one JSON form: a tuple and a list.
+    return json.dumps(json_form(value), sort_keys=True), repr(value)
+
+
+# A difference of two means is right to within a few roundings of the larger one.
+_ROUNDING = 8 * 2.0**-52
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMeans:
+    """A metric over many tasks.
+
+    `macro` is the mean of the tasks' means, in which each task counts the same; `micro` that of all values, also of those
+    that belong to no task. `worst` is the mean of `worst_task`: the highest for latency, else the lowest; of several the
+    first by name. `by_task` is sorted by name.
+    """
+
+    macro: float
+    micro: float
+    worst_task: str
+    worst: float
+    by_task: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same under the same names, JSON-safe."""
+        return {**asdict(self), "by_task": dict(self.by_task)}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """What the second batch has more of than the first, over the tasks that both have.
+
+    Between `lower` and `upper` lies the true mean difference with the confidence asked for; they are Student's t on the
+    differences, not clamped. `effect_size` is Cohen's d_z, the mean difference over the standard deviation of the
+    differences: 0 when no task differs, None when all differ by the same.
+    """
+
+    mean_difference: float
+    lower: float
+    upper: float
+    effect_size: float | None
+    pairs: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same under the same names, JSON-safe."""
+        return asdict(self)
+
+
+def average_tasks(measurements: Iterable[Measurement]) -> dict[str, float]:
+    """Return the mean of each task that has a value, sorted by name."""
+    values: dict[str, list[float]] = {}
+    for measurement in measurements:
+        if measurement.task_id is not None:
+            values.setdefault(measurement.task_id, []).append(measurement.value)
+    return {task: mean_of(values[task]) for task in sorted(values)}
+
+
+def summarize_tasks(measurements: Sequence[Measurement], *, lower_is_better: bool) -> TaskMeans | None:
+    """Put the tasks' means of one metric together; None when no value belongs to a task."""
+    by_task = average_tasks(measurements)
+    if not by_task:
+        return None
+    worst_task = (max if lower_is_better else min)(by_task, key=by_task.__getitem__)
+    return TaskMeans(
+        macro=mean_of(tuple(by_task.values())),
+        micro=mean_of([measurement.value for measurement in measurements]),
+        worst_task=worst_task,
+        worst=by_task[worst_task],
+        by_task=FrozenDict(by_task),
+    )
+
+
+def compare_task_means(
+    before: Mapping[str, float], after: Mapping[str, float], level: float
+) -> MetricComparison | None:
+    """Compare the tasks that both have; None for fewer than two of them, and for figures that no float can hold."""
+    tasks = sorted(before.keys() & after.keys())
+    differences = [after[task] - before[task] for task in tasks]
+    if len(tasks) < 2 or not all(map(math.isfinite, differences)):
+        return None
+    _, std_dev = measure_spread(differences)
+    rounding = _ROUNDING * max(abs(batch[task]) for task in tasks for batch in (before, after))
+    if std_dev is not None and std_dev <= rounding:
+        # All differ by the same; what is left is noise of the subtraction.
+        difference = mean_of(differences)
+        effect_size = 0.0 if abs(difference) <= rounding else None
+        return MetricComparison(difference, difference, difference, effect_size, len(tasks))
+    estimate = t_interval(differences, level)
+    if estimate is None or std_dev is None:
+        return None
+    return MetricComparison(estimate.mean, estimate.lower, estimate.upper, _ratio(estimate.mean, std_dev), len(tasks))
+
+
+def _ratio(mean: float, std_dev: float) -> float | None:
+    ratio = mean / std_dev
+    return ratio if math.isfinite(ratio) else None
+
+
+_PREFIX = "value"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricsCollector:
+    """Values of metrics over many runs. Start with `MetricsCollector.new()`.
+
+    `success_rate`, `quality` and `accuracy` lie between 0 and 1, `latency` is in milliseconds, any other name is a custom
+    metric. Two collectors are equal when they hold the same values, in whatever order, and the same metadata since the
+    same moment.
+    """
+
+    measurements: FrozenSequence[Measurement]
+    metadata: Mapping[str, Any]
+    created_at: datetime
+
+    @classmethod
+    def new(cls, metadata: Mapping[str, Any] | None = None) -> MetricsCollector:
+        """Start an empty one, now."""
+        return cls(FrozenSequence(), freeze_mapping("metadata", metadata), utc_now())
+
+    def add(
+        self,
+        metric: str,
+        value: float,
+        *,
+        task_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: datetime | None = None,
+    ) -> MetricsCollector:
+        """Return a collector with one more value, whose id is made here.
+
+        Raises:
+            ValueError: the value is not finite or not one that the metric can have, or another field is not allowed.
+        """
+        last = self.measurements[-1].id if self.measurements else None
+        measurement = Measurement(
+            id=new_id(_PREFIX) if last is None else new_id_after(last, _PREFIX),
+            metric=metric,
+            value=value,
+            timestamp=utc_now() if timestamp is None else timestamp,
+            task_id=task_id,
+            metadata=freeze_mapping("metadata", metadata),
+        )
+        return MetricsCollector(self.measurements.appended(measurement), self.metadata, self.created_at)
+
+    def values(self, metric: str, task_id: str | None = None) -> tuple[float, ...]:
+        """Return the values of a metric in the order in which they were added, of one task when it is named."""
+        return tuple(measurement.value for measurement in self._find(metric, task_id))
+
+    def count(self, metric: str, task_id: str | None = None) -> int:
+        """Return how many values of a metric there are, of one task when it is named."""
+        return len(self._find(metric, task_id))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return the names of the metrics that have a value, in the order in which they first came."""
+        return tuple(dict.fromkeys(measurement.metric for measurement in self.measurements))
+
+    @property
+    def task_ids(self) -> tuple[str, ...]:
+        """Return the tasks that have a value, sorted."""
+        return tuple(sorted({one.task_id for one in self.measurements if one.task_id is not None}))
+
+    def stats(self, metric: str, task_id: str | None = None) -> MetricStatistics | None:
+        """Describe the values of a metric; None when there are none."""
+        return describe_sample(self.values(metric, task_id))
+
+    def aggregate(
+        self, metrics: Iterable[str] | None = None, task_id: str | None = None
+    ) -> dict[str, MetricStatistics]:
+        """Describe the metrics named, or all; those without a value are left out."""
+        if isinstance(metrics, str):
+            raise ValueError(f"metrics must be several names such as [{metrics!r}], not one text")  # noqa: TRY004 - one kind of refusal
+        by_metric = self._by_metric(task_id)
+        wanted = by_metric if metrics is None else dict.fromkeys(metrics)
+        described = {name: describe_sample(by_metric.get(name, ())) for name in wanted}
+        return {name: statistics for name, statistics in described.items() if statistics is not None}
+
+    def confidence_interval(
+        self, metric: str, level: float = 0.95, task_id: str | None = None
+    ) -> ConfidenceInterval | None:
+        """Tell where the true mean of a metric lies; None for fewer than two values, and where no float can say.
+
+        Zeros and ones of a metric that lies between 0 and 1 get Wilson's interval, all else Student's t, which is clamped
+        to 0 and 1 for such a metric alone.
+
+        Raises:
+            ValueError: the level does not lie between 0 and 1.
+        """
+        return estimate_mean(self.values(metric, task_id), check_level(level), limits_of(metric))
+
+    def fitness(
+        self, weights: Mapping[str, float] | None = None, method: str = WEIGHTED, task_id: str | None = None
+    ) -> float | None:
+        """Return one number between 0 and 1 out of the metrics' means; None when none that is present has a weight.
+
+        Without `weights`: success_rate .4, quality .3, accuracy .2, latency .1; those given stand in their place. They are
+        divided by their sum over the metrics that are present. The score of latency is 1 - min(ms / 10,000, 1) of its
+        mean; a custom metric has neither weight nor score. `method` is `weighted` or `geometric`.
+
+        Raises:
+            ValueError: unknown method, or a weight that is not allowed.
+        """
+        means = {metric: mean_of(values) for metric, values in self._by_metric(task_id).items()}
+        return score_means(means, weights, method)
+
+    def across_tasks(self, metric: str) -> TaskMeans | None:
+        """Put a metric's means by task together; None when no value of it belongs to a task."""
+        return summarize_tasks(self._find(metric, None), lower_is_better=is_lower_better(metric))
+
+    @classmethod
+    def merge(cls, collectors: Iterable[MetricsCollector]) -> MetricsCollector:
+        """Join collectors; a value that several hold counts once. Neither their order nor their grouping matters.
+
+        Values stand in the order of their times, those of one time in that of their adding. It was created when the first
+        of them was. Where the metadata differ under a key, the value whose JSON text comes first is kept.
+        """
+        parts = tuple(collectors)
+        if not parts:
+            return cls.new()
+        return cls(
+            measurements=FrozenSequence(in_order(join_measurements(part.measurements for part in parts))),
+            metadata=join_metadata(part.metadata for part in parts),
+            created_at=min(part.created_at for part in parts),
+        )
+
+    @classmethod
+    def from_trajectories(cls, trajectories: Iterable[Trajectory]) -> MetricsCollector:
+        """Collect the success, latency, quality and accuracy that trajectories tell of; one that comes twice counts once.
+
+        Raises:
+            ValueError: a number in the metadata is not allowed; names the trajectory and the metric.
+        """
+        found = (measure_trajectory(trajectory) for trajectory in trajectories)
+        return cls(FrozenSequence(join_measurements(found)), FrozenDict(), utc_now())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names and `schema_version`, JSON-safe whatever the metadata."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "created_at": iso_utc(self.created_at),
+            "metadata": json_form(self.metadata),
+            "measurements": [measurement.to_dict() for measurement in self.measurements],
+        }
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> MetricsCollector:
+        """Read back what `to_dict` gave; unknown keys are tolerated.
+
+        Raises:
+            ValueError: a key is missing or has a value that is not allowed, or a newer program wrote it.
+        """
+        version = mapping.get("schema_version", SCHEMA_VERSION)
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            message = f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
+            raise ValueError(message)
+        return cls(
+            measurements=FrozenSequence(join_measurements([_parse_measurements(mapping.get("measurements"))])),
+            metadata=freeze_mapping("metadata", mapping.get("metadata")),
+            created_at=parse_time("created_at", mapping.get("created_at")),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MetricsCollector):
+            return NotImplemented
+        return (
+            self.created_at == other.created_at
+            and self.metadata == other.metadata
+            and {one.id: one for one in self.measurements} == {one.id: one for one in other.measurements}
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.created_at)
+
+    def _find(self, metric: str, task_id: str | None) -> tuple[Measurement, ...]:
+        check_text("metric", metric)
+        return tuple(
+            one for one in self.measurements if one.metric == metric and (task_id is None or one.task_id == task_id)
+        )
+
+    def _by_metric(self, task_id: str | None) -> dict[str, list[float]]:
+        by_metric: dict[str, list[float]] = {}
+        for one in self.measurements:
+            if task_id is None or one.task_id == task_id:
+                by_metric.setdefault(one.metric, []).append(one.value)
+        return by_metric
+
+
+def _parse_measurements(listed: object) -> Iterator[Measurement]:
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, Mapping) for one in listed):
+        raise ValueError("measurements must be a list of mappings, as to_dict gives it")
+    return map(Measurement.from_dict, listed)
+
+
+def compare_metrics(
+    before: MetricsCollector, after: MetricsCollector, metric: str, level: float = 0.95
+) -> MetricComparison | None:
+    """Tell what the second collector has more of than the first, task by task; None for fewer than two common tasks.
+
+    Values that belong to no task do not count.
+
+    Raises:
+        ValueError: the level does not lie between 0 and 1.
+    """
+    check_text("metric", metric)
+    first, second = (
+        average_tasks(one for one in collector.measurements if one.metric == metric) for collector in (before, after)
+    )
+    return compare_task_means(first, second, check_level(level))

@@ -1,0 +1,361 @@
+"""Check the base's commit out in a private folder, make its environment, and find what it lacks there.
+
+The head's gate, which writes its report into the private folder, is started before anything heavy is loaded: this module
+must load little.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import os
+import site
+import sys
+import tempfile
+import venv
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+from urllib.parse import unquote, urlsplit
+
+from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.view import find_linked_sources
+from pytest_golden.history.checkout import read_checkout
+from pytest_golden.history.git import last_line, run_git
+from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
+from pytest_golden.regression.unexpected import is_named
+from pytest_golden.storage.folder import PRIVATE_PREFIX
+from pytest_golden.verify.gates import BrokenDownError, ChildProcess, GatePlace, find_cause, move_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+
+_FOLDER_PREFIX = f"{PRIVATE_PREFIX}{os.getuid()}-"
+_LOCK_NAME = "alive.lock"
+_WORKTREE_NAME = "base"
+_CHECKOUT_SECONDS = 3600
+_SUBMODULE_MODE = "160000"
+_LFS_MARK = b"version https://git-lfs.github.com/spec/"
+_MOST_NAMED = 3
+#: Tells the setup where the head's checkout is, so that it can copy files that git does not have.
+HEAD_VARIABLE = "GOLDEN_HEAD"
+#: An hour: a setup may compile or download a lot.
+SETUP_SECONDS = 3600.0
+# Sorts after the `.pth` files that the setup installs, so that its packages come first.
+_HEAD_LINK = "zzz-of-the-head.pth"
+_PROGRAMS = ("pip", "pip3")
+_PROGRAM_MODE = 0o755
+
+
+class PrivateFolder:
+    """A folder of one verification, with mode 0700 and a lock that is held while the verification runs.
+
+    Use it in a with-block. A folder of a verification that was killed is removed by the next one.
+    """
+
+    def __init__(self, *, outside: Path) -> None:
+        place = _choose_place(outside)
+        _remove_abandoned(place)
+        self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=place)))
+        # Locked before it gets its name, so that another verification never takes the folder for an abandoned one.
+        draft = self.path / f"{_LOCK_NAME}.new"
+        self._lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        draft.rename(self.path / _LOCK_NAME)
+
+    def close(self) -> None:
+        """Remove it and everything in it."""
+        _remove(self.path)
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def is_private_folder(path: Path) -> bool:
+    """Tell by its name whether a path is a private folder, whether or not it still exists."""
+    return path.name.startswith(_FOLDER_PREFIX)
+
+
+def is_in_private_folder(path: str) -> bool:
+    """Tell whether a path lies in a private folder of any user, on any machine."""
+    return any(part.startswith(PRIVATE_PREFIX) for part in Path(path).parts)
+
+
+def _choose_place(outside: Path) -> Path:
+    """Return a folder for temporary files outside the checkout, where they would count as the checkout's edits."""
+    place = Path(os.path.realpath(tempfile.gettempdir()))
+    return Path("/var/tmp") if place.is_relative_to(outside) else place
+
+
+def _remove_abandoned(place: Path) -> None:
+    for folder in place.glob(f"{_FOLDER_PREFIX}*"):
+        with suppress(OSError):
+            found = folder.lstat()
+            if found.st_uid == os.getuid() and not folder.is_symlink() and _is_abandoned(folder):
+                _remove(folder)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    # The lock is made right after its folder: a folder without one (an OSError here) is just being made.
+    lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _remove(folder: Path) -> None:
+    # It also removes files whose modes a pipeline or the setup has changed.
+    from pytest_golden.gateway.scratch import remove_tree
+
+    remove_tree(folder)
+
+
+class BaseWorktree:
+    """A worktree of one commit below a private folder. Call `close` to remove it."""
+
+    def __init__(self, checkout: Path, private: Path, commit: str) -> None:
+        self.root = private / _WORKTREE_NAME
+        self._checkout = checkout
+        _forget_abandoned(checkout)
+        # The repository's hooks are meant for the person's own checkouts.
+        added = run_git(
+            *(checkout, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach"),
+            *(str(self.root), commit),
+            longest_seconds=_CHECKOUT_SECONDS,
+        )
+        if added.returncode:
+            self.close()
+            message = f"git cannot check {commit[:12]} out in a worktree: {last_line(added.stderr)}"
+            raise GoldenError(message)
+
+    def close(self) -> None:
+        """Remove it and git's record of it; what cannot be removed goes with the private folder."""
+        with suppress(GoldenError):
+            _forget(self._checkout, self.root)
+
+    def find_gaps(self) -> tuple[str, ...]:
+        """Name what the head's checkout has and this worktree lacks, and how to get it: a project may fail for that alone."""
+        return (*_find_submodules(self._checkout, self.root), *_find_pointers(self._checkout, self.root))
+
+
+def _forget_abandoned(checkout: Path) -> None:
+    """Let git forget worktrees of verifications that were killed, and no others: those may be on a disk that is not mounted."""
+    told = run_git(checkout, "worktree", "list", "--porcelain", "-z").stdout
+    for line in told.split("\0"):
+        path = Path(line.removeprefix("worktree "))
+        if line.startswith("worktree ") and is_private_folder(path.parent) and not path.exists():
+            _forget(checkout, path)
+
+
+def _forget(checkout: Path, worktree: Path) -> None:
+    run_git(checkout, "worktree", "remove", "--force", "--force", str(worktree), longest_seconds=_CHECKOUT_SECONDS)
+
+
+def _find_submodules(head: Path, base: Path) -> Iterator[str]:
+    if not (base / ".gitmodules").is_file():
+        return
+    entries = (entry.partition("\t") for entry in run_git(base, "ls-files", "--stage", "-z").stdout.split("\0"))
+    paths = [path for told, _, path in entries if told.startswith(_SUBMODULE_MODE)]
+    empty = [path for path in paths if _is_filled(head / path) and not _is_filled(base / path)]
+    if empty:
+        yield f"submodules are empty there ({_list_names(empty)}): let `setup:` run `git submodule update --init`"
+
+
+def _find_pointers(head: Path, base: Path) -> Iterator[str]:
+    listed = run_git(base, "ls-files", "-z", "--", ":(attr:filter=lfs)").stdout.split("\0")
+    paths = [path for path in listed if path and _is_pointer(base / path) and not _is_pointer(head / path)]
+    if paths:
+        yield f"files of git-lfs are not fetched there ({_list_names(paths)}): let `setup:` run `git lfs pull`"
+
+
+def _is_filled(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
+
+
+def _is_pointer(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(_LFS_MARK)) == _LFS_MARK
+    except OSError:
+        return False
+
+
+class BaseEnvironment:
+    """The environment that the base's gates run in, so that they never run the head's code.
+
+    `checkout` is the head's, `worktree` the base's root. Without a `setup:` it is the head's environment. With one it is a
+    virtual environment that also sees the head's packages: the setup installs over them, and the head's stays unchanged.
+    """
+
+    def __init__(self, checkout: Path, worktree: Path, private: Path, environment: Mapping[str, str]) -> None:
+        self._checkout = checkout
+        self._private = private
+        self._environment = dict(environment)
+        if "PYTHONPATH" in environment:
+            self._environment["PYTHONPATH"] = move_below(environment["PYTHONPATH"], checkout, worktree)
+
+    def prepare(self, manifest: Path, setup: Sequence[str] | None, longest_seconds: float = SETUP_SECONDS) -> GatePlace:
+        """Make the environment and run the setup in the folder of the base's manifest; return where the gates run.
+
+        Raises:
+            GoldenError: the setup fails or takes too long, or there is none and the environment has the head's code installed.
+        """
+        if setup is None:
+            self._refuse_installed_head()
+            return GatePlace(manifest, self._environment)
+        prefix = self._private / "environment"
+        python = _make_environment(prefix)
+        told = {
+            "PATH": os.pathsep.join([str(python.parent), self._environment.get("PATH", os.defpath)]),
+            "VIRTUAL_ENV": str(prefix),
+            HEAD_VARIABLE: str(self._checkout),
+        }
+        environment = {name: value for name, value in self._environment.items() if name != "PYTHONHOME"} | told
+        self._run_setup(setup, manifest.parent, environment, longest_seconds)
+        return GatePlace(manifest, environment, str(python))
+
+    def _run_setup(
+        self, setup: Sequence[str], folder: Path, environment: Mapping[str, str], longest_seconds: float
+    ) -> None:
+        try:
+            process = ChildProcess([*setup], cwd=folder, environment=environment, log=self._private / "setup.log")
+        except OSError as error:
+            message = f"`setup:` cannot be started: {setup[0]}: {error.strerror or error}"
+            raise GoldenError(message) from None
+        try:
+            code = process.wait(longest_seconds)
+        except BaseException:
+            process.end()
+            raise
+        if code is None:
+            process.end()
+            told = f"`setup:` did not end within {longest_seconds:.0f} s, and was ended"
+            raise BrokenDownError(f"{told}: {find_cause(process.log, folder)}", process.log)
+        if code:
+            raise BrokenDownError(
+                f"`setup:` ended with exit code {code}: {find_cause(process.log, folder)}", process.log
+            )
+
+    def _refuse_installed_head(self) -> None:
+        """Refuse an environment in which this very checkout is installed: the base would import the head's code."""
+        found = find_sources_below(self._checkout)
+        if found:
+            message = (
+                f"the head's code is installed in this environment ({found[0]}), and the base would run it. "
+                "Declare how the base is installed, such as `setup: python -m pip install --no-deps -e .`"
+            )
+            raise GoldenError(message)
+
+
+def find_setup_seconds(projects: Iterable[GoldenProjectConfig]) -> float:
+    """Return how long the setup may take: an hour, or the longest timeout of the projects if that is longer."""
+    return max([SETUP_SECONDS, *(project.timeout for project in projects)])
+
+
+def find_sources_below(checkout: Path) -> tuple[str, ...]:
+    """Return the folders below a checkout from which something is installed in this interpreter's environment."""
+    packages = [Path(folder) for folder in _list_packages()]
+    found = (source for folder in packages for source in (*find_linked_sources(folder), *_find_installed(folder)))
+    sources = map(os.path.realpath, found)
+    return tuple(dict.fromkeys(source for source in sources if Path(source).is_relative_to(checkout)))
+
+
+def _find_installed(packages: Path) -> Iterator[str]:
+    """Yield the folders that distributions were installed from. Source: PEP 610, `direct_url.json`."""
+    for file in packages.glob("*.dist-info/direct_url.json"):
+        with suppress(OSError, ValueError, AttributeError):
+            url = urlsplit(str(json.loads(file.read_bytes()).get("url")))
+            if url.scheme == "file":
+                yield unquote(url.path)
+
+
+def _make_environment(prefix: Path) -> Path:
+    """Make a virtual environment that sees this interpreter's packages after its own; return its Python."""
+    builder = venv.EnvBuilder(symlinks=True)
+    context = builder.ensure_directories(prefix)
+    builder.create(prefix)
+    python = Path(context.env_exe)
+    packages = Path(site_packages_of(prefix))
+    links = "".join(f"import site; site.addsitedir({folder!r})\n" for folder in _list_packages())
+    (packages / _HEAD_LINK).write_text(links, encoding="utf-8")
+    if importlib.util.find_spec("pip") is not None:
+        for name in _PROGRAMS:
+            # Without it the head's `pip` would be next on PATH, and change the head's environment.
+            program = python.with_name(name)
+            program.write_text(f'#!/bin/sh\nexec "{python}" -m pip "$@"\n', encoding="utf-8")
+            program.chmod(_PROGRAM_MODE)
+    return python
+
+
+def site_packages_of(prefix: Path) -> str:
+    """Return the folder in which a virtual environment of this interpreter keeps its packages."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return str(prefix / "lib" / version / "site-packages")
+
+
+def _list_packages() -> list[str]:
+    folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    return [folder for folder in folders if Path(folder).is_dir()]
+
+
+class Workspaces(NamedTuple):
+    """The workspace roots of both sides."""
+
+    head: Path
+    base: Path
+
+
+def find_missing_inputs(
+    workspaces: Workspaces, projects: Iterable[GoldenProjectConfig], results: Iterable[GoldenProjectResult]
+) -> dict[str, str]:
+    """Return, by project, a sentence that names the files ignored by git that the head has and the base lacks.
+
+    Files that the project writes itself are not inputs. `projects` are those of the base.
+    """
+    declared = {project.name: project for project in projects}
+    head, base = (InputReader(root, read_checkout(root), declared.values()) for root in workspaces)
+    missing: dict[str, str] = {}
+    for result in results:
+        project = declared.get(result.name)
+        if project is not None:
+            there = base.read(project)
+            paths = list(_list_missing(project, result, there, head.read(project)))
+            if paths:
+                missing[result.name] = (
+                    f"what git ignores is not there ({_list_names(paths)}): let `setup:` copy it from $GOLDEN_HEAD"
+                )
+    return missing
+
+
+def _list_missing(
+    project: GoldenProjectConfig, result: GoldenProjectResult, base: Mapping[str, object], head: Mapping[str, object]
+) -> Iterator[str]:
+    # Even if not all of the head's inputs were read, those that were read count as missing here.
+    here = RunInputs.read({**head, "is_all": True}, None)
+    folder = str(head["folder"])
+    products = [*project.writes, *(output.path for output in project.outputs)]
+    for change in compare_inputs(RunInputs.read(base, result.write_set.to_dict()), here):
+        inside = change.name.removeprefix(folder)
+        is_lacked = change.kind == "file" and change.how == "added"
+        if is_lacked and not any(is_named(inside.rstrip("/"), pattern) for pattern in products):
+            yield change.name
+
+
+def _list_names(paths: list[str]) -> str:
+    more = len(paths) - _MOST_NAMED
+    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

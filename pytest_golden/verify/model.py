@@ -1,0 +1,103 @@
+"""The values of a verification: what is requested and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.regression.comparison import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_golden.regression.comparison import Comparison
+    from pytest_golden.verify.base_commit import BaseCommit, HeadCommit
+
+SCHEMA_VERSION = 1
+PASSED, REGRESSED, BASE_UNAVAILABLE = 0, 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRequest:
+    """What to verify. `checkout` is the root of the head's checkout, `private` this verification's own folder.
+
+    `store` is the given store, None if none was given; `environment` is that of the gates. `reuses` tells whether recorded
+    results of the base may replace new runs.
+    """
+
+    manifest: Path
+    base: BaseCommit
+    checkout: Path
+    private: Path
+    store: str | None
+    environment: Mapping[str, str]
+    repeat: int
+    reuses: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFacts:
+    """The base: the requested ref and the commit whose results were compared. `reason` tells why there are none."""
+
+    ref: str
+    commit: str | None = None
+    ref_commit: str | None = None
+    available: bool = False
+    reused: bool = False
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the base's part of the command's JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Base against head. `comparisons` are in the head's order of declaration, then projects that only the base declares.
+
+    `fails_unexplained`: the head's own gate fails without a failed project. `is_first`: the base has no manifest, so the
+    head is judged on its own.
+    """
+
+    base: BaseFacts
+    head: HeadCommit
+    comparisons: tuple[Comparison, ...] = ()
+    weakened_floor: tuple[Mapping[str, Any], ...] = ()
+    is_floor_accepted: bool = False
+    fails_unexplained: bool = False
+    is_first: bool = False
+
+    @property
+    def new_regressions(self) -> tuple[str, ...]:
+        """Return the names of the projects that this change broke."""
+        return tuple(one.runs.name for one in self.comparisons if one.verdict is Verdict.NEW_REGRESSION)
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Return the names of the projects that fail the command: every regression, if the base has no manifest."""
+        if not self.is_first:
+            return self.new_regressions
+        heads = {one.runs.name: one.runs.head.result for one in self.comparisons}
+        return tuple(name for name, result in heads.items() if result is not None and result.is_regression)
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0; 1 if a project fails or nobody accepted a weakened floor; 3 if the base could not be run."""
+        if not self.base.available and not self.is_first:
+            return BASE_UNAVAILABLE
+        is_weaker = bool(self.weakened_floor) and not self.is_floor_accepted
+        return REGRESSED if self.failing or is_weaker or self.fails_unexplained else PASSED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the command's JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "base": self.base.to_dict(),
+            "head": {"commit": self.head.commit, "dirty": self.head.dirty},
+            "projects": [one.to_dict() for one in self.comparisons],
+            "new_regressions": list(self.new_regressions),
+            "weakened_floor": [dict(one) for one in self.weakened_floor],
+            "floor_accepted": self.is_floor_accepted,
+            "exit_code": self.exit_code,
+        }

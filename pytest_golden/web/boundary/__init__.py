@@ -1,1 +1,0 @@
-"""What every request passes before anything else looks at it: its host, its origin, who sends it, and how much."""

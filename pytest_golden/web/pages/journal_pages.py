@@ -1,0 +1,133 @@
+"""The pages of the journal: its timeline, one entry and a person's word on it, expectations, signals, and the summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+
+from pytest_golden.clock import utc_now
+from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.review import ALL, FILTERS, parse_moment
+from pytest_golden.storage.paging import DEFAULT_ITEMS
+from pytest_golden.web.access import Refusal
+from pytest_golden.web.drawing import stack_periods
+from pytest_golden.web.queries import asked, named
+from pytest_golden.web.sign_in import form_action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from pytest_golden.web.site import Site
+
+#: The periods of the summary; blank is all time.
+SPANS = (("", "all time"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("365d", "a year"))
+_SEE_OTHER = 303
+_PERSON = "a person at the web page"
+_WORDS = tuple(word.value for word in (Assessment.SUCCESS, Assessment.PARTIAL, Assessment.FAILURE))
+
+
+def list_routes(site: Site) -> list[Route]:
+    """Return the routes of these pages."""
+    journal, signals = _JournalPages(site), _SignalPages(site)
+    return [
+        Route("/journal", journal.show_timeline),
+        Route("/journal/{entry}", journal.show_entry),
+        Route("/journal/{entry}/assess", form_action(site, journal.assess), methods=["POST"]),
+        Route("/expectations", journal.show_expectations),
+        Route("/summary", _SummaryPage(site).show),
+        Route("/signals", signals.show_list),
+        Route("/signals/{signal}", signals.show_signal),
+    ]
+
+
+class _JournalPages:
+    def __init__(self, site: Site) -> None:
+        self._services = site.services
+        self._renderer = site.renderer
+
+    def show_timeline(self, request: Request) -> Response:
+        agent, intent_type = asked(request, "agent"), asked(request, "type")
+        standing = asked(request, "filter") or ALL
+        page = self._services.journal_pages.list_entries(agent, standing, intent_type, cursor=asked(request, "cursor"))
+        return self._renderer.render(
+            request,
+            "journal.html",
+            current="Journal",
+            page=page,
+            agents=self._services.journal_pages.list_agents(limit=200).items,
+            standings=FILTERS,
+            chosen={"agent": agent, "filter": standing, "type": intent_type},
+        )
+
+    def show_entry(self, request: Request) -> Response:
+        details = self._services.journal_pages.get_entry(named(request, "entry"), DEFAULT_ITEMS)
+        return self._renderer.render(request, "entry.html", current="Journal", details=details, words=_WORDS)
+
+    def assess(self, request: Request, fields: Mapping[str, str]) -> Response:
+        entry = named(request, "entry")
+        word = fields.get("assessment", "")
+        if word not in _WORDS:
+            raise Refusal(400, f"The assessment is one of {', '.join(_WORDS)}.")
+        notes = fields.get("notes", "").strip() or None
+        self._services.journal.assess(entry, word, notes, by=_PERSON)
+        return RedirectResponse(self._renderer.url("journal", entry), _SEE_OTHER)
+
+    def show_expectations(self, request: Request) -> Response:
+        agent = asked(request, "agent")
+        page = self._services.journal_pages.list_expectations(agent, cursor=asked(request, "cursor"))
+        return self._renderer.render(
+            request,
+            "expectations.html",
+            current="Expectations",
+            page=page,
+            agents=self._services.journal_pages.list_agents(limit=200).items,
+            agent=agent,
+        )
+
+
+class _SignalPages:
+    def __init__(self, site: Site) -> None:
+        self._pages = site.services.journal_pages
+        self._renderer = site.renderer
+
+    def show_list(self, request: Request) -> Response:
+        rule, agent = asked(request, "routed_by"), asked(request, "agent")
+        return self._renderer.render(
+            request,
+            "signals.html",
+            current="Signals",
+            page=self._pages.list_signals(rule, agent, cursor=asked(request, "cursor")),
+            rules=tuple(RoutedBy),
+            agents=self._pages.list_agents(limit=200).items,
+            chosen={"routed_by": rule, "agent": agent},
+        )
+
+    def show_signal(self, request: Request) -> Response:
+        details = self._pages.get_signal(named(request, "signal"))
+        return self._renderer.render(request, "signal.html", current="Signals", details=details)
+
+
+class _SummaryPage:
+    def __init__(self, site: Site) -> None:
+        self._services = site.services
+        self._renderer = site.renderer
+
+    def show(self, request: Request) -> Response:
+        agent, since = asked(request, "agent"), asked(request, "since")
+        summary = self._services.journal.summary(agent, None if since is None else parse_moment(since, utc_now()))
+        return self._renderer.render(
+            request,
+            "summary.html",
+            current="Summary",
+            summary=summary,
+            stacks=stack_periods(summary.by_time),
+            agents=self._services.journal_pages.list_agents(limit=200).items,
+            agent=agent,
+            since=since or "",
+            spans=SPANS if (since or "") in dict(SPANS) else (*SPANS, (since, since)),
+        )

@@ -1,0 +1,104 @@
+"""The pages of gate runs and projects: the overview, one run, one project's result, and the history of a project."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from starlette.routing import Route
+
+from pytest_golden.web.drawing import MOST_STEP_BARS, lay_out_steps, plot_runs
+from pytest_golden.web.queries import asked, named
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from pytest_golden.web.site import Site
+
+_RUNS = "Gate runs"
+_PROJECTS = "Projects"
+_MOST_RESULTS = 200
+_SHOWN_RUNS = 100
+
+
+def list_routes(site: Site) -> list[Route]:
+    """Return the routes of these pages."""
+    runs, projects = _RunPages(site), _ProjectPages(site)
+    return [
+        Route("/", runs.show_overview),
+        Route("/runs/{entry}", runs.show_run),
+        Route("/results/{entry}", _ResultPage(site).show),
+        Route("/projects", projects.show_list),
+        Route("/projects/{name:path}", projects.show_project),
+    ]
+
+
+class _RunPages:
+    def __init__(self, site: Site) -> None:
+        self._gates = site.services.gates
+        self._live = site.services.live_gates
+        self._renderer = site.renderer
+
+    def show_overview(self, request: Request) -> Response:
+        cursor = asked(request, "cursor")
+        page = self._gates.list_runs(cursor=cursor)
+        running = () if cursor else self._live.look().gates
+        return self._renderer.render(request, "runs.html", current=_RUNS, page=page, running=running)
+
+    def show_run(self, request: Request) -> Response:
+        entry, cursor = named(request, "entry"), asked(request, "cursor")
+        return self._renderer.render(
+            request,
+            "run.html",
+            current=_RUNS,
+            run=self._gates.get_listed_run(entry),
+            facts=self._gates.get_run_facts(entry),
+            page=self._gates.list_results(entry, _MOST_RESULTS, cursor),
+            live=next((gate for gate in self._live.look().gates if gate.run_id == entry), None),
+        )
+
+
+class _ResultPage:
+    def __init__(self, site: Site) -> None:
+        self._gates = site.services.gates
+        self._renderer = site.renderer
+
+    def show(self, request: Request) -> Response:
+        recorded = self._gates.get_result(named(request, "entry"))
+        return self._renderer.render(
+            request,
+            "result.html",
+            current=_RUNS,
+            recorded=recorded,
+            result=recorded.result,
+            bars=lay_out_steps(recorded.result.steps),
+            left_out=max(0, recorded.result.steps_total - MOST_STEP_BARS),
+            command=shlex.join(recorded.result.command),
+            written={name: getattr(recorded.result.write_set, name) for name in ("created", "changed", "removed")},
+        )
+
+
+class _ProjectPages:
+    def __init__(self, site: Site) -> None:
+        self._services = site.services
+        self._renderer = site.renderer
+
+    def show_list(self, request: Request) -> Response:
+        page = self._services.gates.list_projects(self._services.read_manifest(), cursor=asked(request, "cursor"))
+        return self._renderer.render(request, "projects.html", current=_PROJECTS, page=page)
+
+    def show_project(self, request: Request) -> Response:
+        name = named(request, "name")
+        details = self._services.gates.get_project(name, self._services.read_manifest(), _SHOWN_RUNS)
+        trend = details.history.trend
+        figures = details.history.to_dict()
+        return self._renderer.render(
+            request,
+            "project.html",
+            current=_PROJECTS,
+            name=name,
+            details=details,
+            figures=figures,
+            plot=plot_runs(details.history.runs, figures["median_seconds"], trend.limit_seconds if trend else None),
+        )

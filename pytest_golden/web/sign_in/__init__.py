@@ -1,1 +1,0 @@
-"""The session that the token opens, for people: cookies that only this server can make."""
