@@ -29,9 +29,11 @@ def pytest_configure() -> None:
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that; some tests send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # pytester forgets what an inner session has loaded, and httpx2 knows its errors by the classes that it met first.
-    if find_spec("httpcore2") is not None:
-        import_module("httpcore2")
+    # pytester forgets what an inner session has loaded. httpx2 knows its errors by the classes that it met first, and
+    # importlib_metadata, which Dask imports, takes the standard library's finder of distributions away for good.
+    for name in ("httpcore2", "importlib_metadata"):
+        if find_spec(name) is not None:
+            import_module(name)
 
 
 @pytest.fixture

@@ -59,16 +59,14 @@ def join_fleet(
     """
     if settings.gateway is None or config.option.collectonly or not declared.projects:
         return None
-    from pytest_golden.fleet.cluster import find_address
+    if find_spec("distributed") is None:
+        message = f"{_FLAG} wants Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
+        raise SettingsError(message)
+    from pytest_golden.fleet.cluster import Cluster, find_address
 
     address = find_address(settings.gateway)
     _refuse_combinations(config, settings)
     _refuse_plugged_in(config)
-    if find_spec("distributed") is None:
-        message = f"{_FLAG} wants Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
-        raise SettingsError(message)
-    from pytest_golden.fleet.cluster import Cluster
-
     cluster = Cluster.connect(settings.gateway, address, lambda text: _say(config, text))
     try:
         return FleetFace(_make_gateway(config, settings, declared, earlier, cluster))

@@ -53,7 +53,7 @@ def run_and_list_modules(folder: Path, *options: str) -> dict[str, set[str]]:
     plugins = [f"-pno:{name}" for name in ("cacheprovider", "randomly", "hypothesispytest", "pytest_cov")]
     command = [sys.executable, "-m", "pytest", "-q", "--golden", *plugins, *options, "."]
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("GOLDEN", "COV_", "PYTEST"))
+        name: value for name, value in os.environ.items() if not name.startswith(("GOLDEN", "COV", "PYTEST"))
     }
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
