@@ -9,7 +9,8 @@ from typing import Any
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, storable_json
-from pytest_golden.trajectory.vocabulary import check_text, freeze
+from pytest_golden.trajectory.vocabulary import freeze
+from pytest_golden.values.checking import check_text
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 

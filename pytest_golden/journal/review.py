@@ -29,7 +29,7 @@ from pytest_golden.journal.rows import read_expectation, read_signal
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
-from pytest_golden.trajectory.vocabulary import check_word
+from pytest_golden.values.checking import check_word
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:

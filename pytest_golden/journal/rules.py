@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
 from pytest_golden.manifest.units import show
-from pytest_golden.trajectory.vocabulary import check_text
+from pytest_golden.values.checking import check_text
 
 HUMAN = "human"
 GITHUB = "github"

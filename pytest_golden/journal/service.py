@@ -46,7 +46,7 @@ from pytest_golden.journal.store import (
 from pytest_golden.journal.transfer.service import export_journal, import_journal, tell_nobody
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory.vocabulary import check_time, check_word
+from pytest_golden.values.checking import check_time, check_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -48,7 +48,7 @@ from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.statements import Prepared, Question, ask
-from pytest_golden.trajectory.vocabulary import check_time
+from pytest_golden.values.checking import check_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -13,7 +13,8 @@ from typing import Any
 
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import find_words, fold, storable, storable_json, write_namespace
-from pytest_golden.trajectory.vocabulary import check_text, freeze, freeze_mapping
+from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
+from pytest_golden.values.checking import check_text
 
 SCHEMA_VERSION = 1
 MOST_TASK_CHARACTERS = 10_000

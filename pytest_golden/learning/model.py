@@ -19,7 +19,7 @@ from pytest_golden.learning.memories import (
     freeze_json_mapping,
     thaw,
 )
-from pytest_golden.trajectory.vocabulary import check_text, check_time, parse_time
+from pytest_golden.values.checking import check_text, check_time, parse_time
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:

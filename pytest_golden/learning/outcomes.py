@@ -16,7 +16,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.learning.memories import MOST_BYTES, MOST_STEPS, MOST_TASK_CHARACTERS, check_seconds, check_texts
 from pytest_golden.learning.model import ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
-from pytest_golden.trajectory.vocabulary import check_text
+from pytest_golden.values.checking import check_text
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
 from pytest_golden.learning.store import find_everywhere, list_newest_keys, search
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
-from pytest_golden.trajectory.vocabulary import check_text
+from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -15,7 +15,8 @@ from pytest_golden.learning.outcomes import EVERYBODY, PLANS
 from pytest_golden.learning.training_store import iter_training_examples
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.vocabulary import StepType, check_text
+from pytest_golden.trajectory.vocabulary import StepType
+from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

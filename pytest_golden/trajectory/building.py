@@ -15,7 +15,8 @@ from pytest_golden.trajectory.query import StepQuery
 from pytest_golden.trajectory.query_text import parse_query
 from pytest_golden.trajectory.sequence import FrozenSequence
 from pytest_golden.trajectory.step import Step
-from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_mapping
+from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome
+from pytest_golden.values.checking import check_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

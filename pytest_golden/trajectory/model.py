@@ -25,15 +25,17 @@ from pytest_golden.trajectory.step import StateSnapshot, Step, error_text
 from pytest_golden.trajectory.vocabulary import (
     SCHEMA_VERSION,
     Importance,
-    Missing,
     StepType,
     TrajectoryOutcome,
     check_duration,
+    freeze_mapping,
+)
+from pytest_golden.values.checking import (
+    Missing,
     check_mapping,
     check_text,
     check_time,
     check_word,
-    freeze_mapping,
     list_items,
     parse_time,
     show,

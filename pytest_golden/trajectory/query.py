@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, check_text, check_time, check_word
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
+from pytest_golden.values.checking import check_text, check_time, check_word
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.trajectory.query import MAX_DEPTH, OPERATORS, StepQuery, join, make_term
-from pytest_golden.trajectory.vocabulary import parse_time
+from pytest_golden.values.checking import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

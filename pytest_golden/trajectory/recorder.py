@@ -22,15 +22,13 @@ from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.step import Span, find_present_step
 from pytest_golden.trajectory.vocabulary import (
     Importance,
-    Missing,
     StepType,
     TrajectoryOutcome,
     check_duration,
-    check_time,
-    check_word,
     freeze,
     freeze_mapping,
 )
+from pytest_golden.values.checking import Missing, check_time, check_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,19 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_golden.clock import iso_utc, monotonic_seconds
-from pytest_golden.trajectory.vocabulary import (
-    Importance,
-    Missing,
-    StepType,
-    check_duration,
-    check_mapping,
-    check_text,
-    check_time,
-    check_word,
-    freeze,
-    freeze_mapping,
-    parse_time,
-)
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, freeze, freeze_mapping
+from pytest_golden.values.checking import Missing, check_mapping, check_text, check_time, check_word, parse_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 

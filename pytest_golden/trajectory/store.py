@@ -12,7 +12,8 @@ from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.statements import Prepared
 from pytest_golden.trajectory.building import settle_dict_form
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, parse_time
+from pytest_golden.trajectory.vocabulary import TrajectoryOutcome
+from pytest_golden.values.checking import parse_time
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

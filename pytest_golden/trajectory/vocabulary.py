@@ -1,31 +1,27 @@
-"""The words of a trajectory, and how a caller's values are checked and frozen."""
+"""The words of a trajectory, and how what a caller gives is frozen."""
 
 from __future__ import annotations
 
 import copy
 import math
-import reprlib
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Mapping
+from datetime import date, time, timedelta
 from enum import Enum, StrEnum
 from numbers import Number, Real
 from pathlib import PurePath
 from types import FunctionType, NoneType
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
+from pytest_golden.values.checking import show
 from pytest_golden.values.frozen import FrozenDict, FrozenList
 
 SCHEMA_VERSION = 1
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 _ATOMS = (str, bytes, Number, NoneType, Enum, date, time, timedelta, PurePath, UUID, type, FunctionType, range)
 _EMPTY = FrozenDict()
 _SETTLED = (FrozenDict, FrozenList, *_ATOMS)
 # Matched by exact class, which is many times faster than `isinstance` with abstract classes.
 _PLAIN_KINDS = frozenset({NoneType, bool, int, float, str, bytes, FrozenDict, FrozenList})
-Word = TypeVar("Word", bound=StrEnum)
 
 
 class StepType(StrEnum):
@@ -65,69 +61,6 @@ class TrajectoryOutcome(StrEnum):
     PARTIAL = "partial"
 
 
-class Missing(Enum):
-    """The default of arguments for which None is a valid value or deserves its own error message."""
-
-    MISSING = "missing"
-
-
-def show(value: object) -> str:
-    """Return a short form of any value for a message, even if its class raises an error."""
-    try:
-        return _SHORT.repr(value)
-    except Exception:  # a foreign class may raise anything
-        return f"<{type(value).__name__} that cannot be shown>"
-
-
-def check_mapping(what: str, value: Any) -> Mapping[str, Any]:
-    """Return the mapping. Raise a `ValueError` that names `what` for anything else."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{what} must be a mapping (a dict), not {show(value)}")  # noqa: TRY004 - one kind of refusal
-    return value
-
-
-def list_items(field: str, items: Any) -> list[Any]:
-    """Return the items as a list. Raise a `ValueError` that names the field for text, a mapping, or anything not iterable."""
-    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-        raise ValueError(f"{field} must be a list, not {show(items)}")  # noqa: TRY004 - one kind of refusal
-    return list(items)
-
-
-def check_word(field: str, word: Any, words: type[Word]) -> Word:
-    """Return the enumeration member for a plain word.
-
-    Raises:
-        ValueError: the word is missing or unknown; the message names the field and the allowed words.
-    """
-    if isinstance(word, words):
-        return word
-    # Only text is looked up: for any other value the enumeration's own message would contain its repr, of any size.
-    if isinstance(word, str):
-        with suppress(ValueError):
-            return words(word)
-    told = "is missing" if word is None or word is Missing.MISSING else f"{show(word)} is unknown"
-    raise ValueError(f"{field} {told}: give one of {', '.join(words)}")
-
-
-def check_text(field: str, text: object) -> str:
-    """Return the text. Raise a `ValueError` that names the field for blank text or anything else."""
-    if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{field} must be text that is not blank, not {show(text)}")
-    return text
-
-
-def check_time(field: str, moment: object) -> datetime:
-    """Return the timestamp in UTC. Raise a `ValueError` that names the field for anything but an aware datetime."""
-    if type(moment) is datetime and moment.tzinfo is UTC:
-        return moment
-    if not isinstance(moment, datetime) or moment.utcoffset() is None:
-        raise ValueError(f"{field} must be an aware datetime (one with a time zone), not {show(moment)}")
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(f"{field} {moment!r} lies outside the years 1 to 9999 in UTC") from None
-
-
 def check_duration(field: str, duration_ms: object) -> float | None:
     """Return milliseconds as a float, or None for unknown. Raise a `ValueError` for anything negative, infinite or no number."""
     if duration_ms is None:
@@ -140,15 +73,6 @@ def check_duration(field: str, duration_ms: object) -> float | None:
         if math.isfinite(milliseconds) and milliseconds >= 0:
             return milliseconds
     raise ValueError(f"{field} must be a finite number of milliseconds, 0 or more, or None, not {show(duration_ms)}")
-
-
-def parse_time(field: str, text: Any) -> datetime:
-    """Read ISO-8601 text with an offset or `Z`, as `to_dict` writes it. Raise a `ValueError` that names the field."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        raise ValueError(f"{field} must be ISO-8601 text such as 2026-01-31T12:00:00Z, not {show(text)}") from None
-    return check_time(field, moment)
 
 
 def freeze(field: str, value: Any) -> Any:

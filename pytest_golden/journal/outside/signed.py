@@ -18,7 +18,7 @@ from pytest_golden.journal.rules import check_free_source
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable
-from pytest_golden.trajectory.vocabulary import check_time, parse_time
+from pytest_golden.values.checking import check_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

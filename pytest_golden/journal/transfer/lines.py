@@ -18,7 +18,7 @@ from pytest_golden.journal.transfer.entry_merging import MERGER
 from pytest_golden.journal.transfer.model import Copy, write_json
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
-from pytest_golden.trajectory.vocabulary import check_word, parse_time
+from pytest_golden.values.checking import check_word, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning.memories import check_confidence, freeze_json_mapping
 from pytest_golden.learning.model import read_fields, write_fields
-from pytest_golden.trajectory.vocabulary import check_text, check_time
+from pytest_golden.values.checking import check_text, check_time
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:

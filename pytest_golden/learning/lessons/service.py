@@ -26,7 +26,7 @@ from pytest_golden.learning.lessons.store import (
 from pytest_golden.learning.memories import check_limit, check_seconds
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.columns import storable, to_ms
-from pytest_golden.trajectory.vocabulary import check_text
+from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -36,7 +36,8 @@ from pytest_golden.trajectory.insight.model import (
     told_metadata,
 )
 from pytest_golden.trajectory.insight.reasoning import find_reasoning_issues
-from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_word, freeze_mapping
+from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, freeze_mapping
+from pytest_golden.values.checking import check_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory, find_failures
 from pytest_golden.trajectory.insight.model import FailureCategory, Quality, SuccessType, count_of, one_line, title_of
-from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome, check_word
+from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome
+from pytest_golden.values.checking import check_word
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:

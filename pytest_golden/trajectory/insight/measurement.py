@@ -14,7 +14,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, check_text, check_time, freeze_mapping, parse_time
+from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, freeze_mapping
+from pytest_golden.values.checking import check_text, check_time, parse_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 

@@ -35,7 +35,8 @@ from pytest_golden.trajectory.insight.measurement import (
     score_means,
 )
 from pytest_golden.trajectory.sequence import FrozenSequence
-from pytest_golden.trajectory.vocabulary import SCHEMA_VERSION, check_text, freeze_mapping, parse_time
+from pytest_golden.trajectory.vocabulary import SCHEMA_VERSION, freeze_mapping
+from pytest_golden.values.checking import check_text, parse_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 

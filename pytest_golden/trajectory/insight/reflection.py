@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.insight.analysis import MOST_CHARACTERS, describe_analysis
 from pytest_golden.trajectory.insight.model import Detail, TrajectoryAnalysis, one_line
-from pytest_golden.trajectory.vocabulary import check_text, check_word
+from pytest_golden.values.checking import check_text, check_word
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.readers.files import find_written, read_json
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading
-from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, parse_time
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
+from pytest_golden.values.checking import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.readers.files import open_regular
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading
-from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, check_time, check_word
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
+from pytest_golden.values.checking import check_time, check_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_golden.trajectory.cutting import cut_content, cut_mapping
 from pytest_golden.trajectory.step import Step, settle_step_fields
-from pytest_golden.trajectory.vocabulary import Importance, StepType, check_text, check_time, freeze_mapping
+from pytest_golden.trajectory.vocabulary import Importance, StepType, freeze_mapping
+from pytest_golden.values.checking import check_text, check_time
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
