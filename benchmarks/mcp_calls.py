@@ -25,9 +25,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from side_by_side import in_turns
 
-from pytest_golden.mcp.caller import CallerOptions
 from pytest_golden.mcp.tool_server import make_server
-from pytest_golden.mcp.workplace import Workplace
+from pytest_golden.mcp.workplace import CallerOptions, Workplace
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

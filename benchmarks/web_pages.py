@@ -29,8 +29,8 @@ from web_site import count_rows, golden_serve, list_of_api, list_pages
 from web_store import Wanted, fill_web_store, write_manifest
 
 from pytest_golden.storage.store import Store
+from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.app import make_app
-from pytest_golden.web.place import PublicPlace
 from pytest_golden.web.services import ServeOptions, Services
 
 if TYPE_CHECKING:

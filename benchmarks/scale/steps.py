@@ -19,8 +19,8 @@ from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.jsonlines import iter_steps
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.recorder import TrajectoryRecorder
+from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.app import make_app
-from pytest_golden.web.place import PublicPlace
 from pytest_golden.web.services import ServeOptions, Services
 from scale.model import Floor, Point, Study, make_point, measure
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pytest_golden.journal.model import Expectation, JournalEntry, Signal
-    from pytest_golden.journal.review_figures import JournalSummary, SuccessRate
+    from pytest_golden.journal.review import JournalSummary, SuccessRate
     from pytest_golden.journal.routing import RoutingExplanation
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.gate.pruning import PruneReport
     from pytest_golden.journal.model import JournalEntry, Signal
-    from pytest_golden.journal.transfer.model import ImportReport
+    from pytest_golden.journal.transfer.service import ImportReport
 
 
 _STANDARD = "-"

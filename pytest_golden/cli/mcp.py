@@ -129,7 +129,7 @@ def _read_options(arguments: argparse.Namespace) -> Any:
     for name, value in (("--agent", agent), ("--session", arguments.session)):
         if value is not None:
             _refuse_bad_name(name, value)
-    from pytest_golden.mcp.caller import CallerOptions, is_gates_own
+    from pytest_golden.mcp.workplace import CallerOptions, is_gates_own
 
     if agent is not None and is_gates_own(agent):
         raise SettingsError(f"--agent {agent}: the gate itself is called so; give a name of your own")
@@ -138,7 +138,7 @@ def _read_options(arguments: argparse.Namespace) -> Any:
 
 def _refuse_bad_name(option: str, value: str) -> None:
     try:
-        from pytest_golden.journal.given import clean_name
+        from pytest_golden.journal.caller_input import clean_name
 
         clean_name(option, value)
     except ValueError as error:

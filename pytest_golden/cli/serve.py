@@ -68,13 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
     location = locate_store(arguments, makes=not arguments.read_only)
     opened = Store.open(location, busy_seconds=_BUSY_SECONDS, only_reads=arguments.read_only, follows=True)
     with exit_when_ended(), opened as store:
-        from pytest_golden.web import serving
+        from pytest_golden.web import app
 
         def tell(address: str) -> None:
             say_aside(_tell_who_comes_in(options, token))
             print(address, flush=True)
 
-        serving.serve(store, options, port, say=tell)
+        app.serve(store, options, port, say=tell)
     return 0
 
 
@@ -92,7 +92,7 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
     if not 0 < arguments.heartbeat_seconds <= _LONGEST_HEARTBEAT_SECONDS:
         raise SettingsError("--heartbeat-seconds: give a number of seconds above 0, a day at most")
     settings = read_command_settings(arguments)
-    from pytest_golden.web.place import PublicPlace
+    from pytest_golden.web.access import PublicPlace
 
     place = PublicPlace.parse(arguments.public_url, host)
     from pytest_golden.web.services import ServeOptions

@@ -20,7 +20,7 @@ from pytest_golden.gate.store import (
     update_edits,
     update_known,
 )
-from pytest_golden.journal.expiry_store import close_expectations
+from pytest_golden.journal.assessment_store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,

@@ -1,20 +1,22 @@
-"""The journal in pages for the faces that show it: entries, expectations, signals and agents.
+"""The journal for people who read it: pages of entries, expectations, signals and agents, and how often work succeeded.
 
 Nothing is changed, and no due expectation is resolved.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.assessment_store import describe_unknown
-from pytest_golden.journal.given import clean_name, clean_optional
+from pytest_golden.journal.caller_input import clean_name, clean_optional
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.review_store import (
+    Count,
     SoughtEntries,
     find_bounded_entry,
     find_expectations,
@@ -33,7 +35,7 @@ from pytest_golden.values.checking import check_word
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sqlalchemy import Row
 
@@ -51,6 +53,7 @@ _MOST_PARTS = 200
 _MOST_LISTED = 20
 _UNIT_MINUTES = {"d": 24 * 60, "h": 60, "m": 1}
 _MOST_MINUTES = 10**9
+_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,3 +298,80 @@ def _read_open(row: Row[Any]) -> OpenExpectation:
 
 def _read_agent(row: Row[Any]) -> ListedAgent:
     return ListedAgent(row.agent_id, row.id, from_ms(row.created_at))
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessRate:
+    """How many of `n` entries succeeded: those that are a success, a failure or partial. No rate without any.
+
+    What is still open, and what expired without news, is counted apart.
+    """
+
+    n: int = 0
+    success_rate: float | None = None
+    open: int = 0
+    expired: int = 0
+
+    @classmethod
+    def of(cls, counts: Iterable[Count]) -> SuccessRate:
+        """Add counts up."""
+        sums: Counter[Assessment] = Counter()
+        for count in counts:
+            sums[count.assessment] += count.amount
+        n = sums[Assessment.SUCCESS] + sums[Assessment.FAILURE] + sums[Assessment.PARTIAL]
+        rate = sums[Assessment.SUCCESS] / n if n else None
+        return cls(n, rate, sums[Assessment.OPEN], sums[Assessment.EXPIRED])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names, JSON-safe."""
+        return {"n": self.n, "success_rate": self.success_rate, "open": self.open, "expired": self.expired}
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSummary:
+    """The success rate of all entries, of each intent type (`""` for none), and of each day on which entries began.
+
+    The days are ISO dates in UTC, the oldest first.
+    """
+
+    n: int
+    success_rate: float | None
+    open: int
+    expired: int
+    by_intent_type: Mapping[str, SuccessRate]
+    by_time: Mapping[str, SuccessRate]
+
+    def __hash__(self) -> int:
+        return hash((self.n, self.success_rate, self.open, self.expired))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields under their own names, JSON-safe; `by_time` is a list with a `day` in each."""
+        return {
+            **SuccessRate(self.n, self.success_rate, self.open, self.expired).to_dict(),
+            "by_intent_type": {kind: rate.to_dict() for kind, rate in self.by_intent_type.items()},
+            "by_time": [{"day": day, **rate.to_dict()} for day, rate in self.by_time.items()],
+        }
+
+
+def summarize(by_day: Iterable[Count], by_kind: Iterable[Count]) -> JournalSummary:
+    """Add up counts of the same entries, once by their days and once by their intent types."""
+    known = tuple(by_day)
+    kinds: defaultdict[str, list[Count]] = defaultdict(list)
+    days: defaultdict[int, list[Count]] = defaultdict(list)
+    for count in by_kind:
+        kinds[count.intent_type].append(count)
+    for count in known:
+        days[count.day].append(count)
+    whole = SuccessRate.of(known)
+    return JournalSummary(
+        whole.n,
+        whole.success_rate,
+        whole.open,
+        whole.expired,
+        FrozenDict({kind: SuccessRate.of(kinds[kind]) for kind in sorted(kinds)}),
+        FrozenDict({_write_day(day): SuccessRate.of(days[day]) for day in sorted(days)}),
+    )
+
+
+def _write_day(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).isoformat()

@@ -8,7 +8,6 @@ from sqlalchemy import func, literal_column, select, tuple_, union_all
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment, RoutedBy
-from pytest_golden.journal.review_figures import Count
 from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
@@ -31,6 +30,15 @@ _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("signals", signals, tuple(signals.c[name] for name in READ_SIGNAL_COLUMNS)),
     ("history", entry_history, tuple(entry_history.c)),
 )
+
+
+class Count(NamedTuple):
+    """How many entries of a type that began on a day (since the epoch, UTC) are assessed in this way."""
+
+    day: int
+    intent_type: str
+    assessment: Assessment
+    amount: int
 
 
 class SoughtEntries(NamedTuple):

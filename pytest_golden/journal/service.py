@@ -7,7 +7,6 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
-from pytest_golden.journal.asking import read_expectations
 from pytest_golden.journal.assessment_store import (
     Change,
     ask_for_agent,
@@ -16,8 +15,7 @@ from pytest_golden.journal.assessment_store import (
     read_agent,
     read_standing,
 )
-from pytest_golden.journal.checks.rules import refuse_forbidden
-from pytest_golden.journal.given import (
+from pytest_golden.journal.caller_input import (
     check_limit,
     clean_actions,
     clean_data,
@@ -27,10 +25,11 @@ from pytest_golden.journal.given import (
     clean_optional,
     clean_text,
 )
+from pytest_golden.journal.checks.rules import refuse_forbidden
+from pytest_golden.journal.expectation_input import read_expectations
 from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
 from pytest_golden.journal.receiving import ask_about, hear, read_incoming, reroute_orphans, route_to_new
-from pytest_golden.journal.review import ALL, read_filter
-from pytest_golden.journal.review_figures import summarize
+from pytest_golden.journal.review import ALL, read_filter, summarize
 from pytest_golden.journal.review_store import count_entries, get_routing, list_entries, list_open, list_orphans
 from pytest_golden.journal.routing import read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
@@ -57,9 +56,9 @@ if TYPE_CHECKING:
 
     from pytest_golden.journal.model import Expectation
     from pytest_golden.journal.receiving import Incoming
-    from pytest_golden.journal.review_figures import JournalSummary
+    from pytest_golden.journal.review import JournalSummary
     from pytest_golden.journal.routing import RoutingExplanation
-    from pytest_golden.journal.transfer.model import ExportReport, ImportReport
+    from pytest_golden.journal.transfer.service import ExportReport, ImportReport
 
 
 class Journal:

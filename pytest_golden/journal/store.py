@@ -20,11 +20,13 @@ from pytest_golden.journal.assessment_store import (
     UPDATE_ENTRY,
     Change,
     add_history,
+    ask_for_soonest,
     describe_unknown,
     get_standing,
+    is_any_due,
+    resolve_due,
     write_standing,
 )
-from pytest_golden.journal.expiry_store import ask_for_soonest, is_any_due, resolve_due
 from pytest_golden.journal.hints import list_anchors
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
 from pytest_golden.journal.rows import (

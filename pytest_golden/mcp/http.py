@@ -18,8 +18,8 @@ from pytest_golden.web.access import (
     refuse_cross_site,
     refuse_foreign_host,
 )
+from pytest_golden.web.boundary import Bodies, pass_over, refuse_two_lengths, replay, until_end
 from pytest_golden.web.listening import run_app, write_address
-from pytest_golden.web.requests import Bodies, pass_over, refuse_two_lengths, replay, until_end
 
 if TYPE_CHECKING:
     import socket

@@ -20,7 +20,7 @@ from pytest_golden.storage.paging import MOST_ITEMS
 if TYPE_CHECKING:
     from pytest_golden.history.recorded_model import ListedProject
     from pytest_golden.manifest.model import Manifest
-    from pytest_golden.mcp.arguments import (
+    from pytest_golden.mcp.tools import (
         AddSignal,
         ExplainFailure,
         GoldenStatus,
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
         ReviewJournal,
         SearchLessons,
     )
-    from pytest_golden.mcp.caller import Caller
-    from pytest_golden.mcp.workplace import Workplace
+    from pytest_golden.mcp.workplace import Caller, Workplace
 
 # `explain_failure` gives the details of one project; colours are for people.
 _NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours"})

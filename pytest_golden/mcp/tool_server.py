@@ -13,18 +13,16 @@ from mcp.server import Server, ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.mcp.arguments import read_arguments
-from pytest_golden.mcp.caller import begin_session, find_caller
 from pytest_golden.mcp.tool_answers import make_answer, make_visible
-from pytest_golden.mcp.tools import TOOLS, list_tools, write_instructions
+from pytest_golden.mcp.tools import TOOLS, list_tools, read_arguments, write_instructions
+from pytest_golden.mcp.workplace import begin_session, find_caller
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
-    from pytest_golden.mcp.caller import Caller, CallerOptions
     from pytest_golden.mcp.tool_answers import Answer
-    from pytest_golden.mcp.tools import GoldenTool
-    from pytest_golden.mcp.workplace import Workplace
+    from pytest_golden.mcp.tools import Arguments, GoldenTool
+    from pytest_golden.mcp.workplace import Caller, CallerOptions, Workplace
 
     Context = ServerRequestContext[dict[str, str], Any]
 
@@ -81,7 +79,11 @@ async def _live(_: Server[dict[str, str]]) -> AsyncIterator[dict[str, str]]:
 
 
 def _answer(place: Workplace, tool: GoldenTool, caller: Caller, given: dict[str, Any]) -> Answer:
-    return make_answer(tool.call(place, caller, read_arguments(tool.name, tool.kind, given)))
+    # Imported by the first call: a client that connects does not wait for it.
+    from pytest_golden.mcp import tool_calls
+
+    work: Callable[[Workplace, Caller, Arguments], dict[str, Any]] = getattr(tool_calls, tool.name)
+    return make_answer(work(place, caller, read_arguments(tool.name, tool.kind, given)))
 
 
 def _describe_unknown(name: str, tools: Mapping[str, GoldenTool], place: Workplace) -> str:

@@ -1,24 +1,30 @@
-"""The tools: their names, what they take and return, and which of them write; and the instructions for agents.
+"""The tools: their names, arguments and answers, which of them write; and the instructions for agents.
 
-The instructions tell an agent when it connects which tool to use when, and when not to.
+The instructions tell an agent when it connects which tool to use when, and when not to. What the services check themselves,
+such as words and expectations, they refuse in their own words.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from mcp_types import Tool, ToolAnnotations
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pytest_golden.mcp import arguments
+from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
+from pytest_golden.journal.model import ImmediateResult, Polarity, SignalType
+from pytest_golden.journal.review import FILTERS
+from pytest_golden.journal.rules import RESERVED_SOURCES
+from pytest_golden.manifest.kinds import suggest
+from pytest_golden.manifest.units import show
 from pytest_golden.mcp import tool_answers as schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from pytest_golden.mcp.caller import Caller
-    from pytest_golden.mcp.workplace import Workplace
 
+MOST_LISTED = 200
 _READING = """\
 Golden projects are data pipelines of this workspace that must always work. `pytest --golden` runs them all and records each run; these tools read that record.
 
@@ -39,6 +45,192 @@ of work that a colleague would want to know of next week. Write no secrets: they
 _READ_ONLY = "This server only reads: it was started with --read-only."
 
 
+def _read_whole(number: Any) -> Any:
+    """Return 2 for 2.0, as JSON Schema does."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+_Limit = Annotated[int, Field(ge=1, le=MOST_LISTED), BeforeValidator(_read_whole)]
+_MOST_TOLD = 5
+# What the journal's own table says in words alone.
+_EXPECTATION_TYPES: dict[str, dict[str, Any]] = {
+    "description": {"type": "string"},
+    "match_hint": {"type": "object"},
+    "expires_minutes": {"type": "number", "exclusiveMinimum": 0},
+    "polarity": {"type": "string", "enum": [str(word) for word in Polarity]},
+    "critical": {"type": "boolean"},
+    "check": {"type": "object"},
+}
+_EXPECTATION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        name: {"description": key.description, **_EXPECTATION_TYPES[name]}
+        for name, key in EXPECTATION_KEYS.keys.items()
+    },
+    "required": [name for name, key in EXPECTATION_KEYS.keys.items() if key.required],
+    "additionalProperties": False,
+}
+
+
+class Arguments(BaseModel):
+    """The arguments of one tool. Nothing is converted, and what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class LogIntent(Arguments):
+    """Of `log_intent`."""
+
+    intent: str = Field(description="What you are about to do and why, in one sentence.")
+    intent_type: str | None = Field(None, description="A word for the kind of work, such as deploy, fix or migration.")
+    job_id: str | None = Field(None, description="The job that it belongs to, such as an issue's number.")
+    parent_id: str | None = Field(None, description="The entry_id of the work that this is a part of.")
+
+
+class LogOutcome(Arguments):
+    """Of `log_outcome`."""
+
+    entry_id: str = Field(description="What log_intent gave.")
+    result: str = Field(
+        description="How it ended, as seen at once.",
+        json_schema_extra={"enum": [str(word) for word in ImmediateResult]},
+    )
+    notes: str | None = Field(None, description="What you saw.")
+    actions: list[Any] | None = Field(None, description="What you did: texts or objects.")
+    expectations: list[Any] | None = Field(
+        None,
+        description="What must come true later.",
+        json_schema_extra={"items": _EXPECTATION},
+    )
+
+
+class AddSignal(Arguments):
+    """Of `add_signal`."""
+
+    source: str = Field(
+        description=f"Who says it, such as ci or monitoring; {', '.join(sorted(RESERVED_SOURCES))} are reserved."
+    )
+    signal_type: str = Field(
+        description="What it says of what was expected; a correction says that the work itself was wrong.",
+        json_schema_extra={"enum": [str(word) for word in SignalType]},
+    )
+    summary: str = Field(description="What you learned, in one sentence.")
+    data: dict[str, Any] | None = Field(None, description="Keys that a match_hint is compared with.")
+    external_id: str | None = Field(None, description="The source's own id of this news: said twice, it counts once.")
+    entry_id: str | None = Field(None, description="The entry that it is about, if you know it.")
+
+
+class ReviewJournal(Arguments):
+    """Of `review_journal`."""
+
+    filter: str = Field("all", description="Where the entries stand.", json_schema_extra={"enum": list(FILTERS)})
+    intent_type: str | None = Field(None, description="Only entries of this kind.")
+    limit: _Limit = Field(10, description="How many at most.")
+
+
+class SearchLessons(Arguments):
+    """Of `search_lessons`."""
+
+    query: str = Field(description="A few words.")
+    limit: _Limit = Field(10, description="How many at most.")
+
+
+class Recall(Arguments):
+    """Of `recall`."""
+
+    text: str = Field(description="The error's text, a traceback, or what you are about to do.")
+    project: str | None = Field(None, description="The golden project that failed: its lessons come first.")
+    limit: _Limit = Field(3, description="How many at most.")
+
+
+class ListGoldenProjects(Arguments):
+    """Of `list_golden_projects`: none."""
+
+
+class GoldenStatus(Arguments):
+    """Of `golden_status`: none."""
+
+
+class ExplainFailure(Arguments):
+    """Of `explain_failure`."""
+
+    project: str = Field(description="The golden project's name.")
+
+
+_Read = TypeVar("_Read", bound=Arguments)
+
+
+def read_arguments(tool: str, kind: type[_Read], given: Mapping[str, Any]) -> _Read:
+    """Read what a client gives a tool.
+
+    Raises:
+        ValueError: what is wrong with it, in one sentence that says what is allowed.
+    """
+    try:
+        read = kind.model_validate(dict(given))
+    except ValidationError as error:
+        told = list(dict.fromkeys(_describe(tool, kind, one) for one in error.errors(include_url=False)))
+        more = f"; and {len(told) - _MOST_TOLD} more mistakes" if len(told) > _MOST_TOLD else ""
+        raise ValueError("; ".join(told[:_MOST_TOLD]) + more) from None
+    except RecursionError:
+        raise ValueError(f"{tool}: its arguments are nested too deeply; give less") from None
+    for name, value in given.items():
+        if _holds_nul(value):
+            raise ValueError(f"{name} holds a NUL character; remove it")
+    return read
+
+
+def arguments_schema(kind: type[Arguments]) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments; what need not be given is told by its absence from `required`."""
+    schema = kind.model_json_schema()
+    properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
+
+
+def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out titles, and null as a way to say nothing, which some clients do not understand."""
+    plain = {key: value for key, value in schema.items() if key not in {"title", "anyOf"}}
+    for option in schema.get("anyOf", ()):
+        if option != {"type": "null"}:
+            plain = {**option, **plain}
+    if plain.get("default", ...) is None:
+        del plain["default"]
+    return plain
+
+
+def _describe(tool: str, kind: type[Arguments], error: Mapping[str, Any]) -> str:
+    name = ".".join(map(str, error["loc"])) or "arguments"
+    known = ", ".join(kind.model_fields) or "none"
+    match error["type"]:
+        case "extra_forbidden":
+            near = suggest(name, kind.model_fields)
+            hint = f"did you mean {near!r}?" if near else f"its arguments are: {known}"
+            return f"{tool} takes no argument {show(name)}; {hint}"
+        case "missing":
+            return f"{name} is missing; {tool} needs it"
+        case "greater_than_equal" | "less_than_equal" | "int_type" | "int_from_float" | "int_parsing":
+            return f"{name} must be a whole number from 1 to {MOST_LISTED}, not {show(error['input'])}"
+        case "string_type" | "list_type" | "dict_type":
+            wanted = {"string_type": "a text", "list_type": "a list", "dict_type": "an object"}[error["type"]]
+            return f"{name} must be {wanted}, not {show(error['input'])}"
+    return f"{name}: {error['msg']}"
+
+
+def _holds_nul(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if "\0" in one:
+                return True
+        elif isinstance(one, dict):
+            waiting += (*one.keys(), *one.values())
+        elif isinstance(one, list):
+            waiting += one
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenTool:
     """One tool. The function of its name in `tool_calls.py` does its work."""
@@ -46,7 +238,7 @@ class GoldenTool:
     name: str
     title: str
     told: str
-    kind: type[arguments.Arguments]
+    kind: type[Arguments]
     answers: Mapping[str, Any]
     is_writer: bool = False
 
@@ -56,7 +248,7 @@ class GoldenTool:
             name=self.name,
             title=self.title,
             description=self.told,
-            input_schema=arguments.arguments_schema(self.kind),
+            input_schema=arguments_schema(self.kind),
             output_schema=dict(self.answers),
             annotations=ToolAnnotations(
                 title=self.title,
@@ -66,14 +258,6 @@ class GoldenTool:
                 open_world_hint=False,
             ),
         )
-
-    def call(self, place: Workplace, caller: Caller, given: arguments.Arguments) -> Mapping[str, Any]:
-        """Do the tool's work, with the arguments as `kind` has read them."""
-        # Imported by the first call: a client that connects does not wait for it.
-        from pytest_golden.mcp import tool_calls
-
-        work: Callable[[Workplace, Caller, Any], Mapping[str, Any]] = getattr(tool_calls, self.name)
-        return work(place, caller, given)
 
 
 TOOLS: Mapping[str, GoldenTool] = {
@@ -86,7 +270,7 @@ TOOLS: Mapping[str, GoldenTool] = {
                 "Begin a journal entry: say what you are about to do, before you do it, when its success shows only later. "
                 "Gives the entry_id that log_outcome wants. Not for trifles."
             ),
-            kind=arguments.LogIntent,
+            kind=LogIntent,
             answers=schemas.LOG_INTENT,
             is_writer=True,
         ),
@@ -97,7 +281,7 @@ TOOLS: Mapping[str, GoldenTool] = {
                 "Say how what you logged ended, as seen at once, and what must come true later. Said again, the later result "
                 "stands and expectations are added. Only for your own entries."
             ),
-            kind=arguments.LogOutcome,
+            kind=LogOutcome,
             answers=schemas.LOG_OUTCOME,
             is_writer=True,
         ),
@@ -108,7 +292,7 @@ TOOLS: Mapping[str, GoldenTool] = {
                 "Report news that may answer an expectation. It finds its entry by the keys of data that a match_hint names, "
                 "else by your session. routed_by tells how; orphan: nothing waits for it yet. Report only what you saw."
             ),
-            kind=arguments.AddSignal,
+            kind=AddSignal,
             answers=schemas.ADD_SIGNAL,
             is_writer=True,
         ),
@@ -116,7 +300,7 @@ TOOLS: Mapping[str, GoldenTool] = {
             name="review_journal",
             title="Review the journal",
             told="Show your own newest entries with what they expect, newest first: what you began, and how it stands.",
-            kind=arguments.ReviewJournal,
+            kind=ReviewJournal,
             answers=schemas.REVIEW_JOURNAL,
         ),
         GoldenTool(
@@ -126,7 +310,7 @@ TOOLS: Mapping[str, GoldenTool] = {
                 "Find what was learned from earlier failures and their fixes, by a few words. Lessons that nobody has approved "
                 "yet are among them (approved is false): take those as hints."
             ),
-            kind=arguments.SearchLessons,
+            kind=SearchLessons,
             answers=schemas.SEARCH_LESSONS,
         ),
         GoldenTool(
@@ -136,21 +320,21 @@ TOOLS: Mapping[str, GoldenTool] = {
                 "Find the lessons that bear on a failure by its text, best first. Only approved lessons that fit come back; "
                 "an empty answer means that nothing is known."
             ),
-            kind=arguments.Recall,
+            kind=Recall,
             answers=schemas.RECALL,
         ),
         GoldenTool(
             name="list_golden_projects",
             title="List golden projects",
             told="List the pipelines that must always work, as declared, each with the status of its last run.",
-            kind=arguments.ListGoldenProjects,
+            kind=ListGoldenProjects,
             answers=schemas.LIST_GOLDEN_PROJECTS,
         ),
         GoldenTool(
             name="golden_status",
             title="Status of the last gate run",
             told="Tell the last gate run: its verdict, commit and time, and each project's status with its reasons.",
-            kind=arguments.GoldenStatus,
+            kind=GoldenStatus,
             answers=schemas.GOLDEN_STATUS,
         ),
         GoldenTool(
@@ -160,7 +344,7 @@ TOOLS: Mapping[str, GoldenTool] = {
                 "Tell why a golden project failed when it last ran: reasons, the failing step, the end of its output, what "
                 "changed since it last passed, and what is known of this failure."
             ),
-            kind=arguments.ExplainFailure,
+            kind=ExplainFailure,
             answers=schemas.EXPLAIN_FAILURE,
         ),
     )

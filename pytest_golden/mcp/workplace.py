@@ -1,20 +1,49 @@
-"""Where the tools work: one store, opened when it is first needed, and one manifest."""
+"""Where the tools work, and for whom: one store, opened when it is first needed, one manifest, and the caller."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from typing import TYPE_CHECKING, Self
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
+from pytest_golden.clock import new_id
 from pytest_golden.errors import StorageTrouble
+from pytest_golden.learning.gate_results import GATE_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-    from typing import Any
+
+    from mcp.server import ServerRequestContext
+    from starlette.requests import Request
 
     from pytest_golden.errors import StorageError
-    from pytest_golden.mcp.tool_services import Services
+    from pytest_golden.gate.recorded import RecordedGates
+    from pytest_golden.journal.review import JournalPages
+    from pytest_golden.journal.service import Journal
+    from pytest_golden.learning.lessons.lesson_pages import LessonPages
+    from pytest_golden.learning.lessons.service import Lessons
     from pytest_golden.storage.store import Store
+
+#: The key of the server's state in its lifespan, which lasts one connection over stdio, and many over HTTP.
+SESSION = "session"
+_NAMELESS = "mcp"
+_LONGEST_NAME = 100
+_KEY_DIGITS = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services that the tools call, on one store."""
+
+    store: Store
+    journal: Journal
+    pages: JournalPages
+    lessons: Lessons
+    lesson_pages: LessonPages
+    gates: RecordedGates
 
 
 class Workplace:
@@ -58,11 +87,7 @@ class Workplace:
         """
         with self._turn:
             if self._services is None:
-                # A client that connects waits for what is loaded before: what a call needs is loaded by the first one.
-                from pytest_golden.mcp.tool_services import Services
-
-                on: Callable[..., Services] = Services.on
-                self._services = on(self.open(), self._rules)
+                self._services = _make_services(self.open(), self._rules)
             return self._services
 
     def notice(self, error: StorageError) -> None:
@@ -82,3 +107,75 @@ class Workplace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _make_services(store: Store, rules: Mapping[str, Mapping[str, Any]] | None) -> Services:
+    # The first call loads what calls need: a client that connects does not wait for it.
+    from pytest_golden.gate.recorded import RecordedGates
+    from pytest_golden.journal.review import JournalPages
+    from pytest_golden.journal.service import Journal
+    from pytest_golden.learning.lessons.lesson_pages import LessonPages
+    from pytest_golden.learning.lessons.service import Lessons
+
+    journal = Journal(store, rules=rules)
+    return Services(store, journal, JournalPages(store), Lessons(store), LessonPages(store), RecordedGates(store))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerOptions:
+    """`agent` is the caller of every tool (None: the client's name); `session` the key of all calls (None: one per connection)."""
+
+    agent: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a tool, and in which session."""
+
+    agent: str
+    session: str
+
+
+def begin_session() -> dict[str, str]:
+    """Return the state of a server: a key for its connection."""
+    return {SESSION: new_id("mcp")}
+
+
+def find_caller(context: ServerRequestContext[dict[str, str], Any], options: CallerOptions) -> Caller:
+    """Return who calls.
+
+    Raises:
+        ValueError: the client's name is the gate's own.
+    """
+    agent = options.agent or _name_client(context)
+    return Caller(agent, options.session or _find_session(context))
+
+
+def is_gates_own(agent: str) -> bool:
+    """Tell whether a name is that of the gate, whose entries no agent may touch; invisible characters do not disguise it."""
+    return _seen(unicodedata.normalize("NFKC", agent)).casefold() == GATE_AGENT
+
+
+def _name_client(context: ServerRequestContext[dict[str, str], Any]) -> str:
+    params = context.session.client_params
+    told = "" if params is None else params.client_info.name
+    name = _seen(told)[:_LONGEST_NAME]
+    if is_gates_own(name):
+        raise ValueError(f"the client is called {name!r} as the gate itself is: start `golden mcp` with --agent NAME")
+    return name or _NAMELESS
+
+
+def _seen(name: str) -> str:
+    return "".join(one for one in name if one.isprintable()).strip()
+
+
+def _find_session(context: ServerRequestContext[dict[str, str], Any]) -> str:
+    """Return one key per connection: over HTTP from the protocol's session, or where it has none (since 2026), from the network's."""
+    own = context.lifespan_context[SESSION]
+    request: Request | None = context.request
+    if request is None:
+        return own
+    named = request.headers.get("mcp-session-id") or f"{request.client}"
+    digits = hashlib.sha256(f"{own} {named}".encode()).hexdigest()
+    return f"{own.partition('_')[0]}_{digits[:_KEY_DIGITS].upper()}"

@@ -1,40 +1,54 @@
-"""The application: its addresses, and the boundary around them."""
+"""The application: its addresses, and serving it with the heartbeat beside. It ends within seconds of a Ctrl-C."""
 
 from __future__ import annotations
 
+import gc
+import logging
+import threading
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pytest_golden.errors import GoldenError
+from pytest_golden.errors import GoldenError, StorageError, StorageTrouble
+from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.web import event_stream, sign_in, webhooks
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.api import api_app
 from pytest_golden.web.boundary import Boundary
+from pytest_golden.web.listening import bind, run_app, write_address
 from pytest_golden.web.pages import journal_pages, learning_pages, run_pages
-from pytest_golden.web.problems import explain, read_http_error, tell
-from pytest_golden.web.queries import answer_options
-from pytest_golden.web.rendering import Renderer
-from pytest_golden.web.site import Site
+from pytest_golden.web.problems import answer_options, explain, read_http_error, tell
+from pytest_golden.web.rendering import Renderer, Site
+from pytest_golden.web.services import Services
 from pytest_golden.web.visitor import Doorkeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    from pytest_golden.web.services import ServeOptions, Services
+    from pytest_golden.storage.store import Store
+    from pytest_golden.web.services import ServeOptions
 
 #: The parts of the site; each has a `list_routes(site)`.
 PARTS = (run_pages, journal_pages, learning_pages, sign_in, event_stream, webhooks, api_app)
 _YEAR = 365 * 24 * 60 * 60
+_LOG = logging.getLogger(__name__)
+_MOST_HEARTBEAT_ENDING_SECONDS = 0.5
+# How long slow clients and open streams are waited for: a server should end within five seconds.
+_MOST_ENDING_SECONDS = 2
+# Requests beyond these wait in line. More threads would take turns at one interpreter, and each of them would be slower; and
+# each wants a connection to the store, of which there are a few more.
+_THREADS = 12
 
 
 def make_app(
@@ -79,3 +93,68 @@ class _KeptFiles(StaticFiles):
         response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         response.headers["Cache-Control"] = f"public, max-age={_YEAR}, immutable"
         return response
+
+
+def serve(store: Store, options: ServeOptions, port: int, *, say: Callable[[str], None]) -> None:
+    """Serve until a Ctrl-C or SIGTERM. `say` is called with the URL as soon as the server answers.
+
+    Raises:
+        SettingsError: the address cannot be bound, or a file that is needed cannot be used.
+        KeyboardInterrupt: a Ctrl-C ended it.
+    """
+    services = Services.on(store, options.manifest)
+    with bind(options.place.bound_host, port) as bound:
+
+        @asynccontextmanager
+        async def live(_: Starlette) -> AsyncIterator[None]:
+            current_default_thread_limiter().total_tokens = _THREADS
+            # What is loaded now stays: the garbage collector need not examine it during requests.
+            gc.collect()
+            gc.freeze()
+            with beating(services, options):
+                say(write_address(options.place.bound_host, bound))
+                yield
+
+        run_app(
+            lambda is_ending: make_app(options, services, live, is_ending),
+            bound,
+            most_ending_seconds=_MOST_ENDING_SECONDS,
+        )
+
+
+@contextmanager
+def beating(services: Services, options: ServeOptions) -> Iterator[None]:
+    """Run the heartbeat while the block lasts; a read-only server has none."""
+    seconds = options.heartbeat_seconds
+    if seconds is None or options.is_read_only:
+        yield
+        return
+    heart = Heartbeat(
+        services.journal,
+        workspace_root=options.manifest.parent,
+        view=options.sandbox,
+        budget_seconds=max(60.0, seconds),
+    )
+    is_over = threading.Event()
+    # A check may take a minute: the server ends without waiting for it, and the check stays due.
+    thread = threading.Thread(target=_beat, args=(heart, seconds, is_over), name="golden-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        heart.stop()
+        thread.join(_MOST_HEARTBEAT_ENDING_SECONDS)
+
+
+def _beat(heart: Heartbeat, seconds: float, is_over: threading.Event) -> None:
+    while not is_over.is_set():
+        # What hinders one beat may be over by the next.
+        try:
+            heart.beat()
+        except GoldenError as error:
+            if not (isinstance(error, StorageError) and error.trouble is StorageTrouble.LOCKED):
+                _LOG.warning("the heartbeat could not do its work: %s", error)
+        except Exception:
+            _LOG.exception("the heartbeat could not do its work")
+        is_over.wait(seconds)

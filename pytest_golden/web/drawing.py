@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from markupsafe import Markup, escape
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.journal.review_figures import SuccessRate
+from pytest_golden.journal.review import SuccessRate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.gate.live import LiveEvent
     from pytest_golden.gate.live_model import LiveLook
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 # Proxies close what is silent for a minute.

@@ -1,19 +1,23 @@
-"""Listen on a socket, run an application on it until it is ended, and limit what is logged on the terminal."""
+"""Listen on a socket, and run an application on it until it is ended. Connections are bounded in number and time."""
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
-from pytest_golden.web.requests import PatientProtocol
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
 
     from starlette.types import ASGIApp
@@ -24,6 +28,10 @@ _MOST_SENTENCES = 500
 # Clients that send invalid requests are told so themselves.
 _OF_STRANGERS = ("Invalid HTTP request received.", "Unsupported upgrade request.", "No supported WebSocket library")
 _READERS_OF_FORMS = ("python_multipart", "multipart")
+MOST_CONNECTIONS = 600
+_MOST_HEAD_SECONDS = 20.0
+_MOST_READING_SECONDS = 30.0
+_NOT_HTTP = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": "That is no request of HTTP."}
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -135,3 +143,124 @@ def _listen(host: str, port: int) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+class PatientProtocol(H11Protocol):
+    """One connection. It is closed when a request's head does not come in time, or when others need its place."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.idle_since = 0.0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._reading_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, if need be in the place of another one."""
+        super().connection_made(transport)
+        # Any unread byte pauses writing, also when the connection is to be closed after it.
+        transport.set_write_buffer_limits(high=0)
+        self._await_head()
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._make_room()
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def may_give_way(self) -> bool:
+        """Tell whether the server waits for the client (to ask, send or read), or the client asks on before it was answered."""
+        is_their_turn = self.is_idle or self._reading_timer is not None or self.conn.their_state is h11.SEND_BODY
+        return is_their_turn or self.flow.read_paused
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether it is closing, and does not wait for the client to read the end of an answer."""
+        return self.transport.is_closing() and self._reading_timer is None
+
+    def give_way(self) -> None:
+        """Close it to make room for another connection."""
+        if self._reading_timer is None:
+            self.transport.close()
+        else:
+            # Unread data would keep it open.
+            self._stop_reading_timer()
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timers."""
+        self._forget_timer()
+        self._stop_reading_timer()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read its answer, for a limited time."""
+        super().pause_writing()
+        self._reading_timer = self.loop.call_later(_MOST_READING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop that time limit."""
+        super().resume_writing()
+        self._stop_reading_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on. The first byte of a head ends the time limit of keep-alive, so that the one for heads begins."""
+        super().data_received(data)
+        if not self.is_idle:
+            self._forget_timer()
+        elif self._head_timer is None:
+            self._await_head()
+
+    def on_response_complete(self) -> None:
+        """Prepare for the next request: until it begins, only the time limit of keep-alive counts.
+
+        The rest of a refused body is waited for no longer than a head.
+        """
+        self.idle_since = monotonic_seconds()
+        super().on_response_complete()
+        is_begun = self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0]
+        if self.is_idle and is_begun and not self.transport.is_closing():
+            self._await_head()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the words are ours
+        """Answer a client that does not send HTTP, in the form of all problems."""
+        body = json.dumps(_NOT_HTTP).encode()
+        headers = [
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-content-type-options", b"nosniff"),
+            (b"connection", b"close"),
+        ]
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            head = h11.Response(status_code=400, headers=headers, reason=HTTPStatus.BAD_REQUEST.phrase.encode())
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _make_room(self) -> None:
+        """Close the connection that has been idle longest of those that may give way."""
+        # Many come at once, and a closed connection stays in the set for a moment.
+        open_ones = [one for one in self.connections if isinstance(one, PatientProtocol) and not one.is_closed]
+        if len(open_ones) > MOST_CONNECTIONS:
+            min((one for one in open_ones if one.may_give_way), key=lambda one: one.idle_since).give_way()
+
+    def _await_head(self) -> None:
+        self._forget_timer()
+        self.idle_since = monotonic_seconds()
+        self._head_timer = self.loop.call_later(_MOST_HEAD_SECONDS, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self._head_timer = None
+        if self.is_idle and not self.transport.is_closing():
+            self.transport.close()
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.storage.store import Store
-    from pytest_golden.web.place import PublicPlace
+    from pytest_golden.web.access import PublicPlace
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
 TOKEN_FIELD = "csrf_token"
 _MOST_FIELDS = 50

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
-    from pytest_golden.web.place import PublicPlace
+    from pytest_golden.web.access import PublicPlace
     from pytest_golden.web.services import ServeOptions
 
 SIGN_IN = "/sign-in"

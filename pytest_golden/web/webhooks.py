@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
     Read = Callable[[Mapping[str, str], bytes, str], dict[str, Any] | None]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.cli.journal_review import show_rate
-from pytest_golden.journal.review_figures import SuccessRate
+from pytest_golden.journal.review import SuccessRate
 from pytest_golden.journal.service import Journal
 
 if TYPE_CHECKING:

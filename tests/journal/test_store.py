@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.expiry_store import close_expectations
+from pytest_golden.journal.assessment_store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,

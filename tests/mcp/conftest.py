@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_golden.mcp.caller import CallerOptions
 from pytest_golden.mcp.tool_server import make_server
-from pytest_golden.mcp.workplace import Workplace
+from pytest_golden.mcp.workplace import CallerOptions, Workplace
 from pytest_golden.storage.store import Store
 from tests.mcp.talking import talk_to
 

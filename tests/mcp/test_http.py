@@ -127,7 +127,7 @@ def test_on_another_host_there_is_always_a_token_and_a_warning(serve: Serve) -> 
 
 
 def test_newcomers_take_the_place_of_those_who_ask_nothing(serve: Serve) -> None:
-    served = serve(before="from pytest_golden.web import requests\nrequests.MOST_CONNECTIONS = 3")
+    served = serve(before="from pytest_golden.web import listening\nlistening.MOST_CONNECTIONS = 3")
     address = httpx2.URL(served.url)
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection((address.host, address.port or 0))) for _ in range(4)]

@@ -7,9 +7,8 @@ import pytest
 # pytester forgets what an inner session imported, and SQLAlchemy cannot be imported twice.
 import pytest_golden.storage.version  # noqa: F401
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.mcp.caller import CallerOptions
 from pytest_golden.mcp.tool_server import make_server
-from pytest_golden.mcp.workplace import Workplace
+from pytest_golden.mcp.workplace import CallerOptions, Workplace
 from pytest_golden.storage.store import Store
 from tests.mcp.talking import talk_to
 from tests.session.workspace import FAILS, Workspace

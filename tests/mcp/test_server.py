@@ -7,12 +7,10 @@ import jsonschema
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.journal.asking import EXPECTATION_KEYS
-from pytest_golden.mcp.arguments import arguments_schema
-from pytest_golden.mcp.caller import CallerOptions
+from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
 from pytest_golden.mcp.tool_server import make_server
-from pytest_golden.mcp.tools import TOOLS
-from pytest_golden.mcp.workplace import Workplace
+from pytest_golden.mcp.tools import TOOLS, arguments_schema
+from pytest_golden.mcp.workplace import CallerOptions, Workplace
 from pytest_golden.storage.store import Store
 from tests.mcp.talking import MODES, talk_to
 

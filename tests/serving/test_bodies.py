@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.datastructures import Headers
 
-from pytest_golden.web import requests as bodies
+from pytest_golden.web import boundary as bodies
 from pytest_golden.web.access import Refusal
-from pytest_golden.web.requests import Bodies, pass_over, replay, until_end
+from pytest_golden.web.boundary import Bodies, pass_over, replay, until_end
 
 if TYPE_CHECKING:
     from starlette.types import Receive

@@ -8,8 +8,8 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from pytest_golden.web import requests as connections
-from pytest_golden.web.requests import PatientProtocol
+from pytest_golden.web import listening as connections
+from pytest_golden.web.listening import PatientProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -18,15 +18,14 @@ from starlette.testclient import TestClient
 
 from pytest_golden import web
 from pytest_golden.cli.main import main
-from pytest_golden.mcp.arguments import GoldenStatus
-from pytest_golden.mcp.caller import Caller
 from pytest_golden.mcp.tool_answers import GOLDEN_STATUS
 from pytest_golden.mcp.tool_calls import golden_status
-from pytest_golden.mcp.workplace import Workplace
+from pytest_golden.mcp.tools import GoldenStatus
+from pytest_golden.mcp.workplace import Caller, Workplace
 from pytest_golden.report.report_schema import report_schema
 from pytest_golden.storage.store import Store
+from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.app import make_app
-from pytest_golden.web.place import PublicPlace
 from pytest_golden.web.services import ServeOptions, Services
 from tests.gate.test_base_manifest import git
 from tests.session.test_changed import commit

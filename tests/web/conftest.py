@@ -7,8 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from pytest_golden.storage.store import Store
+from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.app import make_app
-from pytest_golden.web.place import PublicPlace
 from pytest_golden.web.services import ServeOptions, Services
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pytest_golden.web.api.asked import make_encodable
+from pytest_golden.web.api.routes import make_encodable
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from itsdangerous import TimestampSigner
 from starlette.responses import Response
 
-from pytest_golden.web.place import PublicPlace
+from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.visitor import Sessions
 
 if TYPE_CHECKING:

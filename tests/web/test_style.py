@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from pytest_golden.web.filters import show_ansi
+from pytest_golden.web.rendering import show_ansi
 
 _STYLE = files("pytest_golden.web").joinpath("static", "style.css").read_text()
 _COLOURS = {

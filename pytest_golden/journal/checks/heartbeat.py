@@ -18,6 +18,7 @@ from pytest_golden.clock import iso_utc, monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.journal.caller_input import clean_data, clean_text
 from pytest_golden.journal.checks.http_check import UnansweredError, fetch
 from pytest_golden.journal.checks.model import read_check
 from pytest_golden.journal.checks.rules import (
@@ -29,7 +30,6 @@ from pytest_golden.journal.checks.rules import (
     unable,
 )
 from pytest_golden.journal.checks.store import claim_check, count_due, end_claim, give_back, list_due
-from pytest_golden.journal.given import clean_data, clean_text
 from pytest_golden.journal.model import RoutedBy, Signal
 from pytest_golden.journal.receiving import reroute_orphans
 from pytest_golden.journal.receiving_store import find_by_external_id, find_last_numbers

@@ -1,4 +1,4 @@
-"""Merge two copies of an entry into one. Pure: nothing is read, stored or asked.
+"""A copy of an entry, and merging two copies into one. Pure.
 
 The same copies give the same result in any order and however often: each part is the least or greatest of what the copies
 have, and what follows from the parts is folded again. What only a merge has changed is the last record of the history, and
@@ -7,18 +7,19 @@ is taken back before the next merge, so that nothing later depends on it, unless
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess
-from pytest_golden.journal.transfer.model import Copy, write_content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from pytest_golden.journal.transfer.model import Row
-
+_write_sorted = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+#: Columns by name; moments are milliseconds since the epoch.
+Row = dict[str, Any]
 #: Who changes an assessment by a merge.
 MERGER = "merge"
 _WHY = "copies of the journal were merged"
@@ -31,6 +32,28 @@ _RESOLUTION = ("resolved_at", "status", "resolved_by")
 _FIXED_OF_SIGNAL = ("id", "source", "signal_type", "summary", "data", "external_id", "created_at")
 _PLACEMENT = ("routed_by", "is_late", "agent_id", "session_key", "content_digest", "routing", "expectation_id")
 _LOST = (ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
+
+
+class Copy(NamedTuple):
+    """One journal's knowledge of an entry: its own columns, and the rows that belong to it in the order of recording.
+
+    What can be told from the rest is not in it: counts, and what expectations are found by.
+    """
+
+    entry: Row
+    expectations: tuple[Row, ...] = ()
+    signals: tuple[Row, ...] = ()
+    history: tuple[Row, ...] = ()
+
+
+def write_content(value: Any) -> str:
+    """Write JSON content so that equal content gives equal text, whatever the order of its keys; pure ASCII."""
+    return _write_sorted(value)
+
+
+def differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two rows are different content; 1, 1.0 and true are."""
+    return one != other or write_content(one) != write_content(other)
 
 
 def merge(one: Copy, other: Copy, rules: Rules = DEFAULT_RULES) -> Copy:

@@ -1,35 +1,46 @@
-"""A journal's entries and orphans as lines of JSON, and back. Pure; what a line says is checked like a stranger's word.
+"""The file of an export: lines of JSON, one for each entry and orphan. What a line says is checked like a stranger's word.
 
-The first line of a file is `{"format": "golden-journal", "version": 1}`; it may say how many entries and orphans follow.
+The first line is `{"format": "golden-journal", "version": 1}`; it may say how many entries and orphans follow.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.journal.given import clean_actions, clean_external_id, clean_json, clean_name, clean_text
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.caller_input import clean_actions, clean_external_id, clean_json, clean_name, clean_text
 from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, RoutedBy, SignalType
-from pytest_golden.journal.transfer.entry_merging import MERGER
-from pytest_golden.journal.transfer.model import Copy, write_json
+from pytest_golden.journal.transfer.entry_merging import MERGER, Copy
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.values.checking import check_word, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from enum import StrEnum
 
-    from pytest_golden.journal.transfer.model import ExportReport, Row
+    from pytest_golden.journal.transfer.entry_merging import Row
 
+#: Writes a line: pure ASCII, in which half a character is an escape.
+_write_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 FORMAT, VERSION = "golden-journal", 1
 _ENTRY, _ORPHAN = "entry", "signal"
 _LONGEST_NUMBER = 1000
 _ABSENT = object()
+# Of one entry with all that belongs to it: more would not fit into memory.
+LONGEST_LINE = 256 << 20
+_IN_MEMORY, _AT_ONCE = 8 << 20, 1 << 20
+_KIND_SHOWN = 200
 
 
 class Field(NamedTuple):
@@ -201,9 +212,9 @@ def _read_value(what: str, name: str, field: Field, value: Any) -> Any:
 _PARTS = {"expectations": EXPECTATION_FIELDS, "signals": SIGNAL_FIELDS, "history": HISTORY_FIELDS}
 
 
-def write_header(report: ExportReport) -> str:
+def write_header(counts: Mapping[str, int]) -> str:
     """Write the first line of a file, with the counts of its lines."""
-    return json.dumps({"format": FORMAT, "version": VERSION, **report.to_dict()})
+    return json.dumps({"format": FORMAT, "version": VERSION, **counts})
 
 
 def write_entry(copy: Copy) -> str:
@@ -213,12 +224,12 @@ def write_entry(copy: Copy) -> str:
         rows = getattr(copy, name)
         if rows:
             line[name] = [write_row(fields, row) for row in rows]
-    return write_json(line)
+    return _write_json(line)
 
 
 def write_orphan(signal: Row) -> str:
     """Write a signal without an entry as a line, without the line's end."""
-    return write_json({"kind": _ORPHAN, **write_row(SIGNAL_FIELDS, signal)})
+    return _write_json({"kind": _ORPHAN, **write_row(SIGNAL_FIELDS, signal)})
 
 
 def parse(text: str | bytes) -> Any:
@@ -371,3 +382,110 @@ def _read_int(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
         raise ValueError(f"it holds a number of {len(text):,} digits, and {_LONGEST_NUMBER:,} are the most")
     return int(text)
+
+
+def name_file(file: str | Path | IO[Any]) -> str:
+    """Return the name of a file for a message."""
+    if isinstance(file, str | os.PathLike):
+        return str(file)
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else "the file"
+
+
+@contextmanager
+def open_lines_to_write(file: str | Path | IO[Any]) -> Iterator[Callable[[str], object]]:
+    """Yield a function that writes one line. A file given by its path appears whole or not at all.
+
+    Raises:
+        JournalError: something else than an earlier export has the path.
+    """
+    if not isinstance(file, str | os.PathLike):
+        _check_open(file, "write")
+        is_text = hasattr(file, "encoding")
+        yield lambda line: file.write(f"{line}\n" if is_text else f"{line}\n".encode("ascii"))
+        return
+    path = Path(file)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("w", encoding="ascii", newline="\n") as stream:
+            yield lambda line: stream.write(f"{line}\n")
+        return
+    _refuse_other(path)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("x", encoding="ascii", newline="\n") as stream:
+            yield lambda line: stream.write(f"{line}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_to_read(file: str | Path | IO[Any]) -> Iterator[IO[bytes]]:
+    """Yield a file that can be read without waiting: what comes through a pipe is read whole first.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if isinstance(file, str | os.PathLike):
+        with Path(file).open("rb") as stream:
+            if Path(file).is_file():
+                yield stream
+                return
+            with _spool(stream) as spooled:
+                yield spooled
+        return
+    _check_open(file, "read")
+    with _spool(file) as spooled:
+        yield spooled
+
+
+def read_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield each line that is not blank with its number, from 1 on, and whether it is whole: has a line end.
+
+    Raises:
+        ValueError: a line is too long.
+    """
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"line {number}: it is longer than {LONGEST_LINE >> 20} MiB, and no entry is")
+        if line.strip():
+            yield number, line, line.endswith(b"\n")
+
+
+@contextmanager
+def _spool(stream: IO[Any]) -> Iterator[IO[bytes]]:
+    with SpooledTemporaryFile(_IN_MEMORY) as spooled:
+        line_size = 0
+        # What will be refused is not gathered: it may have no end.
+        while line_size <= LONGEST_LINE and (part := stream.read(_AT_ONCE)):
+            # A text with half a character is refused later, in its line.
+            written = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+            is_other = not spooled.tell() and len(written) >= _KIND_SHOWN and FORMAT.encode("ascii") not in written
+            spooled.write(written)
+            if is_other:
+                break
+            _, end, rest = written.rpartition(b"\n")
+            line_size = len(rest) if end else line_size + len(written)
+        spooled.seek(0)
+        yield spooled
+
+
+def _check_open(file: IO[Any], ability: str) -> None:
+    if not hasattr(file, ability):
+        raise ValueError(f"file must be a path or an open file, not {show(file)}")
+
+
+def _refuse_other(path: Path) -> None:
+    if path.is_dir():
+        raise JournalError(f"{path} is a folder; give a file")
+    if not path.parent.is_dir():
+        raise JournalError(f"{path.parent} is no folder; make it, or give a file in another one")
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("rb") as stream:
+        if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):
+            raise JournalError(f"{path} is there, and it is no export of a journal; give another file")

@@ -7,23 +7,31 @@ are not routed again here: that depends on what else is recorded, and is left to
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.rules import DEFAULT_RULES
-from pytest_golden.journal.transfer.entry_merging import leave_out, merge, settle_alone
-from pytest_golden.journal.transfer.export_files import name_file, open_lines_to_write, open_to_read, read_lines
+from pytest_golden.journal.transfer.entry_merging import (
+    Copy,
+    leave_out,
+    merge,
+    settle_alone,
+)
 from pytest_golden.journal.transfer.lines import (
+    name_file,
+    open_lines_to_write,
+    open_to_read,
     parse,
     read_again,
     read_header,
     read_line,
+    read_lines,
     write_entry,
     write_header,
     write_orphan,
 )
-from pytest_golden.journal.transfer.model import Copy, ExportReport, ImportReport
 from pytest_golden.journal.transfer.store import (
     Place,
     count_lines,
@@ -49,7 +57,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.journal.rules import Rules
-    from pytest_golden.journal.transfer.model import Row
+    from pytest_golden.journal.transfer.entry_merging import Row
     from pytest_golden.storage.store import Store
 
 _TOLD_EACH = 1000
@@ -71,7 +79,7 @@ def export_journal(
     """
     with store.read() as connection, open_lines_to_write(file) as write:
         report = ExportReport(**dict(zip(("entries", "orphans"), count_lines(connection), strict=True)))
-        write(write_header(report))
+        write(write_header(report.to_dict()))
         for number, copy in enumerate(read_copies(connection), 1):
             write(write_entry(copy))
             if number % _TOLD_EACH == 0:
@@ -104,6 +112,37 @@ def import_journal(
             return reader.finish()
     except ValueError as error:
         raise JournalError(f"{name_file(file)}: {error}; nothing was imported") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What an export has written: entries with all that belongs to them, and signals that have no entry."""
+
+    entries: int = 0
+    orphans: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return both counts under their names."""
+        return {"entries": self.entries, "orphans": self.orphans}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import has done: entries that are new, that were known otherwise, that were known, and orphans that are new."""
+
+    added: int = 0
+    merged: int = 0
+    unchanged: int = 0
+    orphans: int = 0
+
+    @property
+    def is_change(self) -> bool:
+        """Tell whether the journal is another than before."""
+        return bool(self.added or self.merged or self.orphans)
+
+    def to_dict(self) -> dict[str, int]:
+        """Return all counts under their names."""
+        return {"added": self.added, "merged": self.merged, "unchanged": self.unchanged, "orphans": self.orphans}
 
 
 class _Reader:

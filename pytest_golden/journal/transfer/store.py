@@ -12,9 +12,8 @@ from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy
 from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, find_due
 from pytest_golden.journal.store import choose_anchor
-from pytest_golden.journal.transfer.entry_merging import count
+from pytest_golden.journal.transfer.entry_merging import Copy, count, differ, write_content
 from pytest_golden.journal.transfer.lines import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
-from pytest_golden.journal.transfer.model import Copy, differ, write_content
 from pytest_golden.storage.row_copies import number_by_time, number_parts_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.statements import Prepared
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Select, Table
 
-    from pytest_golden.journal.transfer.model import Row
+    from pytest_golden.journal.transfer.entry_merging import Row
 
 # As many rows of expectations and signals may be in memory at once as belong to one entry, or about so many.
 _MOST_ROWS = 2000

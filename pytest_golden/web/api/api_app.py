@@ -11,11 +11,8 @@ from starlette.routing import Mount
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.web.access import Refusal
-from pytest_golden.web.api import gates_api as gates
-from pytest_golden.web.api import journal_api as journal
-from pytest_golden.web.api import learning_api as learning
-from pytest_golden.web.problems import explain, read_http_error, tell_program
-from pytest_golden.web.queries import AnsweringHead, answer_options
+from pytest_golden.web.api.routes import make_routers
+from pytest_golden.web.problems import AnsweringHead, answer_options, explain, read_http_error, tell_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +20,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
 _PATH = "/api/v1"
-_PARTS = (gates, journal, learning)
 _BEARER = {"token": {"type": "http", "scheme": "bearer"}}
 
 
@@ -51,8 +47,8 @@ def list_routes(site: Site) -> list[Mount]:
             Exception: _tell,
         },
     )
-    for part in _PARTS:
-        app.include_router(part.make_router(site))
+    for router in make_routers(site):
+        app.include_router(router)
     _describe_token(app, is_demanded=site.options.demands_token)
     return [Mount(_PATH, AnsweringHead(app))]
 

@@ -13,7 +13,7 @@ from pytest_golden.journal.review import ALL, FILTERS, parse_moment
 from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.drawing import stack_periods
-from pytest_golden.web.queries import asked, named
+from pytest_golden.web.problems import asked, named
 from pytest_golden.web.sign_in import form_action
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
 #: The periods of the summary; blank is all time.
 SPANS = (("", "all time"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("365d", "a year"))

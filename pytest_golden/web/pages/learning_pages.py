@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from pytest_golden.learning.lessons.lesson_pages import CURRENT, LESSON_FILTERS
-from pytest_golden.web.queries import asked, named
+from pytest_golden.web.problems import asked, named
 from pytest_golden.web.sign_in import form_action
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
 _LESSONS = "Lessons"
 _PLANS = "Plans"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from starlette.routing import Route
 
 from pytest_golden.web.drawing import MOST_STEP_BARS, lay_out_steps, plot_runs
-from pytest_golden.web.queries import asked, named
+from pytest_golden.web.problems import asked, named
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_golden.web.site import Site
+    from pytest_golden.web.rendering import Site
 
 _RUNS = "Gate runs"
 _PROJECTS = "Projects"

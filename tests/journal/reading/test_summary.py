@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.journal.model import Assessment
-from pytest_golden.journal.review_figures import Count, SuccessRate, summarize
+from pytest_golden.journal.review import SuccessRate, summarize
+from pytest_golden.journal.review_store import Count
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:

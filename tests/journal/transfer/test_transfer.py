@@ -10,7 +10,7 @@ import pytest
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.service import Journal
-from pytest_golden.journal.transfer import export_files as files
+from pytest_golden.journal.transfer import lines as files
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

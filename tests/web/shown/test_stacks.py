@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from pytest_golden.journal.review_figures import SuccessRate
+from pytest_golden.journal.review import SuccessRate
 from pytest_golden.web.drawing import stack_periods
 
 RATE = SuccessRate(4, 0.75, 1, 1)

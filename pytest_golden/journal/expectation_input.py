@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_golden.clock import new_id
+from pytest_golden.journal.caller_input import clean_json, clean_text
 from pytest_golden.journal.checks.model import CHECK, read_check
-from pytest_golden.journal.given import clean_json, clean_text
 from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
 from pytest_golden.journal.model import Expectation, Polarity
 from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
