@@ -1,8 +1,7 @@
 """How long gates wait for their results to be recorded while a PostgreSQL store is pruned, and while it is upgraded.
 
-Gates, by default eight, record a result now and then in turns of nothing beside them and of something: old runs are pruned, then
-`golden store upgrade` looks through tables that are up to date, then it makes the tables of the newest version out of those of
-0007. For the last, whose tables no present gate writes to, an older program's write is played: its turn and a row.
+Gates, by default eight, record a result now and then, in turns of nothing beside them and of something: old runs are pruned, then
+`golden store upgrade` looks through tables that are up to date. Once a second version of the tables is there, its migration belongs here too.
 
 Run: python benchmarks/retention.py [--writers 8] [--every 0.1] [--runs 20000] [--large 40] [--rounds 3]
 """
@@ -20,21 +19,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from alembic import command
 from filled_store import fill_store
 from side_by_side import percentile
-from sqlalchemy import text
 
 from pytest_golden.clock import utc_now
 from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gate.pruning import Kept, PruneOrder, prune_store
-from pytest_golden.storage.engine import BUSY_SECONDS
 from pytest_golden.storage.integrity import repair_store
-from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.postgresql import reach_server
-from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import make_config
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gate.gate_events import begin, end, judge
@@ -50,14 +42,6 @@ if TYPE_CHECKING:
 
 _LEAST_SECONDS, _LONGEST_SECONDS = 3.0, 120
 _PROJECTS = tuple(f"p{number}" for number in range(500))
-_EARLIER = "earlier"
-# Later ones make or take away indexes alone.
-_FROM = "0007"
-_COLUMNS = text(
-    "SELECT column_name FROM information_schema.columns WHERE table_name = :name AND table_schema = :schema "
-    "AND is_generated = 'NEVER'"
-)
-_PLAYED_WRITE = text("INSERT INTO documents (digest, body) VALUES (:digest, '{}')")
 
 
 def main() -> None:
@@ -73,12 +57,8 @@ def main() -> None:
     server = next(servers)
     try:
         _start_durably(server)
-        for told, action, played in (
-            ("pruning", _prune, False),
-            ("upgrade, up to date", _upgrade, False),
-            ("upgrade", _upgrade, True),
-        ):
-            _compare(told, action, server, arguments, is_played=played)
+        for told, action in (("pruning", _prune), ("upgrade, up to date", _upgrade)):
+            _compare(told, action, server, arguments)
     finally:
         servers.close()
 
@@ -90,16 +70,13 @@ def _start_durably(server: PostgresServer) -> None:
     server.start()
 
 
-def _compare(
-    told: str, action: Callable[[str], object], server: PostgresServer, arguments: Any, *, is_played: bool
-) -> None:
+def _compare(told: str, action: Callable[[str], object], server: PostgresServer, arguments: Any) -> None:
     quiet, beside, seconds = [], [], []
     for _ in range(arguments.rounds):
         url = server.make_database()
         _fill(url, arguments)
-        place = _copy_to_earlier(url) if is_played else url
         for took, work in ((quiet, lambda _: None), (beside, action)):
-            waits = _write_beside(place, arguments, work, seconds, is_played=is_played)
+            waits = _write_beside(url, arguments, work, seconds)
             took.append([wait for one in waits for wait in one])
         server.drop(url)
     shown = [
@@ -131,31 +108,13 @@ def _fill(url: str, arguments: Any) -> None:
                     record_event(connection, event)
 
 
-def _copy_to_earlier(url: str) -> str:
-    """Copy a store into a schema whose tables are of an earlier version, and give the URL of that."""
-    place = f"{url}&options=-csearch_path%3D{_EARLIER}"
-    with Store.open(url) as store, store.write() as connection:
-        connection.exec_driver_sql(f"CREATE SCHEMA {_EARLIER}")
-    database = reach_server(parse_location(place), BUSY_SECONDS)
-    with database.engine.connect() as connection, database.preparing(connection):
-        command.upgrade(make_config(connection), _FROM)
-        for name in (*(table.name for table in metadata.sorted_tables), "memory_words"):
-            columns = ", ".join(
-                f'"{column}"' for column in connection.scalars(_COLUMNS, {"name": name, "schema": _EARLIER})
-            )
-            connection.exec_driver_sql(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM public.{name}")
-    database.engine.dispose()
-    return place
-
-
 def _write_beside(
-    url: str, arguments: Any, work: Callable[[str], object], seconds: list[float], *, is_played: bool
+    url: str, arguments: Any, work: Callable[[str], object], seconds: list[float]
 ) -> Iterator[list[float]]:
     context = multiprocessing.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
-    target = _play if is_played else _record
     writers = [
-        context.Process(target=target, args=(url, arguments.every, stop, answers)) for _ in range(arguments.writers)
+        context.Process(target=_record, args=(url, arguments.every, stop, answers)) for _ in range(arguments.writers)
     ]
     for writer in writers:
         writer.start()
@@ -210,21 +169,6 @@ def _record(url: str, every: float, stop: Event, answers: Any) -> None:
                 record_event(connection, judged)
             took.append(time.perf_counter() - started)
             time.sleep(every * (0.5 + spread.random()))
-    answers.put(took)
-
-
-def _play(url: str, every: float, stop: Event, answers: Any) -> None:
-    """Take the turn of a writer and write a row, whatever version the tables are of."""
-    spread, took = random.Random(), []
-    database = reach_server(parse_location(url), BUSY_SECONDS)
-    answers.put("ready")
-    while not stop.is_set():
-        started = time.perf_counter()
-        with database.engine.connect() as connection, database.preparing(connection):
-            connection.execute(_PLAYED_WRITE, {"digest": f"{spread.getrandbits(128):032x}"})
-        took.append(time.perf_counter() - started)
-        time.sleep(every * (0.5 + spread.random()))
-    database.engine.dispose()
     answers.put(took)
 
 

@@ -12,8 +12,9 @@ from pytest_golden.storage.engine import BUSY_SECONDS, explained
 from pytest_golden.storage.postgresql import find_driver, reach_server, refuse_encoding
 from pytest_golden.storage.row_copies import list_columns
 from pytest_golden.storage.schema import metadata
-from pytest_golden.storage.shared_documents import recount_tally
-from pytest_golden.storage.version import HEAD, find_version, upgrade
+from pytest_golden.storage.tally import recount_tally
+from pytest_golden.storage.upgrading import upgrade
+from pytest_golden.storage.version import find_version, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,8 +70,8 @@ def _prepare(connection: Connection, where: str) -> None:
     refuse_encoding(connection, where)
     version = find_version(connection, where)
     if version is None:
-        upgrade(connection)
-    elif version != HEAD:
+        upgrade(connection, where)
+    elif version != newest_version():
         message = (
             f"the store {where}: its tables are of an older version ({version}); run `golden store upgrade` for it"
         )

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+# Without a copy of the text. The place narrows a search and does not count in the rank.
+_MAKE = (
+    "CREATE VIRTUAL TABLE memory_words USING fts5(place, words, content='', tokenize='unicode61 remove_diacritics 2')",
+    "INSERT INTO memory_words (memory_words, rank) VALUES ('rank', 'bm25(0.0, 1.0)')",
+)
 _ADD = "INSERT INTO memory_words (rowid, place, words) SELECT number, namespace, ? FROM memories WHERE number = ?"
 _REMOVE = (
     "INSERT INTO memory_words (memory_words, rowid, place, words) "
@@ -35,6 +40,12 @@ _DIFFERING = (
     "WHERE (words IS NULL) <> (memory_words_docsize.id IS NULL)"
 )
 _EVERYTHING = ("", "~")  # Percent-encoding leaves nothing that sorts after a tilde.
+
+
+def make(connection: Connection) -> None:
+    """Make the empty index."""
+    for statement in _MAKE:
+        connection.exec_driver_sql(statement)
 
 
 def add(connection: Connection, memories: Sequence[tuple[int, str]]) -> None:

@@ -19,9 +19,9 @@ from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.row_copies import count_rows
 from pytest_golden.storage.schema import entry_tally, metadata
 from pytest_golden.storage.search import find_index_fault, rebuild_index
-from pytest_golden.storage.shared_documents import find_tally_fault, recount_tally
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import HEAD, VERSION_TABLE
+from pytest_golden.storage.tally import find_tally_fault, recount_tally
+from pytest_golden.storage.version import VERSION_TABLE, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -270,7 +270,7 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
         if fault is not None:
             problems += (f"{fault}; `golden store upgrade` counts it again",)
     faults, more = _check_index(store)
-    return StoreCheck(store.where, size, HEAD, tables, (*problems, *faults), (*notes, *more))
+    return StoreCheck(store.where, size, newest_version(), tables, (*problems, *faults), (*notes, *more))
 
 
 def _check_pages(path: Path) -> tuple[str, ...]:

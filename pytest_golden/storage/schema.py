@@ -2,7 +2,7 @@
 
 Moments are integer milliseconds since the epoch. `number` gives the order of recording: ids sort by a clock that may
 go back. Digests are the first 32 hexadecimal digits of a SHA-256.
-What PostgreSQL leaves out of an index is said in the migrations alone: said here, each start would load that dialect.
+`upgrading.py` makes the tables, and adds what PostgreSQL needs: written here, it would load that dialect at each start.
 """
 
 from __future__ import annotations
@@ -99,8 +99,7 @@ entries = Table(
 
 #: In the tally, no agent's name.
 ALL_AGENTS = ""
-# How many entries of a kind began on a day (since the epoch, UTC; '' for no intent type), of each agent and of all
-# together. Not among the tables, since nobody writes it: triggers do.
+# Not in the metadata, since only triggers write it: see `tally.py`.
 entry_tally = table(
     "entry_tally", column("day"), column("agent_id"), column("intent_type"), column("assessment"), column("amount")
 )

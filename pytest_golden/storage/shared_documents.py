@@ -1,11 +1,7 @@
-"""What many rows have in common, kept once under the digest of its content.
+"""What many rows have in common, kept once under the digest of its content; and which gate runs are people's own.
 
-Which gate runs are people's own. The others ran in a worktree that was made for them and is gone.
-
-Those are the base of `golden verify` and the proposals of `golden cycle`: what passed or failed there is another commit's
-news, and no turn in what people ran before and after.
-
-The tally of entries by day, which triggers keep: whether it is right, and how it is counted again.
+The other runs are the base of `golden verify` and the proposals of `golden cycle`: they ran in a private worktree, and what
+passed or failed there is news of another commit.
 """
 
 from __future__ import annotations
@@ -14,11 +10,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import or_, select, text
+from sqlalchemy import or_, select
 
 from pytest_golden.storage.columns import storable_json
 from pytest_golden.storage.folder import PRIVATE_PREFIX
-from pytest_golden.storage.schema import ALL_AGENTS, documents, gate_runs
+from pytest_golden.storage.schema import documents, gate_runs
 from pytest_golden.storage.statements import Prepared, insert_if_absent
 
 if TYPE_CHECKING:
@@ -60,32 +56,3 @@ def is_own_run() -> ColumnElement[bool]:
 def is_own_place(workspace_root: str | None) -> bool:
     """Tell the same of a run by where it ran."""
     return workspace_root is None or f"/{PRIVATE_PREFIX}" not in workspace_root
-
-
-_ONE_AGENT, _ALL = "agent_id", f"'{ALL_AGENTS}'"
-_COUNTED = " UNION ALL ".join(
-    f"SELECT created_at / 86400000 AS day, {agent} AS agent_id, coalesce(intent_type, '') AS intent_type, assessment, "
-    "count(*) AS amount FROM entries GROUP BY 1, 2, 3, 4"
-    for agent in (_ONE_AGENT, _ALL)
-)
-# What has come down to nothing stays as a row.
-_DIFFERING = text(
-    f"SELECT count(*) FROM ({_COUNTED}) AS counted FULL JOIN entry_tally ON counted.day = entry_tally.day "
-    "AND counted.agent_id = entry_tally.agent_id AND counted.intent_type = entry_tally.intent_type "
-    "AND counted.assessment = entry_tally.assessment "
-    "WHERE coalesce(counted.amount, 0) <> coalesce(entry_tally.amount, 0)"
-)
-_EMPTY = text("DELETE FROM entry_tally")
-_FILL = text(f"INSERT INTO entry_tally (day, agent_id, intent_type, assessment, amount) {_COUNTED}")
-
-
-def find_tally_fault(connection: Connection) -> str | None:
-    """Tell what is wrong with the tally, if anything."""
-    differing = connection.execute(_DIFFERING).scalar_one()
-    return f"the tally of entries by day differs from the entries in {differing} rows" if differing else None
-
-
-def recount_tally(connection: Connection) -> None:
-    """Count it again from the entries."""
-    connection.execute(_EMPTY)
-    connection.execute(_FILL)

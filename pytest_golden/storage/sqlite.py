@@ -24,7 +24,7 @@ from pytest_golden.storage.files import is_alone
 from pytest_golden.storage.folder import make_folder
 from pytest_golden.storage.location import make_url_of_frozen
 from pytest_golden.storage.statements import ask
-from pytest_golden.storage.version import HEAD, Begun, describe_older, find_version
+from pytest_golden.storage.version import Begun, describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,7 +161,7 @@ def _open_engine(place: Location, busy_seconds: float) -> Engine:
 def _refuse_older(engine: Engine, place: Location) -> None:
     with transaction(engine, "DEFERRED") as connection:
         version = find_version(connection, place.shown)
-    if version != HEAD:
+    if version != newest_version():
         raise describe_older(place.shown, version, "it may only be read here: run `golden store upgrade --store FILE`")
 
 
@@ -172,14 +172,11 @@ def _bring_up_to_date(engine: Engine, place: Location, busy_seconds: float, moun
         mode = "wal" if keeps_shared_memory(place.path.parent, mounts) else "delete"
         deadline = time.monotonic() + busy_seconds
         set_journal_mode(engine, mode, deadline=deadline, must=version is None or mode == "delete")
-    if version == HEAD:
-        return
-    with transaction(engine, "IMMEDIATE") as connection:
-        # Another process may have upgraded it while this one waited.
-        if find_version(connection, place.shown) != HEAD:
-            from pytest_golden.storage.version import upgrade
+    if version != newest_version():
+        from pytest_golden.storage.upgrading import upgrade
 
-            upgrade(connection)
+        with transaction(engine, "IMMEDIATE") as connection:
+            upgrade(connection, place.shown)
 
 
 def set_journal_mode(engine: Engine, mode: str, *, deadline: float, must: bool) -> None:

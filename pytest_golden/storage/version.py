@@ -1,11 +1,7 @@
-"""Which version of our tables a database has, and how it is brought to the newest one.
-
-Alembic takes a third of a second to import, so only an upgrade loads it.
-"""
+"""Which version of our tables a database has, and the errors for one that this program cannot use."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import StorageError, StorageTrouble
@@ -14,18 +10,15 @@ from pytest_golden.storage.schema import metadata
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from alembic.config import Config
     from sqlalchemy import Connection
 
 
-#: All revisions in `migrations/versions`, oldest first.
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
-HEAD = VERSIONS[-1]
-#: Not Alembic's own name for it: a database of somebody else who uses Alembic is then never taken for ours.
+#: The newest version: that of `schema.py`, and of the last migration. Versions are four digits and sort as text.
+HEAD = "0001"
+#: Not Alembic's own name, so that the database of another program that uses Alembic is never taken for ours.
 VERSION_TABLE = "golden_version"
-#: Asks for the version of tables that are ours.
+#: Reads the version of tables that are ours.
 ASK_VERSION = f"SELECT version_num FROM {VERSION_TABLE}"
-MIGRATIONS = Path(__file__).with_name("migrations")
 _NAMES_ON_SQLITE = "SELECT name FROM sqlite_master"
 _NAMES_ON_SERVER = (
     "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
@@ -34,25 +27,30 @@ _NAMES_ON_SERVER = (
 
 
 class Begun(NamedTuple):
-    """What the begin of a write has found: the version of the tables, where it has looked, and the rows that were asked for."""
+    """What the start of a write has read: the version of the tables, unless it was not read, and the answers to questions."""
 
     version: Found | None
     answers: list[Iterator[Any]]
 
 
 class Found(NamedTuple):
-    """The row of the version, None where it is lost."""
+    """The row with the version; None if it is lost."""
 
     row: Sequence[Any] | None
 
 
-def find_version(connection: Connection, where: str) -> str | None:
-    """Find the version of the store `where`; None for a database that has none of our tables.
+def newest_version() -> str:
+    """Return the version that this program makes and needs."""
+    return HEAD
 
-    A file holds nothing else than a store; beside one in a schema of a server there may be other tables.
+
+def find_version(connection: Connection, where: str) -> str | None:
+    """Return the version of the store `where`; None for a database without our tables.
+
+    A file holds only a store. In a schema on a server, other tables may stand beside it.
 
     Raises:
-        StorageError: it is of a newer version than this program knows, or it is not ours.
+        StorageError: the version is newer than this program knows, or the tables are another program's.
     """
     is_file = connection.dialect.name == "sqlite"
     names = set(connection.exec_driver_sql(_NAMES_ON_SQLITE if is_file else _NAMES_ON_SERVER).scalars())
@@ -65,7 +63,7 @@ def find_version(connection: Connection, where: str) -> str | None:
     version = connection.exec_driver_sql(ASK_VERSION).scalar()
     if version is None:
         raise _describe_lost(where)
-    if version not in VERSIONS:
+    if version > HEAD:
         raise StorageError(
             f"the store {where}: it was made by a newer pytest-golden-projects (version {version} of the tables, this "
             f"one knows {HEAD}); upgrade it with `pip install --upgrade pytest-golden-projects`",
@@ -75,13 +73,13 @@ def find_version(connection: Connection, where: str) -> str | None:
 
 
 def refuse_upgraded(connection: Connection, where: str, found: Found | None = None) -> None:
-    """Refuse a store whose tables are no longer what they were when it was opened: a newer program's, or an older backup's.
+    """Refuse a store whose tables have changed since it was opened: by a newer program, or by restoring an older backup.
 
-    `found` is what the transaction's begin has found; None where it has not looked. Asked in every transaction, and so of
-    the driver itself.
+    `found` is the version that the start of the transaction has read; None if it has not. Every transaction calls this,
+    so it reads with the driver itself.
 
     Raises:
-        StorageError: they are of another version.
+        StorageError: the tables are of another version.
         sqlite3.Error, psycopg.Error: the version cannot be read.
     """
     if found is None:
@@ -90,9 +88,9 @@ def refuse_upgraded(connection: Connection, where: str, found: Found | None = No
     row = found.row
     if row is None:
         raise _describe_lost(where)
-    if row[0] in VERSIONS[:-1]:
+    if row[0] < HEAD:
         raise describe_older(where, row[0], "a backup of that time was restored: run `golden store upgrade` for it")
-    if row[0] != HEAD:
+    if row[0] > HEAD:
         raise StorageError(
             f"the store {where}: it was brought up to version {row[0]} of the tables by a newer pytest-golden-projects "
             f"(this one knows {HEAD}): restart this process with the newer one",
@@ -100,31 +98,14 @@ def refuse_upgraded(connection: Connection, where: str, found: Found | None = No
         )
 
 
-def upgrade(connection: Connection) -> None:
-    """Run the migrations that are missing, within the transaction that the connection is in."""
-    from alembic import command
-
-    command.upgrade(make_config(connection), "head")
-
-
-def make_config(connection: Connection | None = None) -> Config:
-    """Return Alembic's configuration; `migrations/env.py` finds the connection in it."""
-    from alembic.config import Config
-
-    config = Config(attributes={"connection": connection})
-    # The configuration is an ini file to Alembic: a percent sign in a path would begin a reference.
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    return config
-
-
 def describe_older(where: str, version: str | None, remedy: str) -> StorageError:
-    """Put into words that a store lacks tables, which are not to be made here."""
+    """Return the error for a store that has no tables or older ones, and is not brought up to date here."""
     what = "it has no tables yet" if version is None else f"its tables are of an older version ({version})"
     return StorageError(f"the store {where}: {what}; {remedy}", StorageTrouble.OLDER)
 
 
 def describe_foreign(where: str) -> StorageError:
-    """Put into words that there is a database, and that it is not ours."""
+    """Return the error for a database of another program."""
     return StorageError(f"the store {where}: it is a database of another program; give another file")
 
 

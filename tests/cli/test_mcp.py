@@ -63,7 +63,7 @@ def test_a_newer_store_is_refused(golden: Golden, folder: Path) -> None:
 
 def test_an_older_store_is_not_changed_by_a_server_that_only_reads(golden: Golden, folder: Path) -> None:
     with Store.open(folder / "older.db") as store, store.write() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0000'"))
     before = (folder / "older.db").read_bytes()
     ran = golden("mcp", "--read-only", "--store", "older.db")
     assert (ran.code, ran.out) == (2, "")

@@ -101,7 +101,7 @@ def test_newer_store_is_refused_before_anything_is_served(folder: Path, golden: 
 
 def test_older_store_is_not_changed_by_a_server_that_only_shows(folder: Path, golden: Golden) -> None:
     with Store.open(folder / "golden.db") as store, store.write() as connection:
-        connection.exec_driver_sql("UPDATE golden_version SET version_num = '0001'")
+        connection.exec_driver_sql("UPDATE golden_version SET version_num = '0000'")
     before = (folder / "golden.db").read_bytes()
     ran = golden("serve", "--read-only", "--store", "golden.db")
     assert (ran.code, ran.out) == (2, "")

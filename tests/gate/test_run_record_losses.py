@@ -10,16 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from alembic import command
-from sqlalchemy import create_engine
 
 from pytest_golden.gate.events import FailureExplained
 from pytest_golden.gate.spool import read_spool
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.version import VERSIONS, make_config
+from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge
 from tests.gate.record_place import Place, damage, fold_log, locked, whole
+from tests.second_version import add_second_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,12 +35,6 @@ def copy(source: Path, target: Path) -> None:
     """Put a store's content into another file by SQLite's own way, in which programs may have it open."""
     with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as written:
         read.backup(written)
-
-
-def make_older(path: Path) -> None:
-    """Make a store with the tables of the version before."""
-    with create_engine(f"sqlite:///{path}").begin() as connection:
-        command.upgrade(make_config(connection), VERSIONS[-2])
 
 
 def test_store_that_is_no_store_is_kept_aside_when_the_gate_begins(place: Place) -> None:
@@ -234,8 +227,11 @@ def test_store_that_is_restored_at_the_very_end_has_the_whole_run(place: Place, 
     assert len(place.warned) == 1
 
 
-def test_store_of_an_older_version_that_is_restored_is_said_and_has_the_whole_run(place: Place, backup: Path) -> None:
-    make_older(backup)
+def test_store_of_an_older_version_that_is_restored_is_said_and_has_the_whole_run(
+    place: Place, backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.open(backup).close()
+    add_second_version(monkeypatch, tmp_path / "migrations")
     begun = begin("one", "two")
     _, first, second, ended = whole(begun)
     record = place.open()
@@ -246,7 +242,7 @@ def test_store_of_an_older_version_that_is_restored_is_said_and_has_the_whole_ru
     record.end(ended)  # type: ignore[arg-type]
     record.close()
 
-    assert f"of an older version ({VERSIONS[-2]}); a backup of that time was restored" in place.warned[0]
+    assert "of an older version (0001); a backup of that time was restored" in place.warned[0]
     place.assert_whole(begun)
     assert place.spool.files() == ()
 

@@ -25,11 +25,9 @@ for module in (
     "session.owner",
     "session.run_recording",
     "session.start",
-    "storage.version",
+    "storage.upgrading",
 ):
     import_module(f"pytest_golden.{module}")
-# The first gate of a store imports it late, and SQLAlchemy's PostgreSQL with it.
-import_module("alembic.command")
 
 
 @pytest.fixture

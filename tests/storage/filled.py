@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert
 
@@ -12,18 +12,23 @@ from pytest_golden.storage.search import index_memory
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
+ENTRY: dict[str, Any] = {
+    "id": "entry_1",
+    "agent_id": "golden",
+    "intent": "check",
+    "actions": [],
+    "immediate_result": "unknown",
+    "assessment": "open",
+    "created_at": 1,
+    "updated_at": 1,
+}
+
 
 def fill(store: Store) -> None:
     """Put in an entry with an expectation of each kind, and a signal of each kind."""
     entry = {
-        "id": "entry_1",
-        "agent_id": "golden",
-        "intent": "check",
-        "actions": [],
-        "immediate_result": "unknown",
+        **ENTRY,
         "assessment": "failure",
-        "created_at": 1,
-        "updated_at": 1,
         "open_count": 1,
         "met_count": 1,
         "unmet_count": 1,

@@ -183,7 +183,7 @@ def test_source_that_is_not_there_is_refused(tmp_path: Path, postgres: PostgresS
 def test_tables_of_an_older_version_and_of_another_program_are_refused(
     file_store: Store, path: Path, postgres: PostgresServer, postgres_url: str
 ) -> None:
-    postgres.execute("UPDATE golden_version SET version_num = '0001'", name_database(postgres_url))
+    postgres.execute("UPDATE golden_version SET version_num = '0000'", name_database(postgres_url))
     with pytest.raises(StorageError, match="golden store upgrade"):
         copy_store(path, postgres_url)
     url = postgres.make_empty_database()

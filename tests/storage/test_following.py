@@ -125,9 +125,9 @@ def test_store_whose_version_was_lost_while_it_was_open_is_damaged(store: Store)
 
 def test_older_store_that_may_only_be_read_stays_as_it_is(path: Path) -> None:
     with Store.open(path) as store, store.write() as connection:
-        connection.execute(text("UPDATE golden_version SET version_num = '0001'"))
+        connection.execute(text("UPDATE golden_version SET version_num = '0000'"))
     before = path.read_bytes()
-    with pytest.raises(StorageError, match=r"older version \(0001\).*run `golden store upgrade") as caught:
+    with pytest.raises(StorageError, match=r"older version \(0000\).*run `golden store upgrade") as caught:
         Store.open(path, only_reads=True)
     assert caught.value.trouble is StorageTrouble.OLDER
     assert path.read_bytes() == before

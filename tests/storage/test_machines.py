@@ -175,9 +175,9 @@ def test_killed_writers_lose_nothing_that_was_confirmed(path: Path) -> None:
 
 def test_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_one_takes(path: Path) -> None:
     code = """
-        import pytest_golden.storage.version as module
-        def upgrade(connection, real=module.upgrade):
-            real(connection)
+        import pytest_golden.storage.upgrading as module
+        def upgrade(*arguments, real=module.upgrade):
+            real(*arguments)
             os.kill(os.getpid(), 9)
         module.upgrade = upgrade
         Store.open(path)

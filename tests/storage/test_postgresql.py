@@ -98,7 +98,7 @@ def test_tables_are_made_only_when_that_is_asked_for(postgres: PostgresServer, e
 
 def test_older_and_newer_tables_are_refused(postgres: PostgresServer, postgres_url: str) -> None:
     for version, told, trouble in (
-        ("0001", r"of an older version \(0001\); run `golden store upgrade", StorageTrouble.OLDER),
+        ("0000", r"of an older version \(0000\); run `golden store upgrade", StorageTrouble.OLDER),
         ("9999", "newer pytest-golden-projects", StorageTrouble.NEWER),
     ):
         postgres.execute(f"UPDATE golden_version SET version_num = '{version}'", name_database(postgres_url))
@@ -110,8 +110,8 @@ def test_older_tables_that_a_backup_brought_meanwhile_are_told_from_newer_ones(
 ) -> None:
     for version, told, trouble in (
         (
-            "0001",
-            r"older version \(0001\); a backup of that time was restored: run `golden store",
+            "0000",
+            r"older version \(0000\); a backup of that time was restored: run `golden store",
             StorageTrouble.OLDER,
         ),
         ("9999", "brought up to version 9999", StorageTrouble.NEWER),
@@ -127,9 +127,9 @@ def test_older_tables_that_lack_what_is_asked_for_are_told_as_older(
     postgres: PostgresServer, store: Store, postgres_url: str
 ) -> None:
     ask_and_keep(store, 1)
-    older = "ALTER TABLE documents RENAME TO letters; UPDATE golden_version SET version_num = '0008'"
+    older = "ALTER TABLE documents RENAME TO letters; UPDATE golden_version SET version_num = '0000'"
     postgres.execute(older, name_database(postgres_url))
-    with pytest.raises(StorageError, match=r"older version \(0008\); a backup of that time was restored") as caught:
+    with pytest.raises(StorageError, match=r"older version \(0000\); a backup of that time was restored") as caught:
         ask_and_keep(store, 2)
     assert caught.value.trouble is StorageTrouble.OLDER
     postgres.execute(f"UPDATE golden_version SET version_num = '{HEAD}'", name_database(postgres_url))
@@ -514,8 +514,6 @@ def test_very_many_rows_are_fetched_as_they_are_asked_for(store: Store, number: 
 
 
 def test_store_of_a_file_loads_nothing_of_a_server(tmp_path: Path) -> None:
-    # The migrations load every dialect.
-    Store.open(tmp_path / "x.db").close()
     code = (
         "import sys; from pytest_golden.journal.service import Journal; j = Journal.open(sys.argv[1] + '/x.db'); "
         "j.add_signal('ci', 'positive', 'x', data={'pr': 1}); j.close(); "
