@@ -17,11 +17,11 @@ from pytest_golden.cli.options import add_json_option, add_manifest_option, loca
 from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, print_table, styled
 from pytest_golden.compare.baselines import find_baselines_folder, find_unused_baselines
 from pytest_golden.errors import GatewayError, ManifestError
-from pytest_golden.gateway.environment import build_path_variable, find_missing
 from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.preparation import build_path_variable, find_missing
 from pytest_golden.gateway.resolution import resolve_project
 from pytest_golden.gateway.runners.choice import find_runner, find_runner_command
-from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
+from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.history.base import warn_of_ignored_baselines
 from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.manifest.reader import load_manifest
@@ -147,7 +147,7 @@ def _without_command(
     resolved: ResolvedProject, error: RunnerError, notes: tuple[str, ...], *, is_skipped: bool
 ) -> Plan:
     """Return the plan of a project whose command is not found; if it would be skipped anyway, that is not a problem."""
-    message = error.message.removeprefix(f"{resolved.config.name}: ")
+    message = str(error).removeprefix(f"{resolved.config.name}: ")
     if error.problem is Problem.RUNNER_UNKNOWN:
         message = f"{message} ({_ONLY_IN_PYTEST})"
     runner = None if resolved.config.runner == "auto" else resolved.config.runner

@@ -22,11 +22,8 @@ from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.lock import find_state_folder
 from pytest_golden.gate.spool import Spool, find_spool_folder, find_store_place
-from pytest_golden.gateway.runners.dbt import DBT
-from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
-from pytest_golden.gateway.runners.notebook import NOTEBOOK
-from pytest_golden.gateway.runners.odibi import ODIBI
-from pytest_golden.gateway.runners.scripts import PYTHON, SHELL
+from pytest_golden.gateway.runners.choice import list_runners
+from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.history.base import warn_of_ignored_baselines
 from pytest_golden.learning.language_model.client import LanguageModel
@@ -45,18 +42,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.gateway.runners.model import Runner
+    from pytest_golden.gateway.runners.runner import Runner
 
 
 _OURS, _FOREIGN = "pytest-golden-projects", "pytest-golden"
-# Each runner, a path that it would run, and the distributions whose versions are shown; "dbt-" is a prefix.
-_RUNNERS = (
-    (ODIBI, "pipeline.yaml", ("odibi",)),
-    (DBT, "dbt_project.yml", ("dbt-core", "dbt-")),
-    (PYTHON, "etl.py", ()),
-    (SHELL, "run.sh", ()),
-    (NOTEBOOK, "analysis.ipynb", ("nbclient", "ipykernel")),
-)
 _PROBE_SECONDS = 60
 _VERSIONS = """
 import importlib.metadata as m, sys
@@ -318,14 +307,14 @@ def examine_model(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def examine_runners() -> Iterator[Finding]:
     """Look for each runner's program, as a project without a `venv:` would. Nothing is run but the interpreters."""
-    yield from (_examine_runner(runner, file_name, distributions) for runner, file_name, distributions in _RUNNERS)
+    yield from map(_examine_runner, list_runners())
 
 
-def _examine_runner(runner: Runner, file_name: str, distributions: tuple[str, ...]) -> Finding:
+def _examine_runner(runner: Runner) -> Finding:
     subject = f"runner {runner.name}"
     folders = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     pipeline = PipelineFile(
-        config=GoldenProjectConfig(name=runner.name, path=file_name),
+        config=GoldenProjectConfig(name=runner.name, path=runner.name),
         file=Path(os.devnull),
         project_dir=Path.cwd(),
         path_variable=os.pathsep.join(folders),
@@ -334,9 +323,9 @@ def _examine_runner(runner: Runner, file_name: str, distributions: tuple[str, ..
     try:
         start = runner.find_start(pipeline)
     except RunnerError as error:
-        told, _, advice = error.message.removeprefix(f"{runner.name}: ").rpartition(": ")
+        told, _, advice = str(error).removeprefix(f"{runner.name}: ").rpartition(": ")
         return Finding(subject, State.ABSENT, told, advice)
-    versions = _read_versions(start[0], distributions)
+    versions = _read_versions(start[0], runner.distributions)
     return Finding(subject, State.GOOD, f"{', '.join(versions)} at {start[0]}" if versions else start[0])
 
 

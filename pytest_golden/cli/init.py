@@ -22,8 +22,8 @@ from pytest_golden.cli.options import add_json_option, read_command_settings
 from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.service import RegressionGuard
-from pytest_golden.gateway.runners.choice import find_runner
-from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
+from pytest_golden.gateway.runners.choice import find_runner, list_runners
+from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
 from pytest_golden.manifest.model import GoldenProjectConfig, slug, stem_name
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 MOST_FOUND = 50
 _MOST_LOOKED_AT = 50_000
-_CERTAIN = frozenset({"odibi", "dbt", "notebook"})
-_SUFFIXES = frozenset({".yaml", ".yml", ".ipynb"})
 # Folders that tools install or build: their content belongs to somebody else, or is made again.
 _FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
 _HEAD = """\
@@ -186,6 +184,7 @@ def find_pipelines(folder: Path, *, most_looked_at: int = _MOST_LOOKED_AT) -> tu
 
 
 def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
+    suffixes = {suffix for runner in list_runners() if runner.is_sure for suffix in runner.suffixes}
     looked_at = 0
     for place, folders, files in os.walk(folder):
         if "pyvenv.cfg" in files:
@@ -195,7 +194,7 @@ def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
         looked_at += len(files)
         if looked_at > most_looked_at:
             return
-        yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in _SUFFIXES)
+        yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in suffixes)
 
 
 def _is_worth_a_look(name: str) -> bool:
@@ -211,10 +210,10 @@ def _recognise(file: Path, folder: Path) -> str | None:
         python="",
     )
     try:
-        name = find_runner(pipeline).name
+        runner = find_runner(pipeline)
     except RunnerError:
         return None
-    return name if name in _CERTAIN else None
+    return runner.name if runner.is_sure else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.compare.baselines import ExpectedFile, ProjectBaselines
     from pytest_golden.compare.examining import Mark
-    from pytest_golden.gateway.written_files import WrittenFiles
+    from pytest_golden.gateway.write_set import WrittenFiles
 
 
 #: Troubles that end with a new baseline.

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_golden.compare.baselines import Matched
-    from pytest_golden.gateway.write_set import Fingerprint
-    from pytest_golden.gateway.written_files import WrittenFiles
+    from pytest_golden.gateway.write_set import Fingerprint, WrittenFiles
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 # Differences beyond these would bury what is to be read first; each file is still named.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.compare.baselines import ExpectedFile, ProjectBaselines
-    from pytest_golden.gateway.written_files import WrittenFiles
+    from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput
 
 _MOST_NAMED = 3

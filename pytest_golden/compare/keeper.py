@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
-    from pytest_golden.gateway.written_files import WrittenFiles
+    from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 

@@ -21,9 +21,8 @@ from pytest_golden.fleet import worker as on_worker
 from pytest_golden.fleet.cluster import explain_unlike, find_versions
 from pytest_golden.fleet.model import FleetSession, FleetTask
 from pytest_golden.fleet.shipping import pack_workspace, relocate
-from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem
+from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem, require_execution
 from pytest_golden.gateway.outcome import outcome_not_started
-from pytest_golden.gateway.permissions import require_execution
 from pytest_golden.redaction.redactor import Redactor
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch, ProposalFn
 
     from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome
-    from pytest_golden.gateway.written_files import Examine
+    from pytest_golden.gateway.write_set import Examine
     from pytest_golden.storage.store import Store
 
     Batch = EvaluationBatch[dict[str, Any], dict[str, Any]]

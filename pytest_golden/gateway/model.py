@@ -1,13 +1,15 @@
-"""The values of the execution gateway: who asks, what may be done, what came back. Facts, no opinion."""
+"""The values of the execution gateway: roles and what each may do, and the facts of an execution."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_golden.clock import iso_utc
+from pytest_golden.errors import PermissionDeniedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AgentRole(StrEnum):
-    """Who asks for an execution. What each may do is decided in `permissions.py`."""
+    """The role of a caller."""
 
     ENVIRONMENT = "environment"
     PROJECT = "project"
@@ -36,6 +38,60 @@ class Permissions:
 
     can_execute_tasks: bool = True
     can_edit_source: bool = False
+
+
+_EXECUTING = {
+    AgentRole.ENVIRONMENT,
+    AgentRole.PROJECT,
+    AgentRole.USER,
+    AgentRole.IMPROVEMENT,
+    AgentRole.REGRESSION_GUARD,
+}
+#: The most that each role may have. Only an improvement edits sources: a guard that could would guard nothing.
+GRANTED = MappingProxyType(
+    {role: Permissions(role in _EXECUTING, can_edit_source=role is AgentRole.IMPROVEMENT) for role in AgentRole}
+)
+
+
+def require_execution(role: AgentRole | str, permissions: Permissions) -> None:
+    """Check that a request for an execution stays within what its role may have.
+
+    Raises:
+        PermissionDeniedError: the role is unknown, the permissions ask for more than it may have, or they do not
+            include executing.
+    """
+    try:
+        role = AgentRole(role)
+    except ValueError:
+        allowed = ", ".join(AgentRole)
+        raise PermissionDeniedError(f"unknown role {role!r}; the roles are {allowed}") from None
+    granted = GRANTED[role]
+    for name in Permissions.__slots__:
+        if getattr(permissions, name) and not getattr(granted, name):
+            raise PermissionDeniedError(f"role {role} may not have {name}; ask with {name}=False")
+    if not permissions.can_execute_tasks:
+        raise PermissionDeniedError(f"role {role} asked to run a pipeline without can_execute_tasks=True")
+
+
+def choose_request(
+    role: AgentRole | str | None,
+    permissions: Permissions | None,
+    agent_role: AgentRole | str | None,
+    agent_permissions: Permissions | None,
+) -> tuple[AgentRole | str, Permissions]:
+    """Return the role and the permissions of a request. Callers may use either pair of names.
+
+    Raises:
+        TypeError: one of them is missing, or both pairs of names are used.
+    """
+    names = "`role` and `permissions`, or `agent_role` and `agent_permissions`"
+    given = [pair for pair in ((role, permissions), (agent_role, agent_permissions)) if pair != (None, None)]
+    if len(given) > 1:
+        raise TypeError(f"run_pipeline() takes {names}: give one of the two pairs, not both")
+    role, permissions = given[0] if given else (None, None)
+    if role is None or permissions is None:
+        raise TypeError(f"run_pipeline() needs a role and permissions: give {names}")
+    return role, permissions
 
 
 class Ending(StrEnum):

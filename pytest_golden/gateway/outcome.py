@@ -1,4 +1,4 @@
-"""Builds the outcome of a run from its raw facts: redacted output, write set, trajectory, and the expected error if it was found."""
+"""The outcome of a run, from its raw facts: redacted output, write set, trajectory, the expected error, findings on outputs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import GatewayError
+from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
-from pytest_golden.gateway.model import Ending, PatternVerdict, PipelineOutcome, Problem, WriteSet
-from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD
+from pytest_golden.gateway.model import Ending, OutputFinding, PatternVerdict, PipelineOutcome, Problem, WriteSet
+from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD, WrittenFiles
 from pytest_golden.manifest.model import ExpectedKind
 from pytest_golden.trajectory.building import build_trajectory
 from pytest_golden.trajectory.readers.golden_steps import read_golden_steps
-from pytest_golden.trajectory.readers.reading import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.gateway.execution import Executed
     from pytest_golden.gateway.preparation import Prepared
+    from pytest_golden.gateway.view import View
+    from pytest_golden.gateway.write_set import Examine
     from pytest_golden.redaction.redactor import Redactor
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.readers.model import StepDraft, StepReader, StepReading
@@ -38,14 +39,6 @@ _SEARCH_SCRIPT = Path(__file__).with_name("pattern_search_child.py")
 # No pattern is meant to match this, so none is found across two errors.
 _BETWEEN_ERRORS = "\n\0\n"
 _MOST_NAMED = 5
-_TRACED_AS = {
-    Ending.TIMEOUT: "timeout",
-    Ending.SIGNALLED: "error",
-    Ending.MEMORY_LIMIT: "error",
-    Ending.CPU_LIMIT: "error",
-    Ending.INTERRUPTED: "error",
-    Ending.NOT_STARTED: "error",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ class Keeping:
 
 
 def build_outcome(
-    prepared: Prepared, executed: Executed, command: Sequence[str], readers: Iterable[StepReader], keeping: Keeping
+    prepared: Prepared, executed: Executed, command: Sequence[str], readers: Sequence[StepReader], keeping: Keeping
 ) -> PipelineOutcome:
     """Gather the facts of a run that was launched."""
     redact = keeping.redactor.text
@@ -71,7 +64,9 @@ def build_outcome(
     }
     ended = executed.exit
     write_set = prepared.view.take_write_set()
-    problem, message = _find_problem(executed, write_set)
+    problem, message = executed.problem, executed.message
+    if problem is None and (unread := _explain_unread(write_set)):
+        problem, message = Problem.HARNESS, unread
     outcome = PipelineOutcome(
         ending=ended.ending,
         exit_code=None if ended.ending is Ending.NOT_STARTED else ended.exit_code,
@@ -92,7 +87,11 @@ def build_outcome(
     )
     outcome = replace(outcome, log_path=_write_log(executed, keeping))
     missed = prepared.hidden.explain_missing_files(outcome.stdout, outcome.stderr) if outcome.exit_code else ()
-    readings = [read_golden_steps(prepared.steps_file), *read_all(readers, prepared.view, outcome)]
+    readings = [read_golden_steps(prepared.steps_file)]
+    if readers:
+        from pytest_golden.trajectory.readers.reading import read_all
+
+        readings += read_all(readers, prepared.view, outcome)
     return replace(
         outcome,
         write_set=_redacted_write_set(outcome.write_set, redact),
@@ -100,12 +99,6 @@ def build_outcome(
         trajectory=trace(outcome, readings, keeping.redactor, keeping.noted),
         warnings=tuple(map(redact, (*missed, *(warning for reading in readings for warning in reading.warnings)))),
     )
-
-
-def _find_problem(executed: Executed, write_set: WriteSet) -> tuple[Problem | None, str]:
-    if executed.problem is None and (unread := _explain_unread(write_set)):
-        return Problem.HARNESS, unread
-    return executed.problem, executed.message
 
 
 def _explain_unread(write_set: WriteSet) -> str:
@@ -126,7 +119,7 @@ def _redacted_write_set(write_set: WriteSet, redact: Callable[[str], str]) -> Wr
     created, changed, removed = (
         tuple(map(redact, paths)) for paths in (write_set.created, write_set.changed, write_set.removed)
     )
-    files = {shown: replace(file, path=shown) for path, file in write_set.files.items() for shown in (redact(path),)}
+    files = {redact(path): replace(file, path=redact(path)) for path, file in write_set.files.items()}
     return WriteSet(created, changed, removed, files)
 
 
@@ -157,11 +150,14 @@ def trace(
     noted: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """Build the trajectory of a run; one that could not start has a critical observation saying why."""
-    traced_as = _TRACED_AS.get(outcome.ending, "success" if outcome.exit_code == 0 else "failure")
+    if outcome.ending is Ending.EXITED:
+        traced_as = "success" if outcome.exit_code == 0 else "failure"
+    else:
+        traced_as = "timeout" if outcome.ending is Ending.TIMEOUT else "error"
     # The message of a failed `after:` does not explain why the pipeline failed.
     is_beside = outcome.problem is Problem.AFTER_FAILED and traced_as == "failure"
     return build_trajectory(
-        [_redacted(reading, redactor) for reading in readings],
+        [_redact_reading(reading, redactor) for reading in readings],
         started_at=outcome.started_at,
         completed_at=outcome.started_at + timedelta(seconds=outcome.duration_seconds),
         outcome=traced_as,
@@ -174,24 +170,16 @@ def trace(
     )
 
 
-def _redacted(reading: StepReading, redactor: Redactor) -> StepReading:
-    return replace(
-        reading,
-        steps=tuple(_redacted_draft(step, redactor) for step in reading.steps),
-        warnings=tuple(map(redactor.text, reading.warnings)),
-    )
+def _redact_reading(reading: StepReading, redactor: Redactor) -> StepReading:
+    steps = tuple(_redact_draft(step, redactor) for step in reading.steps)
+    return replace(reading, steps=steps, warnings=tuple(map(redactor.text, reading.warnings)))
 
 
-def _redacted_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
-    given = {
-        "content": step.content,
-        "metadata": dict(step.metadata),
-        "context": step.context,
-        "id": step.id,
-        "parent_step_id": step.parent_step_id,
-    }
+def _redact_draft(step: StepDraft, redactor: Redactor) -> StepDraft:
+    given = {name: getattr(step, name) for name in ("content", "context", "id", "parent_step_id")}
+    given["metadata"] = dict(step.metadata)
     redacted = {name: redactor.value(held) for name, held in given.items()}
-    # Most steps hold no secret, and making a step anew costs more than comparing it.
+    # Most steps hold no secret, and comparing a step costs less than making a new one.
     return step if redacted == given else replace(step, **redacted)
 
 
@@ -264,3 +252,28 @@ def write_texts(folder: Path, texts: Iterable[str]) -> tuple[Path, ...]:
             file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
             files.append(file)
     return tuple(files)
+
+
+def add_findings(examine: Examine | None, view: View, outcome: PipelineOutcome, redactor: Redactor) -> PipelineOutcome:
+    """Examine the written files of a run that was started, and return the outcome with the findings.
+
+    If the examination fails, that is the harness's problem, and the facts of the run stay.
+    """
+    if examine is None or outcome.ending is Ending.NOT_STARTED:
+        return outcome
+    try:
+        written = WrittenFiles(*view.find_written(), redactor.text, view.project_dir, redactor.known)
+        found = tuple(examine(outcome, written))
+    except KeyboardInterrupt:
+        told = "interrupted while its outputs were examined"
+        return replace(outcome, ending=Ending.INTERRUPTED, problem=None, message=told)
+    except Exception as error:
+        told = f"its outputs could not be examined: {error if isinstance(error, GoldenError) else repr(error)}"
+        message = outcome.message or redactor.text(told)
+        return replace(outcome, problem=outcome.problem or Problem.HARNESS, message=message)
+    return replace(outcome, output_findings=tuple(_redact_finding(one, redactor.text) for one in found))
+
+
+def _redact_finding(finding: OutputFinding, redact: Callable[[str], str]) -> OutputFinding:
+    path = None if finding.path is None else redact(finding.path)
+    return OutputFinding(finding.kind, redact(finding.message), path)

@@ -1,11 +1,12 @@
-"""Our end of the supervisor: start it once, hand it launches, wait for exits, pass an interrupt on.
+"""The gate's end of the supervisor: start it once, send launches, wait for exits, pass interrupts on, receive sockets.
 
-What the supervisor does is in `supervisor_child.py`; nothing here starts a pipeline itself.
+`supervisor_child.py` is the supervisor; nothing here starts a pipeline itself.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import select
 import socket
 import subprocess
@@ -20,9 +21,8 @@ from pytest_golden.errors import GatewayError
 from pytest_golden.gateway.model import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pytest_golden.gateway.sockets import Handover
 
 INTERRUPT_GRACE_SECONDS = 3.0
 TERMINATE_GRACE_SECONDS = 2.0
@@ -156,3 +156,71 @@ class Supervisor:
 
 def _line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
+
+
+#: The port that exporters use by default; in a network that was just made nothing else has taken it.
+PORT = 4318
+_HANDOVER_SCRIPT = Path(__file__).with_name("handover_child.py")
+_MESSAGE_BYTES = 1 << 10
+
+
+class Handover:
+    """The gate's end of a channel over which launched processes hand out a listening socket of their own network.
+
+    The other end goes to the supervisor with each launch; what arrives is read while the launch runs. `adopt` receives each
+    socket.
+    """
+
+    def __init__(self, adopt: Callable[[socket.socket], None]) -> None:
+        self._adopt = adopt
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._ours.setblocking(False)
+        self._has_failed = False
+        #: Why no socket could be handed out; empty when all went well.
+        self.trouble = ""
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """Return the start of a command line that hands a socket out before it becomes what follows."""
+        return (sys.executable, "-I", "-S", str(_HANDOVER_SCRIPT), str(PORT))
+
+    def fileno(self) -> int:
+        """Return the file descriptor by which `select` tells that there is something to `receive`."""
+        return self._ours.fileno()
+
+    def send_to(self, control: socket.socket) -> None:
+        """Send the other end to the supervisor, for its next launch."""
+        socket.send_fds(control, [b"\n"], [self._theirs.fileno()])
+
+    def receive(self) -> None:
+        """Take what has been sent, without waiting."""
+        while True:
+            try:
+                message, numbers, _, _ = socket.recv_fds(self._ours, _MESSAGE_BYTES, 1)
+            except BlockingIOError:
+                return
+            for number in numbers:
+                self._take(number)
+            if message == b"failed":
+                self._has_failed = True
+            elif message.startswith(b"trouble "):
+                self.trouble = message.partition(b" ")[2].decode("utf-8", "replace")
+
+    def take_failure(self) -> bool:
+        """Tell, once, whether the program of the last launch could not be started."""
+        failed, self._has_failed = self._has_failed, False
+        return failed
+
+    def close(self) -> None:
+        """Close both ends; safe to call twice."""
+        self._ours.close()
+        self._theirs.close()
+
+    def _take(self, number: int) -> None:
+        try:
+            listener = socket.socket(fileno=number)
+        except OSError:
+            with suppress(OSError):
+                os.close(number)
+            return
+        self._adopt(listener)

@@ -1,40 +1,41 @@
-"""The execution gateway: the only way in which a pipeline is executed.
+"""The execution gateway: the only way to execute a pipeline.
 
-It prepares a view and a seal, has the supervisor run the commands, and returns the facts. It judges nothing and never
-raises for what a project does.
+It prepares a view and a seal, has the supervisor run the commands, and returns the facts. It judges nothing, and nothing
+that a project does makes it raise.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import GatewayError, GoldenError
-from pytest_golden.gateway.environment import build_path_variable, find_missing, passed_variables
 from pytest_golden.gateway.execution import execute, read_present_step
 from pytest_golden.gateway.machine import Machine
-from pytest_golden.gateway.model import Ending, GatewayAbilities, PipelineOutcome, Problem, RunnerCommand
-from pytest_golden.gateway.outcome import Keeping, build_outcome, explain_os_error, outcome_not_started
-from pytest_golden.gateway.permissions import choose_request, require_execution
-from pytest_golden.gateway.preparation import Prepared, prepare
+from pytest_golden.gateway.model import (
+    Ending,
+    GatewayAbilities,
+    PipelineOutcome,
+    Problem,
+    RunnerCommand,
+    choose_request,
+    require_execution,
+)
+from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, explain_os_error, outcome_not_started
+from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, passed_variables, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, resolve_project
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.model import PipelineFile, RunnerError
+from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
-from pytest_golden.gateway.shell_terminal import run_in_terminal
-from pytest_golden.gateway.span_reader import OTEL, receive_spans
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
-from pytest_golden.gateway.written_files import examined
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.redaction.literals import literals_in_file, secret_arguments, secret_literals
 from pytest_golden.redaction.redactor import Redactor
-from pytest_golden.trajectory.readers.golden_steps import GoldenStepsReader
-from pytest_golden.trajectory.readers.reading import DEFAULT_READERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.machine import Place
     from pytest_golden.gateway.model import AgentRole, Permissions
     from pytest_golden.gateway.reads import ReadRecorder
-    from pytest_golden.gateway.written_files import Examine
+    from pytest_golden.gateway.write_set import Examine
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.readers.model import StepReader
 
@@ -50,8 +51,9 @@ if TYPE_CHECKING:
     KeepIf = Callable[[GoldenProjectConfig, PipelineOutcome], bool]
 
 _OWN_FOLDER = ".golden"
+# Our own steps file is always read, and spans wherever there is a receiver.
+_READ_BESIDE = ("golden_steps", "otel")
 _CREDENTIALS_BYTES = 1 << 20
-_TERMINAL_SCRIPT = Path(__file__).with_name("terminal_child.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,7 @@ class ExecutionGateway:
         self._roots = (self.workspace_root, *roots)
         self._environ = os.environ if environ is None else environ
         self._find_command = find_command
-        plugged = tuple(step_readers)
-        self._readers = {reader.name: reader for reader in (*DEFAULT_READERS, *plugged)}
-        self._plugged_readers = tuple(reader.name for reader in plugged)
+        self._plugged_readers = {reader.name: reader for reader in step_readers}
         self._redactors = tuple(redactors)
         self._log_folder = log_folder
         self._keep_if = keep_if
@@ -145,7 +145,7 @@ class ExecutionGateway:
         return None if step is None else redactor.text(step)
 
     def redact(self, project: GoldenProjectConfig, text: str) -> str:
-        """Take out of a text what is taken out of this project's output: for those who add to its result."""
+        """Redact a text as this project's output is redacted."""
         try:
             return self._project_redactor(project, self._resolve(project)).text(text)
         except (ProjectUnusableError, OSError):
@@ -193,7 +193,7 @@ class ExecutionGateway:
             order = replace(self._order(project), stand_ins=stand_ins or {}, examine=examine)
             redactor = order.redactor
             return self._run(order)
-        except (ProjectUnusableError, RunnerError) as error:
+        except ProjectUnusableError as error:
             return outcome_not_started(error.problem, str(error), redactor)
         except OSError as error:
             return outcome_not_started(*explain_os_error(error), redactor)
@@ -219,18 +219,18 @@ class ExecutionGateway:
             PermissionDeniedError: the permissions ask for more than the role may have.
             GatewayError: the view cannot be prepared, or a `before:` command failed.
         """
+        from pytest_golden.gateway import shell_terminal
+
         require_execution(role, permissions)
         order = self._order(project)
         with self._prepared(order, self._machine.choose_place(order.project.project_dir)) as (prepared, _):
             ready = execute(prepared, ("true",), self._supervisor, after=False)
             if ready.problem is not None:
                 raise GatewayError(order.redactor.text(ready.message))
-            path = prepared.path_inside()
-            argv = tuple(argument.replace("{path}", path) for argument in order.command.argv)
-            announce(argv, prepared.view.seen_at)
+            announce(prepared.fill_in(order.command.argv), prepared.view.seen_at)
             environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
-            shell = (sys.executable, "-I", "-S", str(_TERMINAL_SCRIPT), self._environ.get("SHELL", "/bin/sh"))
-            return run_in_terminal(prepared.wrap(shell), prepared.host_folder, environment)
+            shell = (sys.executable, "-I", "-S", shell_terminal.__file__, self._environ.get("SHELL", "/bin/sh"))
+            return shell_terminal.run_in_terminal(prepared.wrap(shell), prepared.host_folder, environment)
 
     def _resolve(self, project: GoldenProjectConfig) -> ResolvedProject:
         config, known = self._frozen.get(project.name, (None, None))
@@ -284,10 +284,14 @@ class ExecutionGateway:
         return _warned(again, f"ran in a copy, since an overlay failed: {outcome.message}")
 
     def _run_in_view(self, order: _Order, place: Place, *, overlay: bool) -> PipelineOutcome:
-        with (
-            self._prepared(order, place, overlay=overlay) as (ready, before),
-            receive_spans(ready) as (prepared, span_reader, warning),
-        ):
+        config = order.project.config
+        with self._prepared(order, place, overlay=overlay) as (prepared, before), ExitStack() as stack:
+            readers, warnings = self._choose_readers(order)
+            if "otel" in config.steps:
+                from pytest_golden.gateway.span_reader import receive_spans
+
+                prepared, found, told = stack.enter_context(receive_spans(prepared))
+                readers, warnings = (*found, *readers), (*warnings, *told)
             self._running = prepared.steps_file, order.redactor
             if self._reads is not None:
                 self._reads.begin()
@@ -296,15 +300,12 @@ class ExecutionGateway:
             finally:
                 self._running = None
             noted = {} if self._reads is None else {"reads": self._reads.end(order.project.project_dir)}
-            keeping = Keeping(order.redactor, self._next_log_file(order.project.config.name), noted)
-            argv = tuple(argument.replace("{path}", prepared.path_inside()) for argument in order.command.argv)
-            readers, warnings = self._choose_readers(order)
-            readers = readers if span_reader is None else (span_reader, *readers)
-            outcome = build_outcome(prepared, executed, argv, readers, keeping)
-            told = () if self._reads is None else self._reads.take_warnings()
-            outcome = replace(outcome, warnings=(*warnings, *told, *filter(None, [warning]), *outcome.warnings))
+            warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
+            keeping = Keeping(order.redactor, self._next_log_file(config.name), noted)
+            outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
+            outcome = replace(outcome, warnings=(*warnings, *outcome.warnings))
             outcome = self._prove_untouched(order, outcome, before)
-            outcome = examined(order.examine, prepared.view, outcome, order.redactor)
+            outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)
             return self._keep(prepared, outcome)
 
     @contextmanager
@@ -317,20 +318,18 @@ class ExecutionGateway:
         folder = place.scratch.new_folder()
         try:
             before = self._look_before(project.project_dir)
-            yield (
-                prepare(
-                    project,
-                    order.command,
-                    folder=folder,
-                    seal=place.probe.seal,
-                    overlay=overlay,
-                    fingerprint=before,
-                    masked_roots=(*self._roots, project.project_dir),
-                    environ=self._environ,
-                    stand_ins=order.stand_ins,
-                ),
-                before,
+            prepared = prepare(
+                project,
+                order.command,
+                folder=folder,
+                seal=place.probe.seal,
+                overlay=overlay,
+                fingerprint=before,
+                masked_roots=(*self._roots, project.project_dir),
+                environ=self._environ,
+                stand_ins=order.stand_ins,
             )
+            yield prepared, before
         finally:
             place.scratch.discard(folder)
 
@@ -341,12 +340,11 @@ class ExecutionGateway:
 
     def _look_at(self, project_dir: Path) -> Fingerprint:
         look = take_fingerprint(str(project_dir))
-        inside = [path.relative_to(project_dir) for path in self._unwatched if path.is_relative_to(project_dir)]
+        inside = (path.relative_to(project_dir) for path in self._unwatched if path.is_relative_to(project_dir))
         ours = tuple(f"{path.as_posix()}/" for path in inside)
-        marks = (
-            {path: mark for path, mark in look.marks.items() if not f"{path}/".startswith(ours)} if ours else look.marks
-        )
-        return replace(look, marks=marks)
+        if not ours:
+            return look
+        return replace(look, marks={path: mark for path, mark in look.marks.items() if not f"{path}/".startswith(ours)})
 
     def _prove_untouched(self, order: _Order, outcome: PipelineOutcome, before: Fingerprint) -> PipelineOutcome:
         project = order.project
@@ -364,17 +362,19 @@ class ExecutionGateway:
         return replace(outcome, changed_underneath=shown, problem=outcome.problem or Problem.PROJECT_CHANGED)
 
     def _choose_readers(self, order: _Order) -> tuple[tuple[StepReader, ...], tuple[str, ...]]:
-        """Return the readers of a run, and a warning for each that is asked for and unknown."""
-        wanted = order.project.config.steps
-        names = (*order.command.step_readers, *self._plugged_readers) if wanted == "auto" else tuple(wanted)
-        # The one is always read, the other where there is a receiver.
-        names = tuple(name for name in names if name not in {GoldenStepsReader.name, OTEL})
-        known = ", ".join([*self._readers, OTEL])
+        """Return the readers of a run, and a warning for each that is declared and unknown."""
+        declared = order.project.config.steps
+        names = (*order.command.step_readers, *self._plugged_readers) if declared == "auto" else tuple(declared)
+        names = tuple(dict.fromkeys(name for name in names if name not in _READ_BESIDE))
+        if not names:
+            return (), ()
+        from pytest_golden.trajectory.readers.reading import DEFAULT_READERS
+
+        readers = {**{reader.name: reader for reader in DEFAULT_READERS}, **self._plugged_readers}
+        known = ", ".join([*readers, "otel"])
         return (
-            tuple(self._readers[name] for name in dict.fromkeys(names) if name in self._readers),
-            tuple(
-                f"no step reader is called {name!r}; known are {known}" for name in names if name not in self._readers
-            ),
+            tuple(readers[name] for name in names if name in readers),
+            tuple(f"no step reader is called {name!r}; known are {known}" for name in names if name not in readers),
         )
 
     def _next_log_file(self, name: str) -> Path | None:

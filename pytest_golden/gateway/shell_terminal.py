@@ -1,7 +1,7 @@
 """A terminal of its own for an interactive shell in a view, so that nothing in it can type into the user's.
 
-What runs on the user's own terminal could push characters into its input (TIOCSTI), which the user's shell would then
-run outside of the seal.
+What runs on the user's own terminal could push characters into its input (TIOCSTI), which the user's shell would then run
+outside of the seal. Run as a bare script (standard library only), this file takes the new terminal over inside the seal.
 """
 
 from __future__ import annotations
@@ -100,3 +100,21 @@ def _pass_size_on(relay: int) -> None:
     with suppress(OSError):
         size = fcntl.ioctl(_KEYBOARD, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
         fcntl.ioctl(relay, termios.TIOCSWINSZ, size)
+
+
+def become_shell(argv: list[str]) -> None:  # pragma: no cover - inside the seal
+    """Give the terminal to a process group of our own, where there is a terminal, and become the shell.
+
+    The terminal belongs to a group outside the shell's PID namespace, which a shell cannot name: it would refuse job
+    control, and a Ctrl-C would reach the sandbox instead of what runs in the shell.
+    """
+    if os.isatty(0):
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execvp(argv[0], argv)
+
+
+if __name__ == "__main__":
+    become_shell(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""`steps: otel`: a receiver of spans for the length of a run, wherever the pipeline's network is."""
+"""`steps: otel`: a receiver of spans during a run, wherever the pipeline's network is."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.process import PORT, Handover
+from pytest_golden.trajectory.otel.receiver import LOOPBACK, OtlpReceiver
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_golden.gateway.preparation import Prepared
-    from pytest_golden.gateway.sockets import Handover
-    from pytest_golden.trajectory.otel.receiver import OtlpReceiver
     from pytest_golden.trajectory.readers.model import RunFacts, StepReading, ViewFiles
-
-OTEL = "otel"
 
 
 class SpanReader:
     """Reads what a run's receiver has received, which then receives no more."""
 
-    name = OTEL
+    name = "otel"
 
     def __init__(self, receiver: OtlpReceiver, handover: Handover | None) -> None:
         self._receiver = receiver
@@ -37,33 +36,22 @@ class SpanReader:
 
 
 @contextmanager
-def receive_spans(prepared: Prepared) -> Iterator[tuple[Prepared, SpanReader | None, str]]:
-    """Run a receiver where the project asks for one; yield what to launch, the reader, and a warning.
+def receive_spans(prepared: Prepared) -> Iterator[tuple[Prepared, tuple[SpanReader, ...], tuple[str, ...]]]:
+    """Run a receiver; yield what to launch, the reader, and a warning where there can be no receiver.
 
-    The variables that lead exporters to it are those that the project does not set itself. Where none can be had, the
-    run goes on without.
+    The variables that lead exporters to it are those that the project does not set itself.
     """
-    config = prepared.project.config
     with ExitStack() as stack:
-        if config.steps == "auto" or OTEL not in config.steps:
-            yield prepared, None, ""
-            return
         try:
             receiver, handover = _open(prepared, stack)
         except OSError as error:
-            yield prepared, None, f"no OpenTelemetry spans can be received: {error.strerror or error}"
+            yield prepared, (), (f"no OpenTelemetry spans can be received: {error.strerror or error}",)
             return
-        yield (
-            replace(prepared, environment={**receiver.environment, **prepared.environment}, handover=handover),
-            SpanReader(receiver, handover),
-            "",
-        )
+        environment = {**receiver.environment, **prepared.environment}
+        yield replace(prepared, environment=environment, handover=handover), (SpanReader(receiver, handover),), ()
 
 
 def _open(prepared: Prepared, stack: ExitStack) -> tuple[OtlpReceiver, Handover | None]:
-    from pytest_golden.gateway.sockets import PORT, Handover
-    from pytest_golden.trajectory.otel.receiver import LOOPBACK, OtlpReceiver
-
     config = prepared.project.config
     is_cut_off = prepared.is_sealed and not config.network
     endpoint = f"http://{LOOPBACK}:{PORT}" if is_cut_off else None

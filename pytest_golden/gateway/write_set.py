@@ -1,13 +1,15 @@
-"""Which paths a pipeline wrote, and the fingerprint that proves that the project's own files were not touched.
+"""The paths that a pipeline wrote, and the fingerprint that proves that the project's own files were not touched.
 
-Rewriting a file with equal bytes is no change, a changed mode is one, and what was made and removed again is absent. Caches,
-`.git` and virtual environments never appear; the last two are withheld from writing instead (see `seal.py`).
+A file rewritten with equal bytes is not changed, one with another mode is, and what was made and removed again is absent.
+Caches, `.git` and virtual environments never appear; a pipeline cannot write the last two (see `seal.py`).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,26 +21,22 @@ from pytest_golden.gateway.content import (
     lstat_below,
     lstat_or_none,
 )
-from pytest_golden.gateway.model import WriteSet, WrittenFile
+from pytest_golden.gateway.model import OutputFinding, PipelineOutcome, WriteSet, WrittenFile
 from pytest_golden.gateway.resolution import NO_STAND_INS
+from pytest_golden.redaction.redactor import redact_known
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pytest_golden.gateway.resolution import StandIns
+
+    Examine = Callable[[PipelineOutcome, "WrittenFiles"], Iterable[OutputFinding]]
 
 
 #: Folders whose content comes and goes by itself; never fingerprinted, copied or part of a write set.
 CACHE_FOLDERS = frozenset(
-    {
-        "__pycache__",
-        ".golden",
-        ".hypothesis",
-        ".ipynb_checkpoints",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-    }
+    ["__pycache__", ".golden", ".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"]
 )
 #: Folders that a pipeline may read and never write; too large to look at each time.
 WITHHELD_FOLDERS = frozenset({".git", ".nox", ".tox"})
@@ -268,3 +266,36 @@ def open_up(folder: str) -> None:
     """Make a folder of ours readable again after a pipeline has closed it."""
     if not os.access(folder, os.R_OK | os.X_OK):
         os.chmod(folder, stat.S_IRWXU)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """Everything that one run wrote.
+
+    `paths` are relative to project_dir, with `/`, sorted; whatever a pipeline can make has a place there, symlinks and
+    pipes too. `redact` removes the project's secrets from text, `redact_known` from binary content. `project_dir` is
+    the project's own folder.
+    """
+
+    root: Path
+    paths: tuple[str, ...]
+    redact: Callable[[str], str]
+    project_dir: Path | None = None
+    redact_known: Callable[[str], str] = redact_known
+
+    def locate(self, path: str) -> Path:
+        """Return the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.
+
+        Raises:
+            FileNotFoundError: it was not written, or is gone by now.
+            OSError: it cannot be opened up.
+        """
+        position = bisect_left(self.paths, path)
+        is_written = self.paths[position : position + 1] == (path,)
+        found = lstat_below(str(self.root), path) if is_written else None
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        place = self.root / path
+        if stat.S_ISREG(found.st_mode) and not os.access(place, os.R_OK):
+            place.chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
+        return place

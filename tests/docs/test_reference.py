@@ -13,7 +13,7 @@ from pytest_golden import hookspecs
 from pytest_golden.cli.main import COMMANDS
 from pytest_golden.cycle.model import CycleState
 from pytest_golden.cycle.service import CycleOutcome
-from pytest_golden.gateway.environment import FIXED
+from pytest_golden.gateway.preparation import FIXED
 from pytest_golden.history.changes import PastResult
 from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend
 from pytest_golden.journal.outside.github_webhooks import CONCLUSIONS, EVENTS, REVIEWS, TRUSTED

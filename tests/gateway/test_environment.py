@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway.environment import (
+from pytest_golden.gateway.preparation import (
     FIXED,
     build_environment,
     build_path_variable,

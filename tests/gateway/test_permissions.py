@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_golden.errors import PermissionDeniedError
-from pytest_golden.gateway.model import AgentRole, Permissions
-from pytest_golden.gateway.permissions import GRANTED, choose_request, require_execution
+from pytest_golden.gateway.model import GRANTED, AgentRole, Permissions, choose_request, require_execution
 
 
 def test_regression_guard_may_execute() -> None:

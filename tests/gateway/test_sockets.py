@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.seal import Mounted, cover, without_idle_covers
-from pytest_golden.gateway.sockets import find_sockets, parse_names
+from pytest_golden.gateway.seal import Mounted, cover, find_sockets, parse_names, without_idle_covers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -159,7 +159,7 @@ def test_garbage_costs_steps_and_never_the_result(run: Callable[..., PipelineOut
 def test_a_port_that_is_taken_costs_a_warning(
     run: Callable[..., PipelineOutcome], monkeypatch: pytest.MonkeyPatch, sealing: None
 ) -> None:
-    monkeypatch.setattr("pytest_golden.gateway.sockets.PORT", 1)
+    monkeypatch.setattr("pytest_golden.gateway.process.PORT", 1)
     outcome = run("echo done", network=False, steps="otel")
     assert outcome.stdout == "done\n"
     assert "in the pipeline's network: [Errno 13]" in outcome.warnings[0]

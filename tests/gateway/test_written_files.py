@@ -8,7 +8,7 @@ import pytest
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, OutputFinding, Permissions, PipelineOutcome, Problem
-from pytest_golden.gateway.written_files import WrittenFiles
+from pytest_golden.gateway.write_set import WrittenFiles
 from tests.gateway.conftest import VIEWS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.execution import execute
-from pytest_golden.gateway.sockets import find_sockets
+from pytest_golden.gateway.seal import find_sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,25 +1,45 @@
-"""Chooses the runner of a pipeline and puts its command together. Starts nothing."""
+"""Chooses the runner of a pipeline and puts its command together. Starts nothing.
+
+The folder is the list of the runners: every file in it that has `RUNNERS` adds to them, and no other file names it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.model import Problem, RunnerCommand
-from pytest_golden.gateway.runners.dbt import DBT
-from pytest_golden.gateway.runners.model import RunnerError
-from pytest_golden.gateway.runners.notebook import NOTEBOOK
-from pytest_golden.gateway.runners.odibi import ODIBI
-from pytest_golden.gateway.runners.scripts import COMMAND, PYTHON, SHELL
+from pytest_golden.gateway.runners import scripts
+from pytest_golden.gateway.runners.runner import Runner, RunnerError
 
 if TYPE_CHECKING:
-    from pytest_golden.gateway.runners.model import PipelineFile, Runner
+    from collections.abc import Iterator
 
-_BY_FILE = (DBT, ODIBI, PYTHON, SHELL, NOTEBOOK)
-_BY_NAME = {runner.name: runner for runner in (*_BY_FILE, COMMAND)}
+    from pytest_golden.gateway.runners.runner import PipelineFile
+
+_FOLDER = str(Path(__file__).parent)
+_NO_ENGINES = frozenset({"choice", "runner", "scripts"})
+#: Runs whatever `command:` names.
+COMMAND = Runner(
+    name="command",
+    files="",
+    suffixes=(),
+    find_start=lambda _: (),
+    arguments=lambda pipeline: pipeline.config.command or (),
+)
+
+
+def list_runners() -> Iterator[Runner]:
+    """Yield the runners that recognise files. The engines' are last, and imported when they are needed."""
+    yield from scripts.RUNNERS
+    for name in sorted(found.name for found in iter_modules([_FOLDER])):
+        if name not in _NO_ENGINES and not name.endswith("_child"):
+            yield from import_module(f"{__package__}.{name}").RUNNERS
 
 
 def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
@@ -42,37 +62,36 @@ def find_runner(pipeline: PipelineFile) -> Runner:
     name = pipeline.config.runner
     if name == "auto":
         return _recognise(pipeline)
-    runner = _BY_NAME.get(name)
-    if runner is None:
-        known = ("auto", *_BY_NAME)
+    runners = {runner.name: runner for runner in (*list_runners(), COMMAND)}
+    if name not in runners:
+        known = ("auto", *runners)
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        message = f"{pipeline.config.name}: no runner is called {name!r}: {hint}"
-        raise RunnerError(Problem.RUNNER_UNKNOWN, message)
-    return runner
+        raise RunnerError(Problem.RUNNER_UNKNOWN, pipeline, f"no runner is called {name!r}: {hint}")
+    return runners[name]
 
 
 def _recognise(pipeline: PipelineFile) -> Runner:
-    if COMMAND.recognises(pipeline):
-        return next((runner for runner in _BY_FILE if _begins_with_program(pipeline, runner)), COMMAND)
-    for runner in _BY_FILE:
-        if runner.recognises(pipeline):
+    if pipeline.config.command:
+        return next((runner for runner in list_runners() if _begins_with_program(pipeline, runner)), COMMAND)
+    suffix = pipeline.file.suffix.lower()
+    for runner in list_runners():
+        if suffix in runner.suffixes and runner.recognises(pipeline):
             return runner
-    raise RunnerError(Problem.RUNNER_UNKNOWN, f"{pipeline.config.name}: {_unrecognised(pipeline.file)}")
+    raise RunnerError(Problem.RUNNER_UNKNOWN, pipeline, _explain_unrecognised(pipeline.file))
 
 
-def _unrecognised(file: Path) -> str:
+def _explain_unrecognised(file: Path) -> str:
     if file.is_dir():
         return f"{file} is a folder: name the pipeline's file in it, such as {file.name}/dbt_project.yml"
-    if file.suffix.lower() in {".yaml", ".yml"}:
-        return (
-            f"{file} does not look like an Odibi project (top-level `pipelines` with `project`, `connections`, `story` "
-            "or `system`) or dbt_project.yml: say `runner: odibi`, or give `command:`"
+    near = [runner for runner in list_runners() if file.suffix.lower() in runner.suffixes]
+    if near:
+        kinds, names = (
+            " or ".join(words) for words in zip(*((one.files, f"`runner: {one.name}`") for one in near), strict=True)
         )
-    return (
-        f"no runner knows what to do with {file.name!r} (known: Odibi's YAML, dbt_project.yml, .py, .sh, .ipynb): "
-        "name a `runner:`, or give `command:`"
-    )
+        return f"{file} does not look like {kinds}: say {names}, or give `command:`"
+    kinds = ", ".join(runner.files for runner in list_runners())
+    return f"no runner knows what to do with {file.name!r} (known: {kinds}): name a `runner:`, or give `command:`"
 
 
 def _find_argv(runner: Runner, pipeline: PipelineFile) -> tuple[str, ...]:
@@ -99,9 +118,7 @@ def _find_program(program: str, pipeline: PipelineFile) -> str:
         file = pipeline.file if program == "{path}" else pipeline.project_dir / program
         found = program if os.access(file, os.X_OK) and not file.is_dir() else None
         where = f"is no file that can be executed ({file}): correct the path, or make it executable"
-    if found is not None:
-        return found
-    if pipeline.config.before:
-        # What runs before the pipeline may make the program.
-        return program
-    raise RunnerError(Problem.COMMAND_NOT_FOUND, f"{pipeline.config.name}: `{program}` {where}")
+    # A command of `before:` may make the program.
+    if found is None and not pipeline.config.before:
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, f"`{program}` {where}")
+    return found or program

@@ -1,4 +1,4 @@
-"""The runner of dbt projects: `dbt build`, where a selection that matched nothing is no pass. Reads no artifacts."""
+"""The runner of dbt projects: `dbt build`. A selection that matched nothing is no pass (see `dbt_child.py`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.model import Runner
-from pytest_golden.gateway.runners.programs import find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_golden.gateway.runners.model import PipelineFile
+    from pytest_golden.gateway.runners.runner import PipelineFile
 
 _CHILD = Path(__file__).with_name("dbt_child.py")
 
@@ -39,12 +38,18 @@ def _environment(pipeline: PipelineFile) -> Mapping[str, str]:
     return environment
 
 
-DBT = Runner(
-    name="dbt",
-    recognises=lambda pipeline: pipeline.file.name in {"dbt_project.yml", "dbt_project.yaml"},
-    find_start=lambda pipeline: (find_tool_python("dbt", "dbt", pipeline), str(_CHILD)),
-    arguments=lambda pipeline: ("build", "--project-dir", _folder_in_view(pipeline)),
-    environment=_environment,
-    step_readers=("dbt",),
-    program="dbt",
+RUNNERS = (
+    Runner(
+        name="dbt",
+        files="dbt_project.yml",
+        suffixes=(".yml", ".yaml"),
+        recognises=lambda pipeline: pipeline.file.stem == "dbt_project",
+        find_start=lambda pipeline: (find_tool_python("dbt", "dbt", pipeline), str(_CHILD)),
+        arguments=lambda pipeline: ("build", "--project-dir", _folder_in_view(pipeline)),
+        environment=_environment,
+        step_readers=("dbt",),
+        program="dbt",
+        is_sure=True,
+        distributions=("dbt-core", "dbt-"),
+    ),
 )

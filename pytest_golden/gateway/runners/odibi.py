@@ -1,4 +1,4 @@
-"""The runner of Odibi projects: `odibi run`, in a way that leaves Odibi's own exit code. Reads no story."""
+"""The runner of Odibi projects: `odibi run`, so that Odibi's own exit code is left (see `odibi_child.py`)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.model import Runner, RunnerError
-from pytest_golden.gateway.runners.programs import find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, explain_closed, find_tool_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_golden.gateway.runners.model import PipelineFile
+    from pytest_golden.gateway.runners.runner import PipelineFile
 
 _CHILD = Path(__file__).with_name("odibi_child.py")
 _READ_BYTES = 1024 * 1024
@@ -27,20 +25,13 @@ def _recognises(pipeline: PipelineFile) -> bool:
 
     They are found without parsing the YAML: a config that got broken is still Odibi's, whose own error is the news.
     """
-    if pipeline.file.suffix.lower() not in {".yaml", ".yml"}:
-        return False
     try:
         with pipeline.file.open("rb") as stream:
             text = stream.read(_READ_BYTES).decode("utf-8-sig", "replace")
     except OSError as error:
-        message = f"{pipeline.config.name}: {pipeline.file} cannot be read ({error.strerror}): make it readable"
-        raise RunnerError(Problem.PERMISSION_DENIED, message) from error
+        raise explain_closed(pipeline, error) from error
     keys = frozenset(_TOP_LEVEL_KEY.findall(text))
     return not keys.isdisjoint(_PIPELINE_KEYS) and len(keys & _PROJECT_KEYS) > 1
-
-
-def _find_start(pipeline: PipelineFile) -> tuple[str, ...]:
-    return (find_tool_python("odibi", "odibi", pipeline), str(_CHILD))
 
 
 def _environment(_: PipelineFile) -> Mapping[str, str]:
@@ -56,12 +47,18 @@ def _environment(_: PipelineFile) -> Mapping[str, str]:
     }
 
 
-ODIBI = Runner(
-    name="odibi",
-    recognises=_recognises,
-    find_start=_find_start,
-    arguments=lambda _: ("run", "{path}"),
-    environment=_environment,
-    step_readers=("odibi",),
-    program="odibi",
+RUNNERS = (
+    Runner(
+        name="odibi",
+        files="Odibi's YAML (top-level `pipelines` with `project`, `connections`, `story` or `system`)",
+        suffixes=(".yaml", ".yml"),
+        recognises=_recognises,
+        find_start=lambda pipeline: (find_tool_python("odibi", "odibi", pipeline), str(_CHILD)),
+        arguments=lambda _: ("run", "{path}"),
+        environment=_environment,
+        step_readers=("odibi",),
+        program="odibi",
+        is_sure=True,
+        distributions=("odibi",),
+    ),
 )

@@ -1,4 +1,4 @@
-"""The runners of shell scripts, of Python scripts, and of whatever `command:` names."""
+"""The runners of files that need no engine: shell scripts, Python scripts and Jupyter notebooks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.model import Runner, RunnerError
-from pytest_golden.gateway.runners.programs import read_shebang
+from pytest_golden.gateway.runners.runner import (
+    Runner,
+    RunnerError,
+    explain_closed,
+    find_missing_modules,
+    read_shebang,
+)
 
 if TYPE_CHECKING:
-    from pytest_golden.gateway.runners.model import PipelineFile
+    from pytest_golden.gateway.runners.runner import PipelineFile
+
+_NOTEBOOK_CHILD = Path(__file__).with_name("notebook_child.py")
+_NOTEBOOK_NEEDS = ("nbclient", "ipykernel")
 
 
 def _find_shell(pipeline: PipelineFile) -> tuple[str, ...]:
@@ -20,55 +28,61 @@ def _find_shell(pipeline: PipelineFile) -> tuple[str, ...]:
     try:
         words = read_shebang(pipeline.file)
     except OSError as error:
-        message = f"{pipeline.config.name}: {pipeline.file} cannot be read ({error.strerror}): make it readable"
-        raise RunnerError(Problem.PERMISSION_DENIED, message) from error
+        raise explain_closed(pipeline, error) from error
     if words and os.access(pipeline.file, os.X_OK) and os.name == "posix":
-        _check_interpreter(words, pipeline)
+        trouble = _find_trouble(words, pipeline.path_variable)
+        if trouble:
+            raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, f"line 1 of {pipeline.file} {trouble}")
         return ()
     shell = shutil.which("sh", path=pipeline.path_variable)
     if shell is None:
-        message = f"{pipeline.config.name}: `sh` is not on PATH ({pipeline.path_variable}): install a shell, or give `command:`"
-        raise RunnerError(Problem.COMMAND_NOT_FOUND, message)
+        message = f"`sh` is not on PATH ({pipeline.path_variable}): install a shell, or give `command:`"
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
     return (shell,)
 
 
-def _check_interpreter(words: tuple[str, ...], pipeline: PipelineFile) -> None:
-    """Refuse a first line that the kernel would answer with a bare "No such file or directory"."""
-    line = f"{pipeline.config.name}: line 1 of {pipeline.file}"
+def _find_trouble(words: tuple[str, ...], path_variable: str) -> str | None:
+    """Explain a first line that the kernel would answer with a bare "No such file or directory"."""
     if words[-1].endswith("\r"):
-        raise RunnerError(
-            Problem.COMMAND_NOT_FOUND, f"{line} ends as on Windows (CR LF): save the script with LF line ends"
-        )
+        return "ends as on Windows (CR LF): save the script with LF line ends"
     if not Path(words[0]).is_file():
-        raise RunnerError(
-            Problem.COMMAND_NOT_FOUND, f"{line} names {words[0] or 'nothing'}, which is not there: correct it"
+        return f"names {words[0] or 'nothing'}, which is not there: correct it"
+    program = words[1].split()[0] if Path(words[0]).name == "env" and len(words) > 1 else "-"
+    if not program.startswith("-") and shutil.which(program, path=path_variable) is None:
+        return f"wants `{program}`, which is not on PATH ({path_variable}): install it"
+    return None
+
+
+def _find_notebook_start(pipeline: PipelineFile) -> tuple[str, ...]:
+    missing = find_missing_modules(pipeline.python, _NOTEBOOK_NEEDS)
+    if missing:
+        message = (
+            f"a notebook needs {' and '.join(missing)} in the environment of {pipeline.python}: "
+            f"run `{pipeline.python} -m pip install {' '.join(missing)}`"
         )
-    if Path(words[0]).name == "env" and len(words) > 1:
-        program = words[1].split()[0]
-        if not program.startswith("-") and shutil.which(program, path=pipeline.path_variable) is None:
-            message = f"{line} wants `{program}`, which is not on PATH ({pipeline.path_variable}): install it"
-            raise RunnerError(Problem.COMMAND_NOT_FOUND, message)
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
+    return (pipeline.python, str(_NOTEBOOK_CHILD))
 
 
-SHELL = Runner(
-    name="shell",
-    recognises=lambda pipeline: pipeline.file.suffix.lower() == ".sh",
-    find_start=_find_shell,
-    arguments=lambda _: ("{path}",),
-    environment=lambda _: {},
-)
-PYTHON = Runner(
-    name="python",
-    recognises=lambda pipeline: pipeline.file.suffix.lower() == ".py",
-    find_start=lambda pipeline: (pipeline.python,),
-    arguments=lambda _: ("{path}",),
+RUNNERS = (
     # What was printed before a crash or a kill must not be lost in a buffer.
-    environment=lambda _: {"PYTHONUNBUFFERED": "1"},
-)
-COMMAND = Runner(
-    name="command",
-    recognises=lambda pipeline: bool(pipeline.config.command),
-    find_start=lambda _: (),
-    arguments=lambda pipeline: pipeline.config.command or (),
-    environment=lambda _: {},
+    Runner(
+        name="python",
+        files="Python scripts (.py)",
+        suffixes=(".py",),
+        find_start=lambda pipeline: (pipeline.python,),
+        environment=lambda _: {"PYTHONUNBUFFERED": "1"},
+    ),
+    Runner(name="shell", files="shell scripts (.sh)", suffixes=(".sh",), find_start=_find_shell),
+    # All cells in order, in a kernel of the project's own interpreter; the notebook itself is not written.
+    Runner(
+        name="notebook",
+        files="notebooks (.ipynb)",
+        suffixes=(".ipynb",),
+        find_start=_find_notebook_start,
+        # The second: debugpy, which ipykernel loads, would warn about the interpreter's frozen modules at every start.
+        environment=lambda _: {"PYTHONUNBUFFERED": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+        is_sure=True,
+        distributions=_NOTEBOOK_NEEDS,
+    ),
 )

@@ -13,7 +13,7 @@ from pytest_golden.compare.baselines import WAITING_PREFIX, ProjectBaselines
 from pytest_golden.compare.keeper import BaselineKeeper
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.model import Ending, PipelineOutcome
-from pytest_golden.gateway.written_files import WrittenFiles
+from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount, Quarantine
 from pytest_golden.regression.model import OutputChange, Reason, ResultStatus
 from pytest_golden.regression.rules import assess_outcome

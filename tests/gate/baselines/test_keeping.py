@@ -14,7 +14,7 @@ from pytest_golden.gate.hiding import choose_keeping
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.model import Ending, PipelineOutcome
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.gateway.written_files import WrittenFiles
+from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount
 from pytest_golden.regression.model import Reason, ResultStatus
 from pytest_golden.regression.rules import assess_outcome

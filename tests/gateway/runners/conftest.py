@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.model import PipelineFile
+from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 if TYPE_CHECKING:

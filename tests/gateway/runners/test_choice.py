@@ -8,7 +8,7 @@ import pytest
 
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.model import RunnerError
+from pytest_golden.gateway.runners.runner import RunnerError
 
 if TYPE_CHECKING:
     from tests.gateway.runners.conftest import MakePipeline
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def refusal(make_pipeline: MakePipeline, path: str, content: str = "", **keys: object) -> RunnerError:
     with pytest.raises(RunnerError) as caught:
         find_runner_command(make_pipeline(path, content, **keys))
-    assert caught.value.message.startswith("sales: ")
+    assert str(caught.value).startswith("sales: ")
     return caught.value
 
 
@@ -53,23 +53,23 @@ def test_a_named_runner_decides_against_the_file(make_pipeline: MakePipeline) ->
 def test_unknown_runner_is_refused_with_the_nearest_one(make_pipeline: MakePipeline) -> None:
     error = refusal(make_pipeline, "etl.py", runner="pyhton")
     assert error.problem is Problem.RUNNER_UNKNOWN
-    assert "did you mean python?" in error.message
+    assert "did you mean python?" in str(error)
 
 
 def test_runner_like_none_is_refused_with_all_of_them(make_pipeline: MakePipeline) -> None:
-    message = refusal(make_pipeline, "etl.py", runner="zzz").message
+    message = str(refusal(make_pipeline, "etl.py", runner="zzz"))
     assert all(name in message for name in ("auto", "odibi", "dbt", "python", "shell", "notebook", "command"))
 
 
 def test_unknown_kind_of_file_wants_a_command(make_pipeline: MakePipeline) -> None:
     error = refusal(make_pipeline, "job.toml")
     assert error.problem is Problem.RUNNER_UNKNOWN
-    assert "job.toml" in error.message
-    assert "give `command:`" in error.message
+    assert "job.toml" in str(error)
+    assert "give `command:`" in str(error)
 
 
 def test_yaml_of_nobody_names_the_odibi_runner(make_pipeline: MakePipeline) -> None:
-    assert "say `runner: odibi`" in refusal(make_pipeline, "compose.yaml", "services: {}\n").message
+    assert "or `runner: odibi`" in str(refusal(make_pipeline, "compose.yaml", "services: {}\n"))
 
 
 def test_folder_is_refused_with_a_hint_to_name_a_file(make_pipeline: MakePipeline) -> None:
@@ -87,7 +87,7 @@ def test_command_runner_runs_the_command(make_pipeline: MakePipeline) -> None:
 def test_program_that_is_not_on_path_is_named_with_the_path(make_pipeline: MakePipeline) -> None:
     error = refusal(make_pipeline, "job.toml", command=("no-such-tool", "{path}"), path_variable="/nowhere/bin")
     assert error.problem is Problem.COMMAND_NOT_FOUND
-    assert "`no-such-tool` is not on PATH (/nowhere/bin)" in error.message
+    assert "`no-such-tool` is not on PATH (/nowhere/bin)" in str(error)
 
 
 @pytest.mark.parametrize("program", ["./missing.sh", "{path}", "sub"])
@@ -95,7 +95,7 @@ def test_program_that_cannot_be_executed_is_named(make_pipeline: MakePipeline, p
     make_pipeline("sub/file.txt")
     error = refusal(make_pipeline, "job.toml", command=(f"./{program}" if program == "sub" else program,))
     assert error.problem is Problem.COMMAND_NOT_FOUND
-    assert "no file that can be executed" in error.message
+    assert "no file that can be executed" in str(error)
 
 
 def test_program_that_a_before_command_may_make_is_not_looked_for(make_pipeline: MakePipeline) -> None:

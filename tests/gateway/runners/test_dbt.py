@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.model import RunnerError
+from pytest_golden.gateway.runners.runner import RunnerError
 from tests.gateway.runners.conftest import needs
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from pytest_golden.gateway.runners.model import PipelineFile
+    from pytest_golden.gateway.runners.runner import PipelineFile
     from tests.gateway.runners.conftest import MakePipeline
 
     Run = Callable[..., subprocess.CompletedProcess[str]]

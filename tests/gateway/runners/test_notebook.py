@@ -11,7 +11,7 @@ import pytest
 
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.model import RunnerError
+from pytest_golden.gateway.runners.runner import RunnerError
 from tests.gateway.runners.conftest import needs
 
 if TYPE_CHECKING:

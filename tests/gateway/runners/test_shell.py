@@ -6,7 +6,7 @@ import pytest
 
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.model import RunnerError
+from pytest_golden.gateway.runners.runner import RunnerError
 
 if TYPE_CHECKING:
     import subprocess
@@ -62,7 +62,7 @@ def test_first_line_that_the_kernel_would_refuse_is_explained(
     executable(make_pipeline, first_line)
     with pytest.raises(RunnerError, match=said) as caught:
         find_runner_command(make_pipeline("report.sh"))
-    assert "line 1 of" in caught.value.message
+    assert "line 1 of" in str(caught.value)
     assert caught.value.problem is Problem.COMMAND_NOT_FOUND
 
 

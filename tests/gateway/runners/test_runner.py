@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.model import RunnerError
-from pytest_golden.gateway.runners.programs import (
+from pytest_golden.gateway.runners.runner import (
+    RunnerError,
     find_missing_modules,
     find_script_python,
     find_tool_python,
@@ -17,7 +17,7 @@ from pytest_golden.gateway.runners.programs import (
 )
 
 if TYPE_CHECKING:
-    from pytest_golden.gateway.runners.model import PipelineFile
+    from pytest_golden.gateway.runners.runner import PipelineFile
     from tests.gateway.runners.conftest import MakePipeline
 
 
@@ -107,15 +107,15 @@ def test_missing_tool_is_refused_with_what_to_install(pipeline: PipelineFile) ->
     with pytest.raises(RunnerError) as caught:
         find_tool_python("no-such-tool", "no_such_module", pipeline)
     assert caught.value.problem is Problem.COMMAND_NOT_FOUND
-    assert "`no-such-tool` is not on PATH" in caught.value.message
-    assert "install no_such_module" in caught.value.message
+    assert "`no-such-tool` is not on PATH" in str(caught.value)
+    assert "install no_such_module" in str(caught.value)
 
 
 def test_tool_of_a_moved_environment_is_refused_with_its_path(tmp_path: Path, pipeline: PipelineFile) -> None:
     tool = script(tmp_path, "#!/gone/bin/python3")
     with pytest.raises(RunnerError, match="names no Python that is there") as caught:
         find_tool_python("sometool", "no_such_module", pipeline)
-    assert str(tool) in caught.value.message
+    assert str(tool) in str(caught.value)
 
 
 def test_missing_modules_are_told_from_present_ones() -> None:

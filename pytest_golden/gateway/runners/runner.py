@@ -1,19 +1,70 @@
-"""Finds programs on the PATH that a pipeline will have, and the Python behind a console script. Runs no pipeline."""
+"""What a runner is and what it is given, and how it finds its programs. Runs no pipeline."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.model import RunnerError
+from pytest_golden.gateway.resolution import ProjectUnusableError
 
 if TYPE_CHECKING:
-    from pytest_golden.gateway.runners.model import PipelineFile
+    from collections.abc import Callable, Mapping
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFile:
+    """A pipeline whose command is wanted, as it lies on the host.
+
+    `file` and `project_dir` are absolute and exist. `path_variable` is the PATH that the pipeline will have, the bin of
+    its own virtual environment first. `python` is that environment's interpreter, else the gate's.
+    """
+
+    config: GoldenProjectConfig
+    file: Path
+    project_dir: Path
+    path_variable: str
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """One engine: how its pipelines are recognised and started, and what understands what they leave behind.
+
+    A file that ends in one of `suffixes`, and that `recognises` accepts, is a pipeline of this engine; `files` says that in
+    words. The command is `find_start` (what starts the program), then `arguments`. `program` is the name that people type
+    for it: a `command:` that begins with it is started by `find_start` too, so that it is judged alike.
+
+    `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `golden doctor` shows the
+    versions of `distributions`; a name that ends in `-` stands for all that begin so.
+    """
+
+    name: str
+    files: str
+    suffixes: tuple[str, ...]
+    find_start: Callable[[PipelineFile], tuple[str, ...]]
+    arguments: Callable[[PipelineFile], tuple[str, ...]] = lambda _: ("{path}",)
+    environment: Callable[[PipelineFile], Mapping[str, str]] = lambda _: {}
+    recognises: Callable[[PipelineFile], bool] = lambda _: True
+    step_readers: tuple[str, ...] = ()
+    program: str | None = None
+    is_sure: bool = False
+    distributions: tuple[str, ...] = ()
+
+
+class RunnerError(ProjectUnusableError):
+    """No command can be given for a pipeline."""
+
+    def __init__(self, problem: Problem, pipeline: PipelineFile, message: str) -> None:
+        super().__init__(problem, f"{pipeline.config.name}: {message}")
+
 
 _SCRIPT_HEAD_BYTES = 4096
 _PROBE_SECONDS = 60
@@ -52,11 +103,15 @@ def find_tool_python(program: str, module: str, pipeline: PipelineFile) -> str:
     if not find_missing_modules(pipeline.python, (module,)):
         return pipeline.python
     where = f"`{program}` on PATH ({script}) names no Python that is there" if script else f"`{program}` is not on PATH"
-    message = (
-        f"{pipeline.config.name}: {where}, and {pipeline.python} has no module {module}: install {module}, "
-        "name the environment that has it by `venv:`, or give `command:`"
-    )
-    raise RunnerError(Problem.COMMAND_NOT_FOUND, message)
+    advice = f"install {module}, name the environment that has it by `venv:`, or give `command:`"
+    message = f"{where}, and {pipeline.python} has no module {module}: {advice}"
+    raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
+
+
+def explain_closed(pipeline: PipelineFile, error: OSError) -> RunnerError:
+    """Return the error for a pipeline whose file cannot be read."""
+    message = f"{pipeline.file} cannot be read ({error.strerror}): make it readable"
+    return RunnerError(Problem.PERMISSION_DENIED, pipeline, message)
 
 
 def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
@@ -71,7 +126,8 @@ def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
         return None
     named = Path(words[0])
     if named.name == "env" and len(words) > 1:
-        return _env_python(words[1], pipeline.path_variable)
+        word = words[1].removeprefix("-S ").split()[0]
+        return shutil.which(word, path=pipeline.path_variable) if _is_python(word) else None
     if named.name == "sh":
         return _polyglot_python(script)
     return _existing(named) if _is_python(named.name) else None
@@ -79,7 +135,7 @@ def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
 
 @lru_cache(maxsize=256)
 def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Ask an interpreter which of these top-level modules it cannot import; all of them when it does not start."""
+    """Return which of these top-level modules an interpreter cannot import; all of them when it does not start."""
     question = "import importlib.util as u, sys; print(*['-'] + [m for m in sys.argv[1:] if not getattr(u.find_spec(m), 'loader', 0)])"
     try:
         answer = subprocess.run(
@@ -93,11 +149,6 @@ def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ..
     except (OSError, subprocess.SubprocessError):
         return modules
     return tuple(answer.stdout.split()[1:])
-
-
-def _env_python(rest: str, path_variable: str) -> str | None:
-    word = rest.removeprefix("-S ").split()[0]
-    return shutil.which(word, path=path_variable) if _is_python(word) else None
 
 
 def _polyglot_python(script: Path) -> str | None:
