@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.vectors.model import VectorsError
+from pytest_golden.learning.model import VectorsError
 from pytest_golden.storage.search import count_indexed
 from pytest_golden.storage.store import Store
 

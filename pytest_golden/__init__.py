@@ -176,11 +176,11 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     ),
     "pytest_golden.learning.model": (
         "ExtractedPlan",
+        "HybridAnswer",
         "Memory",
         "MemoryHit",
         "ProductionOutcome",
     ),
-    "pytest_golden.learning.vectors.model": ("HybridAnswer",),
     "pytest_golden.learning.memory_store": ("MemoryStore",),
     "pytest_golden.learning.signature": ("error_signature",),
     "pytest_golden.learning.vectors.embedders": (
@@ -214,9 +214,9 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     ),
     "pytest_golden.learning.training": (
         "export_training_examples",
+        "reflective_dataset",
         "trajectories_for",
     ),
-    "pytest_golden.learning.reflective": ("reflective_dataset",),
     "pytest_golden.gate.service": ("RegressionGuard",),
     "pytest_golden.cycle.model": (
         "CYCLE_ORDER",

@@ -23,8 +23,8 @@ from pytest_golden.gate.hiding import SecretHider
 from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.learning.gate_learning import note_old_turns
 from pytest_golden.learning.language_model.client import LanguageModel
-from pytest_golden.learning.turns import note_old_turns
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.manifest.units import parse_duration
 from pytest_golden.storage.columns import to_ms

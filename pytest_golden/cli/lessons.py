@@ -31,7 +31,7 @@ from pytest_golden.cli.screen import (
 from pytest_golden.cli.trajectory import shorten
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
-from pytest_golden.learning.lessons.lesson_pages import ListedLesson
+from pytest_golden.learning.learned_pages import ListedLesson
 from pytest_golden.learning.lessons.recalling import describe_state
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memories import thaw

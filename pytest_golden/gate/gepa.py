@@ -21,7 +21,7 @@ from pytest_golden.gate.gepa_components import find_components
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.reflective import find_known, join_lines, make_record
+from pytest_golden.learning.training import find_known, join_lines, make_record
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact

@@ -16,7 +16,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.content import find_regular_file
 from pytest_golden.gateway.resolution import ProjectUnusableError, resolve_project
 from pytest_golden.gateway.write_set import take_fingerprint
-from pytest_golden.learning.reflective import check_names
+from pytest_golden.learning.training import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

@@ -32,7 +32,7 @@ from pytest_golden.history.recorded_store import (
     read_run,
     read_run_facts,
 )
-from pytest_golden.learning.lessons.lesson_pages import list_of_project
+from pytest_golden.learning.learned_pages import list_of_project
 from pytest_golden.storage.columns import from_ms, storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
 

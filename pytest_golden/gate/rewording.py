@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.gate.fix_wording import apply_fix_wording, write_fix_prompt
-from pytest_golden.learning.gate_results import GATE_AGENT
-from pytest_golden.learning.language_model.budget import BudgetedModel, ask_within
-from pytest_golden.learning.language_model.client import ask
+from pytest_golden.learning.gate_learning import GATE_AGENT
+from pytest_golden.learning.language_model.client import BudgetedModel, ask, ask_within
 from pytest_golden.learning.lessons.lesson_wording import Wording
 from pytest_golden.learning.lessons.likeness import find_keys
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource

@@ -27,13 +27,18 @@ from pytest_golden.gate.teaching_store import (
 from pytest_golden.history.changes import DAMAGE
 from pytest_golden.history.checkout import descends, has_commit
 from pytest_golden.history.git import run_git
-from pytest_golden.learning.gate_learning import LearningReport, learn_from_results
-from pytest_golden.learning.gate_results import GATE_AGENT
+from pytest_golden.learning.gate_learning import (
+    GATE_AGENT,
+    PROGRESS,
+    LearningReport,
+    learn_from_results,
+    list_turns,
+    take_turn,
+)
 from pytest_golden.learning.lessons.recalling import settle
 from pytest_golden.learning.lessons.store import list_unsettled, settle_recall
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_if_new, rewrite_memory
-from pytest_golden.learning.turns import PROGRESS, list_turns, take_turn
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import to_ms
 

@@ -11,7 +11,7 @@ from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.inputs import RunInputs
 from pytest_golden.history.past_store import INPUTS_DIGEST, OF_INPUTS, read_inputs
 from pytest_golden.journal.model import SignalType
-from pytest_golden.learning.gate_results import find_reason
+from pytest_golden.learning.gate_learning import find_reason
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import entries, gate_results, gate_runs, lesson_recalls, signals
 from pytest_golden.storage.shared_documents import read_document

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.history.changes import PastResult
-    from pytest_golden.learning.lessons.lesson_pages import ListedLesson
+    from pytest_golden.learning.learned_pages import ListedLesson
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult, Reason, ResultStatus
     from pytest_golden.regression.verdict import RunVerdict

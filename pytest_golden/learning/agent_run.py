@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.outcomes import Report, check_agent_name
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.trajectory.step import error_text
@@ -57,8 +58,7 @@ class AgentRun:
     """
 
     def __init__(self, logger: OutcomeTrajectoryLogger, task: str, agent_name: str) -> None:
-        if not isinstance(task, str):
-            raise ValueError(f"task must be text, not {task!r:.100}")  # noqa: TRY004 - one kind of refusal
+        check_any_text("task", task)
         self.result: Any = None
         self.context: dict[str, Any] = {}
         self._handed: HandedOver | None = None

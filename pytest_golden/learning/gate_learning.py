@@ -1,54 +1,68 @@
 """Learn from recorded gate results: an outcome, a training example and a tally each. Never on the critical path.
 
 What a result taught and the mark that it was learned from are saved in one transaction: however the process ends, the next
-run continues where this one stopped.
+run continues where this one stopped. Turns (a project passes after it failed, or fails after it passed) are noted as
+memories for a caller who can ask git what changed.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.learning.gate_results import (
-    GATE_AGENT,
-    find_telling_message,
-    make_outcome,
-    make_provenance,
-    read_result,
-    read_steps,
-)
 from pytest_golden.learning.gate_results_store import (
+    MOST_EARLIER,
     count_unlearned,
     find_pass,
+    list_earlier,
+    list_learned,
     list_unlearned,
     mark_learned,
     read_long_trajectory,
     read_short_trajectories,
 )
 from pytest_golden.learning.memories import MemoryDraft, words_of
-from pytest_golden.learning.model import training_value
+from pytest_golden.learning.model import EarlierResult, ProductionOutcome, training_value
 from pytest_golden.learning.rules import extract_plan_by_rules
 from pytest_golden.learning.seen_before import TALLIES, Tally
-from pytest_golden.learning.store import find_by_keys, insert_all_new, rewrite_memory
-from pytest_golden.learning.turns import note_turns
-from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.columns import storable, to_ms
+from pytest_golden.learning.store import (
+    delete_memory,
+    find_by_keys,
+    find_memory,
+    insert_all_new,
+    list_keys,
+    rewrite_memory,
+)
+from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.storage.columns import from_ms, storable, to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator
     from datetime import datetime
-    from typing import Any
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.gate_results import RecordedResult
+    from pytest_golden.learning.model import RecordedResult
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
 # Long enough to share one fdatasync, short enough that another gate does not wait for the store.
 _BATCH = 100
+#: Namespaces that begin with this hold pending work of this store; they are not merged from other stores.
+OWN_WORK = "learning"
+TURNS = (OWN_WORK, "turns")
+PROGRESS = (OWN_WORK, "progress")
+_OLD_TURNS_KEY = "old turns"
+GATE_AGENT = "golden"
+_MOST_STEPS = 100
+_MOST_OF_STEP, _MOST_OF_MESSAGE, _MOST_REASONS, _MOST_ERRORS = 120, 1_000, 5, 10
+# Their messages tell of the person at the keyboard, or of another project.
+_NOT_TELLING = frozenset({ReasonKind.INTERRUPTED, ReasonKind.NEED_NOT_PASSED, ReasonKind.WORKER_CRASHED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,3 +235,166 @@ def _count_failures(connection: Connection, failures: Sequence[Tally], moment: i
         tallies[failure.key] = failure
     for tally in tallies.values():
         rewrite_memory(connection, tally.to_draft(), moment)
+
+
+def note_turns(connection: Connection, recorded: Sequence[RecordedResult], moment: int) -> None:
+    """Note which of these results end differently from their project's previous result."""
+    turns = [one for one in recorded if is_turn(one, list_earlier(connection, one.project, one.number))]
+    drafts = [MemoryDraft(TURNS, one.occasion.entry, {"project": one.project}) for one in turns]
+    insert_all_new(connection, drafts, moment)
+
+
+def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierResult]) -> bool:
+    """Tell whether a result differs from the previous one (`earlier`: newest first), that of its own branch if there is one."""
+    ran = [one for one in earlier if one.status != ResultStatus.SKIPPED]
+    before = next((one for one in ran if one.branch == result.branch), ran[0] if ran else None)
+    return before is not None and (before.status == ResultStatus.PASSED) != (result.status == ResultStatus.PASSED)
+
+
+def list_turns(connection: Connection) -> tuple[str, ...]:
+    """Return the entries of turns that nobody has learned from yet, oldest first."""
+    return list_keys(connection, TURNS)
+
+
+def take_turn(connection: Connection, entry_id: str) -> bool:
+    """Remove a turn; return False when somebody else has already taken it."""
+    return delete_memory(connection, TURNS, entry_id)
+
+
+def note_old_turns(store: Store, moment: int) -> int:
+    """Note the turns among results that were learned from before turns were noted; return their number. Runs once per store.
+
+    What they have taught is not learned twice: each lesson's id follows from its result.
+
+    Raises:
+        StorageError: the store cannot be read or written.
+    """
+    with store.read() as connection:
+        if find_memory(connection, PROGRESS, _OLD_TURNS_KEY) is not None:
+            return 0
+        drafts = list(_find_turns(connection))
+    with store.write() as connection:
+        insert_all_new(connection, drafts, moment)
+        rewrite_memory(connection, MemoryDraft(PROGRESS, _OLD_TURNS_KEY, {"count": len(drafts)}), moment)
+    return len(drafts)
+
+
+def _find_turns(connection: Connection) -> Iterator[MemoryDraft]:
+    earlier: dict[str, deque[EarlierResult]] = {}
+    for entry_id, project, status, branch in list_learned(connection):
+        result = EarlierResult(status, branch)
+        before = earlier.setdefault(project, deque(maxlen=MOST_EARLIER))
+        if status != ResultStatus.SKIPPED and is_turn(result, before):
+            yield MemoryDraft(TURNS, entry_id, {"project": project})
+        before.appendleft(result)
+
+
+def read_result(recorded: RecordedResult) -> Mapping[str, Any]:
+    """Read a result's JSON.
+
+    Raises:
+        ValueError: it is none, or no object.
+    """
+    result = json.loads(recorded.result)
+    if not isinstance(result, dict):
+        raise ValueError(f"the result of {recorded.project} is no object")  # noqa: TRY004 - one kind of refusal
+    return result
+
+
+def read_steps(trajectory: str | None) -> tuple[Mapping[str, Any], ...]:
+    """Read the steps out of a trajectory's JSON; none when there is no text."""
+    body = json.loads(trajectory) if trajectory else {}
+    return tuple(step for step in body.get("steps") or () if isinstance(step, dict))
+
+
+def make_outcome(
+    recorded: RecordedResult, result: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
+) -> ProductionOutcome:
+    """Return the outcome of a result. Its id follows from the result's entry, so that learning twice is learning once."""
+    # Nothing ran: the 0.0 was not measured.
+    never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
+    named = [step for step in steps if not _is_of_harness(step)]
+    occasion = recorded.occasion
+    return ProductionOutcome(
+        outcome_id=f"outcome_{occasion.entry.removeprefix('entry_')}",
+        task_description=f"Run golden project {recorded.project}",
+        agent_name=GATE_AGENT,
+        execution_path=_ends(tuple(_cut(str(step.get("content")), _MOST_OF_STEP) for step in named)),
+        result={
+            "status": recorded.status,
+            "exit_code": recorded.exit_code,
+            "written": _count_written(result.get("write_set")),
+        },
+        success=recorded.status == ResultStatus.PASSED,
+        error_message=_optional_cut(result.get("error_message")),
+        execution_time=None if never_ran else recorded.execution_time_seconds,
+        timestamp=from_ms(occasion.at),
+        context={
+            "project": recorded.project,
+            "run": occasion.run,
+            "entry": occasion.entry,
+            "commit": occasion.commit,
+            "branch": recorded.branch,
+            "dirty": occasion.dirty,
+            "attempts": recorded.attempts,
+            "is_flaky": recorded.is_flaky,
+            "reasons": _reasons(result),
+            "steps_total": result.get("steps_total", len(named)),
+        },
+    )
+
+
+def make_provenance(recorded: RecordedResult, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Tell where the outcome comes from; `steps` are the ids of the steps with an error."""
+    failed = [str(step.get("id")) for step in steps if (step.get("metadata") or {}).get("error")]
+    return {
+        "run": recorded.occasion.run,
+        "commit": recorded.occasion.commit,
+        "steps": failed[-_MOST_ERRORS:],
+        "trajectory": recorded.trajectory_id,
+    }
+
+
+def find_telling_message(recorded: RecordedResult, result: Mapping[str, Any]) -> str | None:
+    """Return the reason by which the same failure is known again; None for a pass, and where it tells nothing of the project."""
+    return find_reason(recorded.status, result)
+
+
+def find_reason(status: str, result: Mapping[str, Any]) -> str | None:
+    """Return the same by `reasons` and `error_message` of a result, and its status."""
+    if status not in {ResultStatus.FAILED, ResultStatus.ERROR}:
+        return None
+    reasons = result.get("reasons") or ()
+    first = reasons[0] if reasons else {"message": result.get("error_message") or ""}
+    message = str(first.get("message") or "")
+    return None if first.get("kind") in _NOT_TELLING or not message.strip() else message
+
+
+def _is_of_harness(step: Mapping[str, Any]) -> bool:
+    """Tell the one observation that stands for a run without steps: it repeats the reason."""
+    return step.get("type") == "observation" and step.get("content") == (step.get("metadata") or {}).get("error")
+
+
+def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep head and tail: a failure is at the end."""
+    half = _MOST_STEPS // 2
+    return path if len(path) <= _MOST_STEPS else path[:half] + path[-half:]
+
+
+def _cut(text: str, most: int) -> str:
+    line = " ".join(text.split()) if "\n" in text else text
+    return line if len(line) <= most else f"{line[: most - 4]} ..."
+
+
+def _optional_cut(text: object) -> str | None:
+    return None if text is None else _cut(str(text), _MOST_OF_MESSAGE)
+
+
+def _count_written(write_set: object) -> dict[str, int]:
+    written = write_set if isinstance(write_set, Mapping) else {}
+    return {name: len(written.get(name) or ()) for name in ("created", "changed", "removed")}
+
+
+def _reasons(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    reasons = (result.get("reasons") or ())[:_MOST_REASONS]
+    return [{"kind": reason["kind"], "message": _cut(str(reason["message"]), _MOST_OF_MESSAGE)} for reason in reasons]

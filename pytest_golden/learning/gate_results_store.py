@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, update
 
-from pytest_golden.learning.gate_results import EarlierResult, Occasion, RecordedResult
+from pytest_golden.learning.model import EarlierResult, Occasion, RecordedResult
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run
 from pytest_golden.storage.statements import Prepared, json_member_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
@@ -146,6 +147,22 @@ def list_learned(connection: Connection) -> Iterator[tuple[str, str, str, str | 
     )
     for row in connection.execute(query, execution_options={"yield_per": _AT_ONCE}):
         yield row.entry_id, row.project, row.status, row.branch
+
+
+def read_results(connection: Connection, entries: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the gate's results under these entries, as far as they are there and can be read."""
+    query = select(gate_results.c.entry_id, cast(gate_results.c.result, Text).label("result"))
+    rows = connection.execute(query.where(gate_results.c.entry_id.in_(entries)))
+    read = ((row.entry_id, _read(row.result)) for row in rows)
+    return {entry: result for entry, result in read if result is not None}
+
+
+def _read(text: str) -> Mapping[str, Any] | None:
+    try:
+        result = json.loads(text)
+    except ValueError:
+        return None
+    return result if isinstance(result, dict) else None
 
 
 def _recorded(row: Row[Any]) -> RecordedResult:

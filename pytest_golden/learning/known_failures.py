@@ -8,15 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.learning.causes import find_causes
-from pytest_golden.learning.gate_results import GATE_AGENT
+from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.lessons.likeness import measure_likeness, read_features
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.recalling import may_be_shown
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.memories import check_limit, is_typed, list_telling, measure_coverage, words_of
+from pytest_golden.learning.memories import check_count, is_typed, list_telling, measure_coverage, words_of
 from pytest_golden.learning.seen_before import TALLIES, Tally, describe_tally, find_seen_before
-from pytest_golden.learning.signature import cause_of, normalise_cause
+from pytest_golden.learning.signature import cause_of, find_causes, normalise_cause
 from pytest_golden.learning.store import list_namespaces, search
 from pytest_golden.redaction.redactor import redact
 
@@ -69,7 +68,7 @@ def recall_memories(store: Store, text: str, *, project: str | None = None, limi
         ValueError: the limit is below 1.
         StorageError: the store cannot be read.
     """
-    check_limit(limit)
+    check_count("limit", limit, least=1)
     lessons = Lessons(store).recall(text, project=project, limit=min(limit, _MOST_LESSONS))
     with store.read() as connection:
         same = find_seen_before(connection, text, project=project, limit=limit)

@@ -1,10 +1,9 @@
-"""A memory before it is stored: its limits, the checks that refuse other values, and the words that find it. Pure."""
+"""Check, redact and freeze a memory before it is stored, and find its words; and the checks of all values of this room. Pure."""
 
 from __future__ import annotations
 
 import json
 import math
-import reprlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -14,13 +13,12 @@ from typing import Any
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import find_words, fold, storable, storable_json, write_namespace
 from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
-from pytest_golden.values.checking import check_text
+from pytest_golden.values.checking import check_mapping, check_text, show
 
 SCHEMA_VERSION = 1
 MOST_TASK_CHARACTERS = 10_000
 MOST_STEPS = 1_000
 MOST_BYTES = 1024 * 1024
-_SHORT = reprlib.Repr()
 _ATOMS = frozenset({str, bool, int, float, NoneType})
 # Made once: `json.dumps` with arguments makes one for each call.
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -32,7 +30,7 @@ _LONGEST_PLACE_BYTES = 2600
 
 @dataclass(frozen=True, slots=True)
 class MemoryDraft:
-    """What is to be stored under a namespace and a key. `words` is what a search finds it by."""
+    """A value to store under a namespace and a key. A search finds it by `words`."""
 
     namespace: tuple[str, ...]
     key: str
@@ -50,12 +48,12 @@ def draft_memory(
     provenance: Mapping[str, Any] | None = None,
     words: str = "",
 ) -> MemoryDraft:
-    """Check what a caller wants to keep, redact it, and freeze it; return the draft.
+    """Check the parts of a memory, redact and freeze them, and return the draft.
 
-    It is found by the words in it, and by further `words`.
+    A search finds it by the words in it, and by further `words`.
 
     Raises:
-        ValueError: a part has a value that is not allowed; the message names it.
+        ValueError: a part has an invalid value; the message names it.
     """
     checked_namespace = check_namespace(namespace)
     if not checked_namespace:
@@ -87,7 +85,7 @@ def check_namespace(namespace: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_key(key: str) -> str:
-    """Return the key unchanged; refuse a blank one, and one that no database takes, with a `ValueError`."""
+    """Return the key. Raise a `ValueError` for a blank one, and for one that a database cannot store."""
     check_text("key", key)
     if storable(key) != key:
         raise ValueError(f"key {key!r} holds NUL or a lone surrogate, which cannot be kept; give plain text")
@@ -95,7 +93,7 @@ def check_key(key: str) -> str:
 
 
 def words_of(value: Any, key: str = "", tags: Iterable[str] = ()) -> str:
-    """Return the words of a value as one text; the names of its fields are no words, so that each hit means something."""
+    """Return the words of a value as one text, without the names of its fields, which would match every memory."""
     found = [key, *tags]
     room = _MOST_CHARACTERS
     waiting = [value]
@@ -115,7 +113,7 @@ def words_of(value: Any, key: str = "", tags: Iterable[str] = ()) -> str:
 
 
 def add_words(known: str, text: str, most_characters: int) -> str:
-    """Return the known words and those of a text that are not among them, as long as there is room."""
+    """Return the known words and the new ones of a text; only the known words when the result would be too long."""
     seen = set(known.split())
     new = [word for word in dict.fromkeys(text.split()) if word not in seen]
     added = " ".join([known, *new]) if new else known
@@ -123,17 +121,17 @@ def add_words(known: str, text: str, most_characters: int) -> str:
 
 
 def list_telling(text: str) -> list[str]:
-    """List the words of a query that say something: neither stop words nor numbers."""
+    """List the words of a query without stop words and numbers."""
     return [word for word in find_words(text) if not word.isdecimal()]
 
 
 def is_typed(text: str) -> bool:
-    """Tell whether a text is what a person types to ask: one line of six telling words or fewer; more is a failure's text."""
+    """Return whether a person typed this text to ask: one line of up to six telling words. More is a failure's text."""
     return "\n" not in text.strip() and len(list_telling(text)) <= _MOST_TYPED_WORDS
 
 
 def measure_coverage(asked: Collection[str], text: str) -> float:
-    """Measure how many of these words, from 0 for none to 1 for all, stand in a text, whatever their case and accents."""
+    """Return which share of these words, from 0 to 1, a text contains; case and accents do not count."""
     there = set(map(fold, find_words(text, keep_all=True)))
     return sum(fold(word) in there for word in asked) / len(asked) if asked else 0.0
 
@@ -142,7 +140,7 @@ def write_json(field: str, value: Any) -> str:
     """Return the value as ASCII JSON, the form in which it is stored.
 
     Raises:
-        ValueError: it is no JSON content (NaN is none), or more than 1 MiB of it; the message names the field.
+        ValueError: it is not JSON content (nor is NaN), or is more than 1 MiB; the message names the field.
     """
     try:
         text = storable_json(_ENCODER.encode(value))
@@ -154,20 +152,18 @@ def write_json(field: str, value: Any) -> str:
 
 
 def freeze_json(field: str, value: Any) -> Any:
-    """Return a frozen copy of JSON content, tuples as lists; refuses as `write_json` does."""
+    """Return a frozen copy of JSON content, tuples as lists. Raise as `write_json` does."""
     return freeze(field, json.loads(write_json(field, value)))
 
 
 def freeze_json_mapping(field: str, value: Any) -> Mapping[str, Any]:
-    """Return a frozen copy of a mapping of JSON content; refuses anything else with a `ValueError` that names the field."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{field} must be a mapping (a dict), not {value!r:.100}")  # noqa: TRY004 - one kind of refusal
-    frozen: Mapping[str, Any] = freeze_json(field, dict(value))
+    """Return a frozen copy of a mapping of JSON content. Raise a `ValueError` that names the field for anything else."""
+    frozen: Mapping[str, Any] = freeze_json(field, dict(check_mapping(field, value)))
     return frozen
 
 
 def thaw(value: Any) -> Any:
-    """Return frozen JSON content as plain dicts and lists, which the caller may write."""
+    """Return frozen JSON content as plain dicts and lists, which the caller may change."""
     if type(value) in _ATOMS:
         return value
     if isinstance(value, Mapping):
@@ -176,46 +172,59 @@ def thaw(value: Any) -> Any:
 
 
 def check_texts(field: str, texts: Any, most: int | None = None) -> tuple[str, ...]:
-    """Return a tuple of texts; refuses a single text, other items and more than `most` of them."""
+    """Return a tuple of texts. Raise a `ValueError` for a single text, for other items and for more than `most` of them."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise ValueError(f"{field} must be a sequence of texts, not {texts!r:.100}")  # noqa: TRY004 - one kind of refusal
+        raise ValueError(f"{field} must be a sequence of texts, not {show(texts)}")  # noqa: TRY004 - one kind of refusal
     items = tuple(texts)
     foreign = [item for item in items if not isinstance(item, str)]
     if foreign:
-        raise ValueError(f"{field} must hold texts only, not {foreign[0]!r:.100}")
+        raise ValueError(f"{field} must hold texts only, not {show(foreign[0])}")
     if most is not None and len(items) > most:
         raise ValueError(f"{field} has {len(items):,} items; at most {most:,} are kept")
     return items
 
 
 def check_seconds(field: str, seconds: object) -> float | None:
-    """Return seconds as a float, None for unknown; refuses what is negative, not finite or no number."""
+    """Return seconds as a float, None for unknown. Raise a `ValueError` for anything but a finite number, 0 or more."""
     amount = _find_amount(seconds)
     if amount is None and seconds is not None:
         told = "must be a finite number of seconds, 0 or more, or None when unknown"
-        raise ValueError(f"{field} {told}, not {_SHORT.repr(seconds)}")
+        raise ValueError(f"{field} {told}, not {show(seconds)}")
     return amount
 
 
-def check_timeout(seconds: object) -> float:
-    """Return the seconds that a call may take; refuses what is no finite number above 0."""
+def check_timeout(seconds: object, field: str = "timeout_seconds") -> float:
+    """Return the seconds that a call may take. Raise a `ValueError` for anything but a finite number above 0."""
     amount = _find_amount(seconds)
     if not amount:
-        raise ValueError(f"timeout_seconds must be a number above 0, not {_SHORT.repr(seconds)}")
+        raise ValueError(f"{field} must be a number above 0, not {show(seconds)}")
     return amount
 
 
-def check_limit(limit: object) -> None:
-    """Refuse a number of answers that is no whole number, 1 or more."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ValueError(f"limit must be a whole number, 1 or more, not {_SHORT.repr(limit)}")
+def check_count(field: str, count: object, least: int = 0) -> None:
+    """Raise a `ValueError` for anything but a whole number, `least` or more."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < least:
+        raise ValueError(f"{field} must be a whole number, {least} or more, not {show(count)}")
+
+
+def check_flag(field: str, flag: object) -> None:
+    """Raise a `ValueError` for anything but True and False."""
+    if not isinstance(flag, bool):
+        raise ValueError(f"{field} must be True or False, not {show(flag)}")  # noqa: TRY004 - one kind of refusal
+
+
+def check_any_text(field: str, text: object, *, is_optional: bool = False) -> None:
+    """Raise a `ValueError` for anything but text, which may be blank; `is_optional` allows None."""
+    if not isinstance(text, str) and not (is_optional and text is None):
+        kind = "text or None" if is_optional else "text"
+        raise ValueError(f"{field} must be {kind}, not {show(text)}")
 
 
 def check_confidence(confidence: object) -> float:
-    """Return a confidence as a float; refuses what is no number from 0 to 1."""
+    """Return a confidence as a float. Raise a `ValueError` for anything but a number from 0 to 1."""
     amount = _find_amount(confidence)
     if amount is None or amount > 1:
-        raise ValueError(f"confidence must be a number from 0 to 1, not {_SHORT.repr(confidence)}")
+        raise ValueError(f"confidence must be a number from 0 to 1, not {show(confidence)}")
     return amount
 
 
@@ -230,12 +239,10 @@ def _find_amount(number: object) -> float | None:
 
 
 def check_known_version(mapping: Mapping[str, Any]) -> None:
-    """Refuse the dict form of a newer program, and what is no mapping."""
-    if not isinstance(mapping, Mapping):
-        raise ValueError(f"a mapping (a dict) is read, not {mapping!r:.100}")  # noqa: TRY004 - one kind of refusal
+    """Raise a `ValueError` for a dict that a newer program wrote, and for anything but a mapping."""
+    check_mapping("the value to read", mapping)
     version = mapping.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, bool) or not isinstance(version, int) or version > SCHEMA_VERSION:
-        message = (
-            f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
+        raise ValueError(
+            f"schema_version {version!r} is unknown: at most {SCHEMA_VERSION} is read; upgrade pytest-golden-projects"
         )
-        raise ValueError(message)

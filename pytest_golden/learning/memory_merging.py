@@ -11,10 +11,10 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.learning.gate_learning import OWN_WORK
 from pytest_golden.learning.lessons.likeness import contradicts, find_keys, join_evidence
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
 from pytest_golden.learning.seen_before import TALLIES
-from pytest_golden.learning.turns import OWN_WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

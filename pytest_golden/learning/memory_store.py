@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import store as rows
-from pytest_golden.learning.memories import check_key, check_limit, check_namespace, check_seconds, draft_memory
-from pytest_golden.learning.vectors.model import HybridAnswer, SearchMethod, VectorsError
+from pytest_golden.learning.memories import check_count, check_key, check_namespace, check_seconds, draft_memory
+from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from pytest_golden.learning.model import Memory, MemoryHit
+    from pytest_golden.learning.model import Embedder, Memory, MemoryHit
     from pytest_golden.learning.vectors.hybrid import HybridSearch
-    from pytest_golden.learning.vectors.model import Embedder
 
 
 class MemoryStore:
@@ -174,7 +173,7 @@ class MemoryStore:
             ValueError: the limit is below 1, or the namespace is none.
         """
         prefix = check_namespace(namespace)
-        check_limit(limit)
+        check_count("limit", limit, least=1)
         with self._store.read() as connection:
             return rows.search(connection, prefix, query, limit)
 
@@ -194,7 +193,7 @@ class MemoryStore:
             ValueError: the limit is below 1, or the namespace is none.
         """
         prefix = check_namespace(namespace)
-        check_limit(limit)
+        check_count("limit", limit, least=1)
         try:
             return self._by_both().find(prefix, query, limit)
         except VectorsError as error:

@@ -1,17 +1,22 @@
-"""What the learner keeps: outcomes, plans and memories, as frozen values with a dict form."""
+"""What the learner keeps and finds: outcomes, plans, memories and recorded results, as frozen values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, new_id, utc_now
+from pytest_golden.errors import GoldenError
 from pytest_golden.learning.memories import (
     MOST_STEPS,
     MOST_TASK_CHARACTERS,
     SCHEMA_VERSION,
+    check_any_text,
     check_confidence,
+    check_flag,
     check_known_version,
     check_seconds,
     check_texts,
@@ -23,9 +28,12 @@ from pytest_golden.values.checking import check_text, check_time, parse_time
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
 
 _TIMESTAMP_FIELDS = frozenset({"timestamp", "created_at", "updated_at", "last_used", "judged_at"})
+#: Returns a vector for each text. Its attribute `model`, if it has one, names the model.
+Embedder = Callable[[Sequence[str]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +61,7 @@ class ProductionOutcome:
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
-        if not isinstance(self.task_description, str):
-            raise ValueError(f"task_description must be text, not {self.task_description!r:.100}")  # noqa: TRY004
+        check_any_text("task_description", self.task_description)
         if len(self.task_description) > MOST_TASK_CHARACTERS:
             told = f"task_description has {len(self.task_description):,} characters"
             raise ValueError(f"{told}; at most {MOST_TASK_CHARACTERS:,} are kept")
@@ -62,9 +69,8 @@ class ProductionOutcome:
         check_text("outcome_id", self.outcome_id)
         settle(self, "execution_path", check_texts("execution_path", self.execution_path, MOST_STEPS))
         settle(self, "result", freeze_json("result", self.result))
-        if not isinstance(self.success, bool):
-            raise ValueError(f"success must be True or False, not {self.success!r}")  # noqa: TRY004 - one kind of refusal
-        _check_optional_text("error_message", self.error_message)
+        check_flag("success", self.success)
+        check_any_text("error_message", self.error_message, is_optional=True)
         settle(self, "execution_time", check_seconds("execution_time", self.execution_time))
         settle(self, "timestamp", check_time("timestamp", self.timestamp))
         settle(self, "context", freeze_json_mapping("context", self.context))
@@ -160,6 +166,77 @@ class MemoryHit:
         return {"memory": self.memory.to_dict(), "score": self.score}
 
 
+class SearchMethod(StrEnum):
+    """What was searched by."""
+
+    HYBRID = "hybrid"
+    WORDS = "words"
+
+
+@dataclass(frozen=True, slots=True)
+class HybridAnswer:
+    """What was found, best first, and by which method. `notice` says why it was words alone, or what was not looked at."""
+
+    hits: tuple[MemoryHit, ...]
+    method: SearchMethod
+    notice: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, JSON-safe."""
+        return {"hits": [hit.to_dict() for hit in self.hits], "method": self.method.value, "notice": self.notice}
+
+
+class VectorsError(GoldenError):
+    """There are no vectors to search by, or to keep. The message is a clause that tells why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResult:
+    """A row of the gate's results with the run's commit. `result` is JSON text, so that one broken row harms no other."""
+
+    number: int
+    project: str
+    status: str
+    exit_code: int | None
+    execution_time_seconds: float
+    attempts: int
+    is_flaky: bool
+    trajectory_id: str | None
+    occasion: Occasion
+    branch: str | None
+    result: str
+    # The word of `--golden-learning` that the run was given; None where none was kept.
+    learning: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierResult:
+    """How a project ended before, and on which branch."""
+
+    status: str
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When and where a project failed or passed. `at` is milliseconds since the epoch."""
+
+    at: int
+    run: str
+    entry: str
+    commit: str | None = None
+    dirty: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields under their own names."""
+        return {"at": self.at, "run": self.run, "entry": self.entry, "commit": self.commit, "dirty": self.dirty}
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> Occasion:
+        """Read back what `to_dict` gave; unknown keys are tolerated."""
+        return cls(mapping["at"], mapping["run"], mapping["entry"], mapping.get("commit"), mapping.get("dirty"))
+
+
 def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str, Any]:
     """Return the value of a training example: an outcome beside the plan that was read out of it."""
     return {
@@ -194,11 +271,6 @@ def read_fields(kind: type[Any], mapping: Mapping[str, Any], *, required: Sequen
     if missing:
         raise ValueError(f"{missing[0]} is missing")
     return known
-
-
-def _check_optional_text(name: str, text: object) -> None:
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"{name} must be text or None, not {text!r:.100}")
 
 
 _REQUIRED: Mapping[type[Any], tuple[str, ...]] = {

@@ -13,7 +13,14 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
-from pytest_golden.learning.memories import MOST_BYTES, MOST_STEPS, MOST_TASK_CHARACTERS, check_seconds, check_texts
+from pytest_golden.learning.memories import (
+    MOST_BYTES,
+    MOST_STEPS,
+    MOST_TASK_CHARACTERS,
+    check_flag,
+    check_seconds,
+    check_texts,
+)
 from pytest_golden.learning.model import ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
 from pytest_golden.values.checking import check_text
@@ -70,8 +77,7 @@ class Report:
     def __post_init__(self) -> None:
         if not isinstance(self.task, str):
             raise ValueError(f"task must be text, not {self.task!r:.100}")  # noqa: TRY004 - one kind of refusal
-        if not isinstance(self.success, bool):
-            raise ValueError(f"success must be True or False, not {self.success!r:.100}")  # noqa: TRY004
+        check_flag("success", self.success)
         object.__setattr__(self, "execution_path", check_texts("execution_path", self.execution_path))
         check_agent_name(self.agent_name)
         check_seconds("execution_time", self.execution_time)

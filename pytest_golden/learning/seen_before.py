@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.learning.gate_results import Occasion
 from pytest_golden.learning.gate_results_store import find_pass
 from pytest_golden.learning.memories import MemoryDraft, add_words
+from pytest_golden.learning.model import Occasion
 from pytest_golden.learning.signature import cause_of, digest_signature, error_signature
 from pytest_golden.learning.store import find_by_keys, list_below_key
 from pytest_golden.storage.columns import from_ms, storable

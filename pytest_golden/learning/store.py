@@ -36,6 +36,9 @@ _INSERT = insert(memories).returning(memories.c.number)
 _AGE = update(memories).where(memories.c.number == bindparam("old_number")).values(is_newest=False, words=None)
 _ANNOTATE = update(memories).where(memories.c.number == bindparam("old_number"))
 _MOST_KEYS = 500
+_OUTCOMES_AT_ONCE = 200
+# A value may have 1 MiB, so only a few are in memory at once.
+_EXAMPLES_AT_ONCE = 50
 # Every namespace is looked through for every key.
 _MOST_PLACES = 50
 
@@ -216,6 +219,46 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
         memories.c.is_newest.is_(True),
     )
     return tuple(map(_memory, connection.execute(query.order_by(memories.c.key).limit(limit))))
+
+
+def list_latest_outcomes(connection: Connection, agent: str | None = None) -> Iterator[Memory]:
+    """Yield the outcomes of one agent or of all, newest first."""
+    first, after = namespace_range(("outcomes",)) or ("", "")
+    query = select(memories.c.number, memories.c.namespace, memories.c.key).where(memories.c.is_newest.is_(True))
+    if agent is None:
+        query = query.where(memories.c.namespace >= first, memories.c.namespace < after)
+    else:
+        query = query.where(memories.c.namespace == write_namespace(("outcomes", agent)))
+    page = query.order_by(memories.c.number.desc()).limit(_OUTCOMES_AT_ONCE)
+    rows = connection.execute(page).all()
+    while rows:
+        found = {
+            (memory.namespace, memory.key): memory
+            for place in dict.fromkeys(row.namespace for row in rows)
+            for memory in find_by_keys(
+                connection, read_namespace(place), [row.key for row in rows if row.namespace == place]
+            )
+        }
+        places = ((read_namespace(row.namespace), row.key) for row in rows)
+        yield from (found[place] for place in places if place in found)
+        rows = connection.execute(page.where(memories.c.number < rows[-1].number)).all()
+
+
+def iter_training_examples(connection: Connection, agent: str | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the values of all training examples, or of one agent's, oldest first."""
+    low, high = namespace_range(("training",)) or ("", "")
+    place = memories.c.namespace
+    wanted = (place >= low) & (place < high) if agent is None else place == write_namespace(("training", agent))
+    page = (
+        select(memories.c.number, memories.c.value)
+        .where(wanted, memories.c.is_newest.is_(True))
+        .order_by(memories.c.number)
+        .limit(_EXAMPLES_AT_ONCE)
+    )
+    last = -1
+    while rows := connection.execute(page.where(memories.c.number > last)).all():
+        yield from (row.value for row in rows)
+        last = rows[-1].number
 
 
 def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:

@@ -1,31 +1,51 @@
-"""Plans and outcomes for others to learn from: starting trajectories for a search, and training examples as JSON Lines."""
+"""Outcomes and plans for programs that learn from them.
+
+Plans become starting trajectories for a search, training examples become JSON Lines, and failures and passes become a dataset from
+which a language model rewrites texts. Nothing is run. What a pipeline or an agent said stands in a record as data between
+marks, since a record is put into a prompt unchanged.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning.gate_results_store import read_results
+from pytest_golden.learning.language_model.prompting import write_data
+from pytest_golden.learning.lessons.recalling import recall_lessons
+from pytest_golden.learning.memories import check_any_text, check_count
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.model import ExtractedPlan
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
 from pytest_golden.learning.outcomes import EVERYBODY, PLANS
-from pytest_golden.learning.training_store import iter_training_examples
+from pytest_golden.learning.seen_before import find_seen_before
+from pytest_golden.learning.signature import cause_of, error_signature
+from pytest_golden.learning.store import iter_training_examples, list_latest_outcomes
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import StepType
 from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.learning.model import Memory
     from pytest_golden.storage.store import Store
 
 OPERATOR = "production_learned"
+_MOST_OF_BLOCK = 4_000
+# GEPA fences all records by this, and a record must not end the fence.
+_FENCE, _NO_FENCE = "```", "'''"
+_MOST_LESSONS = 2
+_MOST_LOOKED_AT = 5_000
 
 
 def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryStore | Store) -> tuple[Trajectory, ...]:
@@ -45,8 +65,7 @@ def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryS
         ValueError: the limit is below 1, the agent's name is blank, or the problem is no text.
     """
     check_text("agent", agent)
-    if not isinstance(problem, str):
-        raise ValueError(f"problem must be text, not {problem!r:.100}")  # noqa: TRY004 - one kind of refusal
+    check_any_text("problem", problem)
     memories = store if isinstance(store, MemoryStore) else MemoryStore(store)
     found: dict[str, Memory] = {}
     for place in dict.fromkeys((agent, EVERYBODY)):
@@ -137,3 +156,197 @@ def _write_lines(file: TextIO, values: Iterable[Mapping[str, Any]]) -> int:
     for count, value in enumerate(values, 1):  # noqa: B007 - how many there were
         file.write(f"{json.dumps(value, allow_nan=False)}\n")
     return count
+
+
+def reflective_dataset(
+    store: MemoryStore | Store,
+    components: Mapping[str, str] | Iterable[str],
+    *,
+    project: str | None = None,
+    agent: str | None = None,
+    limit: int = 20,
+) -> dict[str, list[dict[str, Any]]]:
+    """Return recorded outcomes as records for each component: what GEPA's `StatelessReflectionLM.reflect` takes.
+
+    Failures come first, newest first, each kind of failure once before any is repeated, with the lesson and the fix where
+    they are known; then what succeeded. An outcome does not say which text was to blame, so that every component gets
+    the same outcomes. The values are plain and redacted; what a pipeline or an agent said is marked as data.
+
+    Args:
+        store: where outcomes were recorded, by the gate or by agents.
+        components: names of texts, or a mapping of name to path.
+        project: take the outcomes of this golden project alone.
+        agent: take the outcomes of this agent alone; the gate's own is `golden`.
+        limit: how many records for each component at most.
+
+    Raises:
+        ValueError: the limit is below 1.
+        GoldenError: a name is none, or no outcome was recorded, so that the components would have no records.
+        StorageError: the store cannot be read.
+    """
+    names = check_names(components)
+    check_count("limit", limit, least=1)
+    paths = components if isinstance(components, Mapping) else {}
+    own = store.store if isinstance(store, MemoryStore) else store
+    with own.read() as connection:
+        chosen = _choose(_list_outcomes(connection, project, agent), limit)
+        if not chosen:
+            raise GoldenError(_explain_none(names, project, agent))
+        told = _tell(connection, chosen)
+    return {name: [_record(one, name, paths.get(name)) for one in told] for name in names}
+
+
+def _list_outcomes(connection: Connection, project: str | None, agent: str | None) -> Iterator[ProductionOutcome]:
+    for memory in islice(list_latest_outcomes(connection, agent), _MOST_LOOKED_AT):
+        try:
+            outcome = ProductionOutcome.from_dict(memory.value)
+        except (TypeError, ValueError):
+            continue  # Somebody else's value under this name.
+        if project is None or outcome.context.get("project") == project:
+            yield outcome
+
+
+def _choose(outcomes: Iterable[ProductionOutcome], limit: int) -> list[ProductionOutcome]:
+    """Take failures before successes, and of each the different ones before those that repeat a newer one."""
+    ranks: dict[tuple[bool, bool], list[ProductionOutcome]] = {}
+    met: set[tuple[str, str]] = set()
+    for outcome in outcomes:
+        text = outcome.error_message or outcome.task_description
+        kind = (outcome.task_description if outcome.success else "", error_signature(cause_of(text)))
+        ranks.setdefault((outcome.success, kind in met), []).append(outcome)
+        met.add(kind)
+    return [outcome for rank in sorted(ranks) for outcome in ranks[rank]][:limit]
+
+
+class _Told:
+    """An outcome with what is known beside it: what the gate recorded, and what is known of the error."""
+
+    def __init__(self, outcome: ProductionOutcome, result: Mapping[str, Any], known: str) -> None:
+        self.outcome, self.result, self.known = outcome, result, known
+
+
+def _tell(connection: Connection, outcomes: Sequence[ProductionOutcome]) -> list[_Told]:
+    entries = [str(outcome.context["entry"]) for outcome in outcomes if outcome.context.get("entry")]
+    results = read_results(connection, entries)
+    return [
+        _Told(outcome, results.get(str(outcome.context.get("entry")), {}), _find_known(connection, outcome))
+        for outcome in outcomes
+    ]
+
+
+def _find_known(connection: Connection, outcome: ProductionOutcome) -> str:
+    if outcome.success or not outcome.error_message:
+        return ""
+    return find_known(connection, outcome.error_message, outcome.context.get("project"))
+
+
+def _record(told: _Told, name: str, path: object) -> dict[str, Any]:
+    outcome, result = told.outcome, told.result
+    inputs = {
+        "component": name,
+        "file": str(path) if isinstance(path, (str, PurePath)) else None,
+        "task": outcome.task_description,
+        "golden project": outcome.context.get("project"),
+        "agent": outcome.agent_name,
+    }
+    outputs = {
+        "steps": " → ".join(outcome.execution_path),
+        "result": outcome.result,
+        "output": result.get("output_summary"),
+    }
+    findings = {
+        "error": outcome.error_message,
+        "further reasons": join_lines(str(reason.get("message")) for reason in (result.get("reasons") or ())[1:]),
+        "known of this error": told.known,
+    }
+    verdict = "It succeeded: keep what makes it succeed." if outcome.success else "It failed."
+    return make_record(inputs, outputs, verdict, findings)
+
+
+def _explain_none(names: Sequence[str], project: str | None, agent: str | None) -> str:
+    asked = {"golden project": project, "agent": agent}
+    of = " and ".join(f"the {what} {name!r}" for what, name in asked.items() if name is not None)
+    return (
+        f"no outcome{of and f' of {of}'} was recorded, so that {', '.join(names)} would have no records:"
+        " run the gate with --golden-learning=on, or log outcomes, first"
+    )
+
+
+def find_known(connection: Connection, text: str, project: str | None) -> str:
+    """Return a line for each lesson about the same error, and one for when it was seen before; empty when nothing is known.
+
+    It is no recall: nobody is shown the lessons, so that nothing is credited to them.
+    """
+    found = recall_lessons(connection, text, project=project, limit=_MOST_LESSONS)
+    seen = find_seen_before(connection, text, project=project, limit=1) if project else ()
+    return "\n".join([*(_word(skill) for skill, *_ in found), *map(str, seen)])
+
+
+def _word(skill: SkillMemory) -> str:
+    worked = f" What worked: {skill.what_worked}" if skill.what_worked else ""
+    why = f" Why: {skill.why}" if skill.why else ""
+    return f"{skill.lesson}{worked}{why}"
+
+
+def make_record(
+    inputs: Mapping[str, str | None],
+    outputs: Mapping[str, object],
+    verdict: str,
+    findings: Mapping[str, object],
+) -> dict[str, Any]:
+    """Return a record with `Inputs`, `Generated Outputs` and `Feedback`, redacted; what is None or empty is left out.
+
+    Args:
+        inputs: what the component was used for, in our own words or the manifest's.
+        outputs: what came of it, in the words of a pipeline or an agent.
+        verdict: what is thought of it, in our own words.
+        findings: what the verdict goes by, in the words of a pipeline or an agent.
+    """
+    feedback = [verdict, _quote(findings)]
+    record: dict[str, Any] = {
+        "Inputs": {name: _unfence(text) for name, text in inputs.items() if text},
+        "Generated Outputs": _quote(outputs) or "nothing",
+        "Feedback": "\n\n".join(part for part in feedback if part),
+    }
+    redacted: dict[str, Any] = redact(record)
+    return redacted
+
+
+def check_names(components: object) -> tuple[str, ...]:
+    """Return the names of components, of a mapping or a sequence.
+
+    Raises:
+        GoldenError: there are none, or one is no plain text or stands there twice.
+    """
+    names = _list_names(components)
+    if not names:
+        raise GoldenError("no components: name at least one text that is to be improved")
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise GoldenError(f"{name!r:.100} is no name of a component: give a line of text")
+    if len(set(names)) < len(names):
+        raise GoldenError(f"a component is named twice: {', '.join(names)}")
+    return names
+
+
+def join_lines(lines: Iterable[object]) -> str:
+    """Return one line for each that says something."""
+    return "\n".join(str(line) for line in lines if line)
+
+
+def _list_names(components: Any) -> tuple[str, ...]:
+    if isinstance(components, (str, bytes)):
+        raise GoldenError(f"components must be a mapping or a list of names, not the text {components!r:.100}")
+    try:
+        return tuple(components)
+    except TypeError:
+        raise GoldenError(f"components must be a mapping or a list of names, not {components!r:.100}") from None
+
+
+def _quote(said: Mapping[str, object]) -> str:
+    blocks = {title: _unfence(value) for title, value in said.items() if value is not None and value != ""}
+    return write_data(blocks, most_of_block=_MOST_OF_BLOCK)
+
+
+def _unfence(value: object) -> object:
+    return value.replace(_FENCE, _NO_FENCE) if isinstance(value, str) else value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id
 from pytest_golden.errors import StorageTrouble
-from pytest_golden.learning.gate_results import GATE_AGENT
+from pytest_golden.learning.gate_learning import GATE_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_golden.gate.recorded import RecordedGates
     from pytest_golden.journal.review import JournalPages
     from pytest_golden.journal.service import Journal
-    from pytest_golden.learning.lessons.lesson_pages import LessonPages
+    from pytest_golden.learning.learned_pages import LessonPages
     from pytest_golden.learning.lessons.service import Lessons
     from pytest_golden.storage.store import Store
 
@@ -114,7 +114,7 @@ def _make_services(store: Store, rules: Mapping[str, Mapping[str, Any]] | None) 
     from pytest_golden.gate.recorded import RecordedGates
     from pytest_golden.journal.review import JournalPages
     from pytest_golden.journal.service import Journal
-    from pytest_golden.learning.lessons.lesson_pages import LessonPages
+    from pytest_golden.learning.learned_pages import LessonPages
     from pytest_golden.learning.lessons.service import Lessons
 
     journal = Journal(store, rules=rules)

@@ -12,9 +12,8 @@ from pytest_golden.gate.recorded import RecordedGates
 from pytest_golden.journal.agent_rules import find_rules
 from pytest_golden.journal.review import JournalPages
 from pytest_golden.journal.service import Journal
-from pytest_golden.learning.lessons.lesson_pages import LessonPages
+from pytest_golden.learning.learned_pages import LessonPages, PlanPages
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.plan_pages import PlanPages
 from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:

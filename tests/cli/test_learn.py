@@ -14,10 +14,10 @@ from sqlalchemy import select, update
 
 from pytest_golden.journal.outside.human import human_signal
 from pytest_golden.journal.service import Journal
+from pytest_golden.learning.gate_learning import TURNS
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import insert_all_new
-from pytest_golden.learning.turns import TURNS
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
 from tests.gate.test_base_manifest import git

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.causes import find_causes, find_main_cause, find_origin
-from pytest_golden.learning.signature import error_signature
+from pytest_golden.learning.signature import error_signature, find_causes, find_main_cause, find_origin
 from tests.patience import without_hanging
 
 FRAME = '  File "/srv/etl/load.py", line 3, in load\n    frame["amount"]\n    ^^^^^\n'

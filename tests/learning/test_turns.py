@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.learning.gate_learning import learn_from_results
-from pytest_golden.learning.gate_results import EarlierResult, Occasion, RecordedResult
-from pytest_golden.learning.turns import is_turn, list_turns, take_turn
+from pytest_golden.learning.gate_learning import is_turn, learn_from_results, list_turns, take_turn
+from pytest_golden.learning.model import EarlierResult, Occasion, RecordedResult
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store

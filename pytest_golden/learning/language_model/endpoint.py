@@ -1,22 +1,27 @@
-"""Where a language model is and how it is spoken to: read from words, refused when they make no sense. Nothing is sent here."""
+"""The address of a language model, and the forms in which it is asked and answers: OpenAI's or Anthropic's. Nothing is sent here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pytest_golden.errors import SettingsError
+from pytest_golden.errors import LanguageModelError, SettingsError
+from pytest_golden.learning.language_model.transport import Request, find_loopback, find_message
 from pytest_golden.redaction.redactor import Redactor
 from pytest_golden.settings import MODEL_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from urllib.parse import SplitResult
 
 BASE_URL_VARIABLE, KEY_VARIABLE = "GOLDEN_LLM_BASE_URL", "GOLDEN_LLM_API_KEY"
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ANTHROPIC_VERSION = "2023-06-01"
+# Anthropic requires a limit; this one is far above what a reply has that comes within 5 s.
+_MOST_TOKENS = 4_096
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
+_REFUSED = frozenset({"content_filter", "refusal"})
 
 
 class Provider(StrEnum):
@@ -41,21 +46,21 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The address that prompts are posted to."""
+        """Return the address that prompts are posted to."""
         return self.base_url + _PATHS[self.provider]
 
     @property
     def is_default(self) -> bool:
-        """Whether it is the provider's own service, which wants a key."""
+        """Return whether it is the provider's own service, which requires a key."""
         return self.base_url == _DEFAULT_URLS[self.provider]
 
     @property
     def bares_its_key(self) -> bool:
-        """Whether the key goes over a network unencrypted."""
+        """Return whether the key goes over a network unencrypted."""
         return self.api_key is not None and self.base_url.startswith("http:") and find_loopback(self.base_url) is None
 
     def make_redactor(self, given: Redactor | None) -> Redactor:
-        """Return a redactor that hides the key, too."""
+        """Return a redactor that also hides the key."""
         known = given or Redactor()
         return known if self.api_key is None else Redactor((self.api_key, *known.literals), known.extra)
 
@@ -64,18 +69,12 @@ class Endpoint:
         return f"{self.provider}:{self.name} at {self.base_url}"
 
 
-def find_loopback(url: str) -> str | None:
-    """Return the host of an address when it is this machine."""
-    host = urlsplit(url).hostname
-    return host if host in _LOOPBACK else None
-
-
 def make_endpoint(model: str, base_url: str | None = None, api_key: str | None = None) -> Endpoint:
-    """Read the words of `LanguageModel(...)`.
+    """Return the endpoint that the arguments of `LanguageModel(...)` describe.
 
     Raises:
-        SettingsError: the model is not `openai:NAME` or `anthropic:NAME`, or address or key cannot be used; the key is not
-            shown.
+        SettingsError: the model is not `openai:NAME` or `anthropic:NAME`, or address or key cannot be used; the message does
+            not show the key.
     """
     word, _, name = model.strip().partition(":")
     if word.lower() not in list(Provider) or not name.strip() or not name.isprintable():
@@ -91,7 +90,7 @@ def find_endpoint(environ: Mapping[str, str]) -> Endpoint | None:
     """Read the three variables; None when GOLDEN_LLM_MODEL is not set or empty.
 
     Raises:
-        SettingsError: as `make_endpoint`; or the provider's own service is meant and there is no key.
+        SettingsError: as `make_endpoint`; or the provider's own service is meant and no key is set.
     """
     model = environ.get(MODEL_VARIABLE, "").strip()
     if not model:
@@ -112,13 +111,11 @@ def _read_base_url(given: str, provider: Provider) -> str:
     if address is None or address.scheme not in {"http", "https"} or not address.hostname:
         raise SettingsError(f"{BASE_URL_VARIABLE} must be an address like https://HOST/v1.")
     if address.username is not None or address.query or address.fragment:
-        # Not shown: whatever stands there may be a secret.
+        # The address is not shown: these parts may hold a secret.
         raise SettingsError(
             f"{BASE_URL_VARIABLE} must have no user, query or fragment: a key goes into {KEY_VARIABLE}."
         )
-    path = _PATHS[provider]
-    if url.endswith(path):
-        url = url.removesuffix(path)
+    url = url.removesuffix(_PATHS[provider])
     return url.removesuffix("/v1") if provider is Provider.ANTHROPIC else url
 
 
@@ -138,3 +135,85 @@ def _read_key(given: str | None) -> str | None:
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise SettingsError(f"{KEY_VARIABLE} holds a character that no key has: copy it again.")
     return key
+
+
+def write_request(endpoint: Endpoint, instructions: str, prompt: str) -> Request:
+    """Return a request in the endpoint's form, with only those fields that every server knows.
+
+    Sources: OpenAI's chat completions, https://platform.openai.com/docs/api-reference/chat, which many servers speak, and
+    Anthropic's messages, https://docs.anthropic.com/en/api/messages.
+    """
+    key = endpoint.api_key
+    said = {"role": "user", "content": write_whole(prompt)}
+    if endpoint.provider is Provider.ANTHROPIC:
+        body = {"max_tokens": _MOST_TOKENS, "system": write_whole(instructions), "messages": [said]}
+        headers = {"anthropic-version": _ANTHROPIC_VERSION} | ({} if key is None else {"x-api-key": key})
+    else:
+        body = {"messages": [{"role": "system", "content": write_whole(instructions)}, said]}
+        headers = write_bearer(key)
+    return Request.of_json(endpoint.url, {"model": endpoint.name, **body}, headers)
+
+
+def write_bearer(key: str | None) -> dict[str, str]:
+    """Return the header of a key as OpenAI's protocol has it; none without a key."""
+    return {} if key is None else {"authorization": f"Bearer {key}"}
+
+
+def write_whole(text: str) -> str:
+    """Return the text with lone surrogates replaced, which no server accepts."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def list_replies(answer: object) -> tuple[object, ...]:
+    """Return the model's replies, text or values, in the order to try them. The form decides, whichever provider answered.
+
+    Raises:
+        LanguageModelError: the answer has no reply, or it is an error, cut off, or refused.
+    """
+    if not isinstance(answer, dict):
+        raise LanguageModelError("the answer is no JSON object")
+    if answer.get("error"):
+        raise LanguageModelError(f"the answer is an error: {find_message(answer)}")
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else answer
+    reason = str(first.get("finish_reason") or first.get("stop_reason") or "")
+    if reason in _CUT_OFF:
+        raise LanguageModelError(f"the reply was cut off ({reason})")
+    if reason in _REFUSED:
+        raise LanguageModelError(f"the model refused ({reason})")
+    replies = tuple(_replies_in(first))
+    if not replies:
+        raise LanguageModelError("the answer holds no reply")
+    return replies
+
+
+def _replies_in(choice: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the arguments of function calls first: a model that calls one puts its answer there, and comments beside it."""
+    message = choice["message"] if isinstance(choice.get("message"), dict) else choice
+    if isinstance(message.get("parsed"), dict):
+        yield message["parsed"]
+    calls = message.get("tool_calls")
+    called = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    for function in (*called, message.get("function_call")):
+        if isinstance(function, dict) and isinstance(function.get("arguments"), (str, dict)):
+            yield function["arguments"]
+    yield from _content_replies(message.get("content"))
+    if isinstance(choice.get("text"), str):
+        yield choice["text"]
+
+
+def _content_replies(content: object) -> Iterator[object]:
+    if isinstance(content, (str, dict)):
+        yield content
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        yield from (part["input"] for part in parts if isinstance(part.get("input"), dict))
+        texts = [part if isinstance(part, str) else _text_of(part) for part in content]
+        if any(texts):
+            yield "".join(texts)
+
+
+def _text_of(part: object) -> str:
+    """Return the text of a part; a thought that came before the answer has none."""
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""

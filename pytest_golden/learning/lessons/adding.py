@@ -11,7 +11,7 @@ from pytest_golden.learning.lessons.model import LessonChange, LessonSource, Les
 from pytest_golden.learning.lessons.patterns import find_patterns
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.store import find_by_digests, find_lesson, list_lessons, put_lesson
-from pytest_golden.learning.memories import write_json
+from pytest_golden.learning.memories import check_any_text, write_json
 from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ async def learn_from_attempts(
     Raises:
         ValueError: the task is no text, or one of the attempts is none.
     """
-    if not isinstance(task, str):
-        raise ValueError(f"task must be text, not {task!r:.100}")  # noqa: TRY004 - one kind of refusal
+    check_any_text("task", task)
     made = tuple(attempts)
     # Errors may be long: the event loop is not blocked while they are read.
     kept = await asyncio.to_thread(_learn_by_rules, made, task)

@@ -7,9 +7,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.learning.memories import check_confidence, freeze_json_mapping
+from pytest_golden.learning.memories import (
+    check_any_text,
+    check_confidence,
+    check_count,
+    check_flag,
+    freeze_json_mapping,
+)
 from pytest_golden.learning.model import read_fields, write_fields
-from pytest_golden.values.checking import check_text, check_time
+from pytest_golden.values.checking import check_text, check_time, check_word
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
@@ -76,10 +82,9 @@ class Attempt:
     def __post_init__(self) -> None:
         check_text("tool", self.tool)
         object.__setattr__(self, "arguments", freeze_json_mapping("arguments", self.arguments))
-        _check_flag("success", self.success)
-        _check_optional_text("error_message", self.error_message)
-        if isinstance(self.plan, bool) or not isinstance(self.plan, int) or self.plan < 1:
-            raise ValueError(f"plan must be a whole number, 1 or more, not {self.plan!r}")
+        check_flag("success", self.success)
+        check_any_text("error_message", self.error_message, is_optional=True)
+        check_count("plan", self.plan, least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class LessonPattern:
     evidence: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", _check_word(LessonKind, "kind", self.kind))
+        object.__setattr__(self, "kind", check_word("kind", self.kind, LessonKind))
         object.__setattr__(self, "evidence", freeze_json_mapping("evidence", self.evidence))
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,17 +140,17 @@ class SkillMemory:
     def __post_init__(self) -> None:
         settle = object.__setattr__
         for name in ("lesson", "context", "what_failed", "what_worked", "why"):
-            _check_any_text(name, getattr(self, name))
+            check_any_text(name, getattr(self, name))
         for name in ("tool_name", "superseded_by", "judged_by"):
-            _check_optional_text(name, getattr(self, name))
+            check_any_text(name, getattr(self, name), is_optional=True)
         check_text("id", self.id)
         for kind, name in ((LessonKind, "kind"), (LessonSource, "source")):
-            settle(self, name, _check_word(kind, name, getattr(self, name)))
+            settle(self, name, check_word(name, getattr(self, name), kind))
         settle(self, "confidence", check_confidence(self.confidence))
         for name in ("success_count", "harm_count", "support"):
-            _check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         for name in ("approved", "rejected"):
-            _check_flag(name, getattr(self, name))
+            check_flag(name, getattr(self, name))
         settle(self, "evidence", freeze_json_mapping("evidence", self.evidence))
         settle(self, "created_at", check_time("created_at", self.created_at))
         for name in ("last_used", "judged_at"):
@@ -224,30 +229,3 @@ class LessonStats:
     def to_dict(self) -> dict[str, Any]:
         """Return all counts."""
         return write_fields(self)
-
-
-def _check_word(kind: type[StrEnum], name: str, word: object) -> StrEnum:
-    try:
-        return kind(str(word))
-    except ValueError:
-        raise ValueError(f"{name} must be one of {', '.join(kind)}, not {word!r:.100}") from None
-
-
-def _check_count(name: str, count: object) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ValueError(f"{name} must be a whole number, 0 or more, not {count!r:.100}")
-
-
-def _check_flag(name: str, flag: object) -> None:
-    if not isinstance(flag, bool):
-        raise ValueError(f"{name} must be True or False, not {flag!r:.100}")  # noqa: TRY004 - one kind of refusal
-
-
-def _check_any_text(name: str, text: object) -> None:
-    if not isinstance(text, str):
-        raise ValueError(f"{name} must be text, not {text!r:.100}")  # noqa: TRY004 - one kind of refusal
-
-
-def _check_optional_text(name: str, text: object) -> None:
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"{name} must be text or None, not {text!r:.100}")

@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning.causes import cut_failure, find_causes, find_origin
 from pytest_golden.learning.lessons.likeness import (
     choose_query,
     holds_all_words,
@@ -29,7 +28,14 @@ from pytest_golden.learning.lessons.store import (
     settle_recall,
 )
 from pytest_golden.learning.memories import is_typed
-from pytest_golden.learning.signature import cause_of, digest_signature, normalise_cause
+from pytest_golden.learning.signature import (
+    cause_of,
+    cut_failure,
+    digest_signature,
+    find_causes,
+    find_origin,
+    normalise_cause,
+)
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import to_ms
 

@@ -23,7 +23,7 @@ from pytest_golden.learning.lessons.store import (
     put_lesson,
     put_recall,
 )
-from pytest_golden.learning.memories import check_limit, check_seconds
+from pytest_golden.learning.memories import check_any_text, check_count, check_flag, check_seconds
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.columns import storable, to_ms
 from pytest_golden.values.checking import check_text
@@ -141,9 +141,8 @@ class Lessons:
         Raises:
             ValueError: the limit is below 1, or the text is none.
         """
-        check_limit(limit)
-        if not isinstance(text, str):
-            raise ValueError(f"text must be text, not {text!r:.100}")  # noqa: TRY004 - one kind of refusal
+        check_count("limit", limit, least=1)
+        check_any_text("text", text)
         project, agent, entry_id = (None if one is None else storable(one) for one in (project, agent, entry_id))
         with self._store.read() as connection:
             found = tuple(recall_lessons(connection, text, project=project, agent=agent, limit=limit))
@@ -166,8 +165,7 @@ class Lessons:
             GoldenError: there was no such recall, or its lesson was deleted.
             ValueError: `passed` is not True or False.
         """
-        if not isinstance(passed, bool):
-            raise ValueError(f"passed must be True or False, not {passed!r:.100}")  # noqa: TRY004 - one kind of refusal
+        check_flag("passed", passed)
         with self._store.write() as connection:
             return settle(connection, storable(f"{recall_id}"), self._clock(), passed=passed)
 

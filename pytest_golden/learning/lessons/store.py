@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import case, delete, func, insert, select, update
 
 from pytest_golden.clock import iso_utc, new_id
-from pytest_golden.learning.causes import find_causes
 from pytest_golden.learning.lessons.likeness import list_digests, list_errors, project_of
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
 from pytest_golden.learning.memories import draft_memory, words_of
+from pytest_golden.learning.signature import find_causes
 from pytest_golden.learning.store import (
     delete_memory,
     find_by_keys,

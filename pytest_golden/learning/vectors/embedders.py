@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden import settings
-from pytest_golden.clock import utc_now
 from pytest_golden.errors import LanguageModelError, SettingsError
-from pytest_golden.learning.language_model import endpoint
-from pytest_golden.learning.language_model.endpoint import BASE_URL_VARIABLE, KEY_VARIABLE, make_endpoint
+from pytest_golden.learning.language_model.endpoint import (
+    BASE_URL_VARIABLE,
+    KEY_VARIABLE,
+    make_endpoint,
+    write_bearer,
+    write_whole,
+)
 from pytest_golden.learning.language_model.transport import Request, exchange, refuse_missing_extra
 from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import secret_literals
@@ -36,9 +38,9 @@ _BASE_URL_VARIABLE, _KEY_VARIABLE = "GOLDEN_EMBEDDING_BASE_URL", "GOLDEN_EMBEDDI
 def embedder_from_env(environ: Mapping[str, str]) -> EmbeddingEndpoint | StaticEmbedder | None:
     """Return the embedder that GOLDEN_EMBEDDING_MODEL names: `openai:NAME` or `model2vec:FOLDER`; None when it is not set.
 
-    Address and key of an endpoint are GOLDEN_EMBEDDING_BASE_URL and GOLDEN_EMBEDDING_API_KEY. Without such an address
-    those of an OpenAI-compatible language model are taken, GOLDEN_LLM_BASE_URL and GOLDEN_LLM_API_KEY; to another address
-    its key is never sent.
+    Address and key of an endpoint are GOLDEN_EMBEDDING_BASE_URL and GOLDEN_EMBEDDING_API_KEY. Without such an address,
+    those of an OpenAI-compatible language model are used, GOLDEN_LLM_BASE_URL and GOLDEN_LLM_API_KEY; its key is never sent
+    to another address.
 
     Raises:
         SettingsError: it names no embedder, or one that cannot be used; the message says what to correct or to install.
@@ -62,14 +64,14 @@ def embedder_from_env(environ: Mapping[str, str]) -> EmbeddingEndpoint | StaticE
 
 def _find_address(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
     base_url, key = environ.get(_BASE_URL_VARIABLE), environ.get(_KEY_VARIABLE)
-    # Of another provider's model, address and key are of no use.
-    if base_url or not (environ.get(settings.MODEL_VARIABLE) or "openai:").strip().lower().startswith("openai:"):
+    # Address and key of another provider's model cannot be used.
+    if base_url or not (environ.get(MODEL_VARIABLE) or "openai:").strip().lower().startswith("openai:"):
         return base_url, key
-    return environ.get(endpoint.BASE_URL_VARIABLE), key or environ.get(endpoint.KEY_VARIABLE)
+    return environ.get(BASE_URL_VARIABLE), key or environ.get(KEY_VARIABLE)
 
 
 class EmbeddingEndpoint:
-    """An embedding model at an endpoint: redacted texts out, a vector for each back. Safe between threads.
+    """An embedding model at an endpoint: send redacted texts, get a vector for each. Safe between threads.
 
     Source: https://platform.openai.com/docs/api-reference/embeddings, which many servers speak.
 
@@ -78,12 +80,12 @@ class EmbeddingEndpoint:
         base_url: texts go to `BASE/embeddings`, so it ends in /v1; None is OpenAI's own service.
         api_key: sent as a bearer token; None sends none.
         timeout_seconds: for one call in all: connecting, both tries and the body.
-        redactor: knows further secrets, which are taken out of the texts.
-        most_bytes: what an answer may have; more is an error.
+        redactor: knows further secrets, which are redacted in the texts.
+        most_bytes: the size of the largest answer that is read.
 
     Raises:
         SettingsError: name, address or key cannot be used, or the extra `embeddings` is not installed.
-        ValueError: the timeout is no number of seconds above 0.
+        ValueError: the timeout is not a number of seconds above 0.
     """
 
     def __init__(
@@ -116,34 +118,23 @@ class EmbeddingEndpoint:
         return f"EmbeddingEndpoint({str(self._endpoint)!r})"
 
     def __call__(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text. Not to be called where an event loop runs.
+        """Return a vector for each text. Do not call it where an event loop runs.
 
         Raises:
-            LanguageModelError: no vectors came in time, or something else.
+            LanguageModelError: the vectors did not come in time, or the answer holds something else.
         """
         if not texts:
             return []
+        sent = [write_whole(self._redactor.text(text)) for text in texts]
+        body = {"model": self._endpoint.name, "input": sent, "encoding_format": "float"}
+        url, headers = f"{self._endpoint.base_url}/embeddings", write_bearer(self._endpoint.api_key)
+        request = Request.of_json(url, body, headers)
         try:
-            return _read_vectors(asyncio.run(self._post(texts)), len(texts))
-        except TimeoutError:
-            message = f"no answer within {self._timeout_seconds:g} s"
+            answer = asyncio.run(exchange(request, seconds=self._timeout_seconds, most_bytes=self._most_bytes))
+            return _read_vectors(answer, len(texts))
         except LanguageModelError as error:
             message = self._redactor.text(str(error))
         raise LanguageModelError(f"embedding model {self._endpoint}: {message}")
-
-    async def _post(self, texts: Sequence[str]) -> Any:
-        deadline = asyncio.get_running_loop().time() + self._timeout_seconds
-        async with asyncio.timeout_at(deadline):
-            return await exchange(self._write(texts), deadline=deadline, clock=utc_now, most_bytes=self._most_bytes)
-
-    def _write(self, texts: Sequence[str]) -> Request:
-        # No server accepts lone surrogates.
-        sent = [self._redactor.text(text).encode("utf-8", "replace").decode() for text in texts]
-        body = {"model": self._endpoint.name, "input": sent, "encoding_format": "float"}
-        headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
-        if self._endpoint.api_key is not None:
-            headers["authorization"] = f"Bearer {self._endpoint.api_key}"
-        return Request(f"{self._endpoint.base_url}/embeddings", headers, json.dumps(body).encode())
 
 
 def _make_endpoint(name: str, base_url: str | None, api_key: str | None) -> Endpoint:
@@ -152,35 +143,35 @@ def _make_endpoint(name: str, base_url: str | None, api_key: str | None) -> Endp
         return make_endpoint(f"openai:{name}", base, api_key)
     except SettingsError as error:
         told = str(error)
-    # In the words of who calls this: the variables are those of the language model.
+    # The message names the variables of a language model; the caller gave arguments.
     for variable, argument in ((MODEL_VARIABLE, "name"), (BASE_URL_VARIABLE, "base_url"), (KEY_VARIABLE, "api_key")):
         told = told.replace(variable, argument)
     raise SettingsError(told)
 
 
 def _read_vectors(answer: object, count: int) -> list[list[float]]:
-    """Return the vectors in the order of their texts, which their indexes tell."""
+    """Return the vectors in the order of their texts, by their indexes."""
     found = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise LanguageModelError("the answer holds no vectors")
-    told = [(one.get("index", place), one.get("embedding")) for place, one in enumerate(found)]
-    by_index = {index: vector for index, vector in told if isinstance(index, int) and isinstance(vector, list)}
+    indexed = [(one.get("index", number), one.get("embedding")) for number, one in enumerate(found)]
+    by_index = {index: vector for index, vector in indexed if isinstance(index, int) and isinstance(vector, list)}
     if len(found) != count or by_index.keys() != set(range(count)):
         raise LanguageModelError("the answer does not hold one vector for each text")
-    return [by_index[place] for place in range(count)]
+    return [by_index[number] for number in range(count)]
 
 
 class StaticEmbedder:
     """A model that `StaticModel.save_pretrained` of Model2Vec wrote, without torch. Nothing is downloaded.
 
     Raises:
-        SettingsError: the folder does not exist, holds no such model, or the extra `embeddings` is not installed.
+        SettingsError: the folder does not exist or holds no such model, or the extra `embeddings` is not installed.
     """
 
     def __init__(self, folder: str | Path) -> None:
-        place = Path(folder).expanduser()
-        # A name that is no folder would be looked for on a hub.
-        if not place.is_dir():
+        path = Path(folder).expanduser()
+        # Model2Vec would search a hub for a name that is not a folder.
+        if not path.is_dir():
             raise SettingsError(f"model2vec:{folder}: there is no such folder; put the model's files there")
         try:
             from model2vec import StaticModel
@@ -190,8 +181,8 @@ class StaticEmbedder:
             )
             raise SettingsError(message) from None
         try:
-            self._model: Any = StaticModel.from_pretrained(place.resolve())
-            self.model = f"model2vec:{place.resolve().name}@{_digest_model(place)}"
+            self._model: Any = StaticModel.from_pretrained(path.resolve())
+            self.model = f"model2vec:{path.resolve().name}@{_digest_model(path)}"
         except Exception as error:
             kind = type(error).__name__
             raise SettingsError(f"model2vec:{folder}: there is no model that can be loaded ({kind}: {error})") from None
@@ -201,12 +192,12 @@ class StaticEmbedder:
         return f"StaticEmbedder({self.model!r})"
 
     def __call__(self, texts: Sequence[str]) -> Any:
-        """Return an array with a row for each text; one in which no word is known is zeros."""
+        """Return an array with a row for each text; the row of a text without known words is zeros."""
         return self._model.encode(list(texts), use_multiprocessing=False)
 
 
 def _digest_model(folder: Path) -> str:
-    """Digest the model: the vectors of another one in the same place are no longer its own."""
+    """Return a digest of the model's files, so that another model in the same folder gets vectors of its own."""
     digest = hashlib.sha256()
     for path in sorted({path for part in _PARTS for path in folder.rglob(part)}):
         digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())

@@ -10,9 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.learning.model import MemoryHit
+from pytest_golden.learning.model import HybridAnswer, MemoryHit, SearchMethod, VectorsError
 from pytest_golden.learning.store import find_by_numbers
-from pytest_golden.learning.vectors.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.learning.vectors.vector_keeping import MOST_VECTORS, PatientAsker, VectorKeeper, shorten
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import namespace_range
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.vectors.matrix import Units
-    from pytest_golden.learning.vectors.model import Embedder
+    from pytest_golden.learning.model import Embedder
     from pytest_golden.learning.vectors.store import Span
+    from pytest_golden.learning.vectors.vector_keeping import Units
     from pytest_golden.storage.store import Store
 
 # Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods, SIGIR 2009.

@@ -16,7 +16,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.review import ALL, parse_moment
 from pytest_golden.journal.rules import check_free_source
-from pytest_golden.learning.lessons.lesson_pages import CURRENT
+from pytest_golden.learning.learned_pages import CURRENT
 from pytest_golden.report.gate_report import recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.web.access import Refusal

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from pytest_golden.learning.lessons.lesson_pages import CURRENT, LESSON_FILTERS
+from pytest_golden.learning.learned_pages import CURRENT, LESSON_FILTERS
 from pytest_golden.web.problems import asked, named
 from pytest_golden.web.sign_in import form_action
 

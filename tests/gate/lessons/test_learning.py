@@ -17,12 +17,11 @@ from pytest_golden.gate.known import find_known_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning, find_budget
 from pytest_golden.history.checkout import read_checkout
 from pytest_golden.journal.service import Journal
-from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.learning.gate_learning import learn_from_results, list_turns, note_old_turns, take_turn
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import put_lesson
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.store import list_keys
-from pytest_golden.learning.turns import list_turns, note_old_turns, take_turn
 from pytest_golden.regression.model import (
     AcceptedOutput,
     GoldenProjectResult,

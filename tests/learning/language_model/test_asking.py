@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pytest_golden.learning.language_model.budget import BudgetedModel, ask_within
-from pytest_golden.learning.language_model.client import ask
+from pytest_golden.learning.language_model.client import BudgetedModel, ask, ask_within
 from pytest_golden.learning.language_model.prompting import reflect
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory
 from pytest_golden.trajectory.model import Trajectory

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.causes import find_causes
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.quality import check_lesson, find_specifics, generalise
-from pytest_golden.learning.signature import error_signature
+from pytest_golden.learning.signature import error_signature, find_causes
 from tests.learning.lessons.advice import EMPTY_TALK, GENERAL, SPECIFIC
 from tests.patience import without_hanging
 

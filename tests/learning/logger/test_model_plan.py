@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.model_plan import PlanReply, check_plan_reply, write_plan_prompt
-from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger
+from pytest_golden.learning.outcome_logger import (
+    OutcomeTrajectoryLogger,
+    PlanReply,
+    check_plan_reply,
+    write_plan_prompt,
+)
 from pytest_golden.learning.rules import extract_plan_by_rules
 
 if TYPE_CHECKING:

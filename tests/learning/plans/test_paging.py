@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning.learned_pages import PlanPages
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcomes import write_outcome, write_plan
-from pytest_golden.learning.plan_pages import PlanPages
 from tests.journal.reading.test_paging import read_all
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from gepa.proposer.reflective_mutation.reflection_lm import StatelessReflectionL
 import pytest_golden
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.learning.gate_results_store import read_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.reflective import reflective_dataset
-from pytest_golden.learning.training_store import list_latest_outcomes, read_results
+from pytest_golden.learning.store import list_latest_outcomes
+from pytest_golden.learning.training import reflective_dataset
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store

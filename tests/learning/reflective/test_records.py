@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning.reflective import check_names, make_record
+from pytest_golden.learning.training import check_names, make_record
 
 
 def test_record_has_the_three_parts_that_gepa_reads() -> None:

@@ -13,8 +13,8 @@ from sqlalchemy import select
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.learning.vectors.hybrid import HybridSearch
-from pytest_golden.learning.vectors.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.storage.schema import memory_vectors
 from pytest_golden.storage.store import Store
 from tests.learning.vectors.embedders import Hanging, Told, embed

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.learning.vectors.matrix import Entry, VectorMatrix, read_units
+from pytest_golden.learning.vectors.vector_keeping import Entry, VectorMatrix, read_units
 
 DIMENSION = 4
 NAMESPACES = ("a/", "a/b/", "b/")

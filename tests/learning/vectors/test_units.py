@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.vectors.matrix import read_units, read_vector, write_vector
-from pytest_golden.learning.vectors.model import VectorsError
+from pytest_golden.learning.model import VectorsError
+from pytest_golden.learning.vectors.vector_keeping import read_units, read_vector, write_vector
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
