@@ -10,26 +10,30 @@ Which span is the present one is known by context variable, so that each thread 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_golden.clock import iso_utc, monotonic_seconds
+from pytest_golden.clock import monotonic_seconds
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, freeze, freeze_mapping
-from pytest_golden.values.checking import Missing, check_mapping, check_text, check_time, check_word, parse_time
+from pytest_golden.values.checking import Missing, check_text, check_time, check_word
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from contextvars import Token
-    from datetime import datetime
     from types import TracebackType
     from typing import Self
 
+_ANY = form(write=json_form)
+
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Shape):
     """One thing that happened.
 
     `type` and `importance` may be given as plain words. `content` is anything, None included. `duration_ms` is None when
@@ -41,11 +45,11 @@ class Step:
 
     id: str
     type: StepType
-    content: Any
+    content: Any = field(metadata=_ANY)
     timestamp: datetime
     duration_ms: float | None = None
-    metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
-    context: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=_ANY)
+    context: Any = field(default=None, metadata=_ANY)
     importance: Importance = Importance.MEDIUM
     parent_step_id: str | None = None
 
@@ -65,36 +69,6 @@ class Step:
         """Tell whether the step's metadata has a truthy `error` or `failed`."""
         return bool(self.metadata.get("error") or self.metadata.get("failed"))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe whatever the content."""
-        return {
-            "id": self.id,
-            "type": self.type.value,
-            "content": json_form(self.content),
-            "timestamp": iso_utc(self.timestamp),
-            "duration_ms": self.duration_ms,
-            "metadata": json_form(self.metadata),
-            "context": json_form(self.context),
-            "importance": self.importance.value,
-            "parent_step_id": self.parent_step_id,
-        }
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> Step:
-        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        check_mapping("a step", mapping)
-        return cls(
-            id=mapping.get("id", ""),
-            type=check_word("type", mapping.get("type"), StepType),
-            content=mapping.get("content", Missing.MISSING),
-            timestamp=parse_time("timestamp", mapping.get("timestamp")),
-            duration_ms=mapping.get("duration_ms"),
-            metadata=mapping.get("metadata") or FrozenDict(),
-            context=mapping.get("context"),
-            importance=mapping.get("importance", Importance.MEDIUM),
-            parent_step_id=mapping.get("parent_step_id"),
-        )
-
 
 def settle_step_fields(step: Any) -> None:
     """Check and freeze, in place and once, the fields that a step and a step's draft have in common."""
@@ -110,7 +84,7 @@ def settle_step_fields(step: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class StateSnapshot:
+class StateSnapshot(Shape):
     """The state at one moment, as the caller describes it, and the step it belongs to, if any.
 
     Raises:
@@ -119,10 +93,10 @@ class StateSnapshot:
 
     id: str
     timestamp: datetime
-    state: Any
+    state: Any = field(metadata=_ANY)
     reason: str = "checkpoint"
     step_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=_ANY)
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -138,30 +112,6 @@ class StateSnapshot:
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe whatever the state."""
-        return {
-            "id": self.id,
-            "timestamp": iso_utc(self.timestamp),
-            "state": json_form(self.state),
-            "reason": self.reason,
-            "step_id": self.step_id,
-            "metadata": json_form(self.metadata),
-        }
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> StateSnapshot:
-        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        check_mapping("a snapshot", mapping)
-        return cls(
-            id=mapping.get("id", ""),
-            timestamp=parse_time("timestamp", mapping.get("timestamp")),
-            state=mapping.get("state"),
-            reason=mapping.get("reason", "checkpoint"),
-            step_id=mapping.get("step_id"),
-            metadata=mapping.get("metadata") or FrozenDict(),
-        )
 
 
 class _Present(NamedTuple):

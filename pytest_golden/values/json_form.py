@@ -32,6 +32,8 @@ _LEFT_OUT = f"<left out: more than {MAX_VALUES} values>"
 
 def json_form(value: Any) -> Any:
     """Return the value as dict, list, str, int, finite float, bool or None, whatever it holds."""
+    if type(value) in _PLAIN_KINDS:
+        return _plain(value)
     return _JsonForm().of(value, 0)
 
 

@@ -187,7 +187,7 @@ SECOND = {**PLAIN["steps"][1]}
         ({**PLAIN, "steps": [SECOND, SECOND]}, "steps[1]: "),
         ({**PLAIN, "steps": [{**SECOND, "parent_step_id": "x"}]}, "steps[0]: parent_step_id 'x' is no step"),
         ({**PLAIN, "state_snapshots": 7}, "state_snapshots must be a list, not 7"),
-        ({**PLAIN, "state_snapshots": [[]]}, "state_snapshots[0]: a snapshot must be a mapping (a dict), not []"),
+        ({**PLAIN, "state_snapshots": [[]]}, "state_snapshots[0]: a state snapshot must be a mapping (a dict), not []"),
         ({**PLAIN, "metadata": "x"}, "metadata must be a mapping"),
         ({**PLAIN, "error": ["x"]}, "error must be text or None, not ['x']"),
         ({**PLAIN, "schema_version": [2]}, "schema_version [2] is not known here"),
@@ -384,14 +384,14 @@ def test_dict_form_tolerates_unknown_keys_and_names_wrong_ones() -> None:
         ({**plain, "id": None}, "id must be text"),
         ({**plain, "started_at": "yesterday"}, "started_at must be ISO-8601"),
         ({**plain, "outcome": "won"}, "outcome 'won'"),
-        ({**plain, "steps": [{}]}, "type is missing"),
+        ({**plain, "steps": [{"id": "s"}]}, "type is missing"),
         (
             {**plain, "steps": [{"id": "s", "type": "action", "timestamp": "2026-01-01T00:00:00Z"}]},
             "content is missing",
         ),
         ({**plain, "steps": [plain["steps"][1]]}, "parent_step_id"),
         ({**plain, "steps": [plain["steps"][0]] * 2}, "already taken"),
-        ({**plain, "state_snapshots": [{"id": "s"}]}, "timestamp must be"),
+        ({**plain, "state_snapshots": [{"id": "s"}]}, "timestamp is missing"),
     ]
     for mapping, words in wrong:
         with pytest.raises(ValueError, match=words):
