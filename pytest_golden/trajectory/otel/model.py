@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 #: The names of `SpanKind` by their numbers; 0 is unspecified.
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
 STATUS_ERROR = 2
+#: A step shows no more than these of a span.
+MAX_ATTRIBUTES = MAX_EVENTS = 1_000
 MOST_NANOSECONDS = 1 << 64
 LONGEST_ID = 64
 

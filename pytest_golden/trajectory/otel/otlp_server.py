@@ -27,7 +27,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.trajectory.otel.posts import MAX_BODY_BYTES, Post, check_json, describe_refusal
+from pytest_golden.trajectory.otel.posts import (
+    MAX_BODY_BYTES,
+    PROTOBUF_MISSING,
+    Post,
+    can_read_protobuf,
+    check_json,
+    describe_refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -282,6 +289,7 @@ class SpanServer:
         self._selector = selectors.DefaultSelector()
         self._connections: OrderedDict[_Connection, None] = OrderedDict()
         self._held_bytes = 0
+        self._reads_protobuf = can_read_protobuf()
         self._adopted: deque[socket.socket] = deque()
         self._wake_read, self._wake_write = socket.socketpair()
         for end in (self._wake_read, self._wake_write):
@@ -436,20 +444,25 @@ class SpanServer:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = request.headers.get("content-encoding", "identity").lower() or "identity"
         if encoding not in {"identity", "gzip"} or kind not in {"application/json", *_PROTOBUF}:
-            self._spool.refused[f"neither JSON nor protobuf, or packed unknown: {kind} {encoding}"[:80]] += 1
-            return "415 Unsupported Media Type"
+            return self._refuse(
+                "415 Unsupported Media Type", f"neither JSON nor protobuf, or packed unknown: {kind} {encoding}"[:80]
+            )
+        if kind in _PROTOBUF and not self._reads_protobuf:
+            return self._refuse("415 Unsupported Media Type", PROTOBUF_MISSING)
         if request.body is None:
-            self._spool.refused[f"they are larger than {MAX_BODY_BYTES >> 20} MiB"] += 1
-            return "413 Content Too Large"
+            return self._refuse("413 Content Too Large", f"they are larger than {MAX_BODY_BYTES >> 20} MiB")
         return self._keep(Post(request.body, kind not in _PROTOBUF, encoding == "gzip")) if request.body else _OK
+
+    def _refuse(self, status: str, reason: str) -> str:
+        self._spool.refused[reason] += 1
+        return status
 
     def _keep(self, post: Post) -> str:
         try:
             if post.is_json:
                 check_json(post)
         except ValueError as error:
-            self._spool.refused[describe_refusal(error)] += 1
-            return "400 Bad Request"
+            return self._refuse("400 Bad Request", describe_refusal(error))
         self._spool.add(post)
         return _OK
 

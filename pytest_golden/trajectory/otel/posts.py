@@ -9,6 +9,7 @@ Never raises for what is in it: what cannot be read is counted.
 
 from __future__ import annotations
 
+import importlib.util
 import zlib
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -17,18 +18,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.trajectory.cutting import cut_content
 from pytest_golden.trajectory.otel.json_body import count_json, parse_json
-from pytest_golden.trajectory.otel.model import KINDS
-from pytest_golden.trajectory.otel.protobuf_body import count_protobuf, parse_protobuf
+from pytest_golden.trajectory.otel.model import KINDS, MAX_ATTRIBUTES, MAX_EVENTS
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading
 from pytest_golden.trajectory.vocabulary import Importance, StepType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from pytest_golden.trajectory.otel.model import Span
 
+    Parse = Callable[[bytes], Iterator[Span | None]]
+    Count = Callable[[bytes], int]
 
-MAX_ATTRIBUTES = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATION = "gen_ai.operation.name"
 _TYPES = {
@@ -116,7 +117,7 @@ def _describe(span: Span) -> tuple[dict[str, Any], int]:
     metadata: dict[str, Any] = {}
     told = [event for event in span.events if event.name != "exception"]
     if told:
-        metadata["events"] = [{"name": event.name, **event.attributes} for event in told[:MAX_ATTRIBUTES]]
+        metadata["events"] = [{"name": event.name, **event.attributes} for event in told[:MAX_EVENTS]]
     dropped = span.dropped_attributes + max(0, len(span.attributes) - MAX_ATTRIBUTES)
     if dropped:
         metadata["dropped_attributes"] = dropped
@@ -148,6 +149,7 @@ MAX_BODY_BYTES = 16 << 20
 MAX_SPANS = 100_000
 # Unpacked: what is parsed, and what is at least counted.
 _MAX_PARSED_BYTES, _MAX_COUNTED_BYTES = 64 << 20, 256 << 20
+PROTOBUF_MISSING = "to read protobuf, install the extra otel: pip install 'pytest-golden-projects[otel]'"
 _MOST_MEMBERS = 100
 _GZIP = 31
 _LONGEST_REASON = 200
@@ -161,10 +163,18 @@ class Post(NamedTuple):
     is_gzip: bool = False
 
 
+def can_read_protobuf() -> bool:
+    """Tell whether `opentelemetry-proto` is installed, without importing it."""
+    try:
+        return importlib.util.find_spec("opentelemetry.proto.trace.v1.trace_pb2") is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def read_posts(posts: Iterable[Post], refused: Mapping[str, int] | None = None) -> StepReading:
     """Return the steps of all spans, in the order in which they began; a span that was sent twice counts once.
 
-    At most 100,000 spans are kept, and nothing behind 64 MiB. `lost_count` counts the spans that are not, and one for each post that
+    At most 100,000 spans are read, and nothing behind 64 MiB: the rest is counted. `lost_count` counts the spans that are not, and one for each post that
     could not be read or was refused; `refused` has their numbers by the reason.
     """
     gathered = _Gathered(Counter(refused or {}))
@@ -212,12 +222,23 @@ def describe_refusal(error: ValueError) -> str:
     return str(error)[:_LONGEST_REASON]
 
 
+def _choose_reader(post: Post) -> tuple[Parse, Count]:
+    if post.is_json:
+        return parse_json, count_json
+    try:
+        from pytest_golden.trajectory.otel.protobuf_body import count_protobuf, parse_protobuf
+    except ImportError:
+        raise ValueError(PROTOBUF_MISSING) from None
+    return parse_protobuf, count_protobuf
+
+
 class _Gathered:
     def __init__(self, unread: Counter[str]) -> None:
         self.spans: dict[tuple[str, str], Span] = {}
         self.lost = 0
         self.unread = unread
         self._left_out = 0
+        self._looked_at = 0
         self._bytes = 0
 
     def add(self, post: Post) -> None:
@@ -225,31 +246,28 @@ class _Gathered:
             self.unread["there are too many"] += 1
             return
         try:
-            body = unpack(post.body) if post.is_gzip else post.body
-            self._bytes += len(body)
-            if self._bytes > _MAX_PARSED_BYTES or len(self.spans) >= MAX_SPANS:
-                self._leave_out(count_json(body) if post.is_json else count_protobuf(body))
-                return
-            for span in parse_json(body) if post.is_json else parse_protobuf(body):
-                self._take(span)
+            self._read(unpack(post.body) if post.is_gzip else post.body, *_choose_reader(post))
         except ValueError as error:
             self.unread[describe_refusal(error)] += 1
+
+    def _read(self, body: bytes, parse: Parse, count: Count) -> None:
+        self._bytes += len(body)
+        room = 0 if self._bytes > _MAX_PARSED_BYTES else MAX_SPANS - self._looked_at
+        before = self._looked_at
+        if room:
+            for span in islice(parse(body), room):
+                self._looked_at += 1
+                self._take(span)
+        if self._looked_at - before == room:
+            left_out = count(body) - room
+            self.lost += left_out
+            self._left_out += left_out
 
     def _take(self, span: Span | None) -> None:
         if span is None:
             self.lost += 1
-            return
-        key = (span.trace_id, span.span_id or f"#{len(self.spans)}")
-        if key in self.spans:
-            return
-        if len(self.spans) >= MAX_SPANS:
-            self._leave_out(1)
-            return
-        self.spans[key] = span
-
-    def _leave_out(self, count: int) -> None:
-        self.lost += count
-        self._left_out += count
+        else:
+            self.spans.setdefault((span.trace_id, span.span_id or f"#{len(self.spans)}"), span)
 
     def warnings(self) -> Iterable[str]:
         if self._left_out:

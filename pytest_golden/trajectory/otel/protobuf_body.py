@@ -1,238 +1,128 @@
-"""The body of an OTLP export request in protobuf, read by hand: a pipeline's interpreter need not have the library.
+"""Read the spans of an OTLP export request in protobuf, by `opentelemetry-proto`. Importing this module needs the extra `otel`.
 
-Only the few messages that hold spans are known; other fields are skipped.
+Spans are unpacked one at a time: one that cannot be read costs only itself, and the objects of a hostile body are never in memory all at once.
 
 Source: https://github.com/open-telemetry/opentelemetry-proto (collector/trace/v1, trace/v1, common/v1, resource/v1)
-and https://protobuf.dev/programming-guides/encoding
 """
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.trajectory.otel.model import STATUS_ERROR, Origin, Span, SpanEvent
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from pytest_golden.trajectory.otel.model import MAX_EVENTS, STATUS_ERROR, Origin, Span, SpanEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_MOST_VARINT_BITS = 63
-_DEEPEST = 32
-_DOUBLE = struct.Struct("<d")
-Field = tuple[int, int | bytes]
+
+_MOST_PARTS = 100_000
 
 
 def parse_protobuf(body: bytes) -> Iterator[Span | None]:
     """Return the spans of a body in their order, None for each that cannot be read.
 
     Raises:
-        ValueError: the body is torn or no protobuf; what was given before is good.
+        ValueError: the body is not protobuf, or has more than 100,000 resources and scopes.
     """
-    for number, resource_spans in _messages(body):
-        if number == 1:
-            yield from _read_resource_spans(resource_spans)
-
-
-def count_protobuf(body: bytes) -> int:
-    """Count the spans of a body without reading them; `ValueError` as above."""
-    return sum(
-        field == 2
-        for number, resource_spans in _messages(body)
-        if number == 1
-        for inner, scope_spans in _messages(resource_spans)
-        if inner == 2
-        for field, _ in _messages(scope_spans)
-    )
-
-
-def _read_resource_spans(message: bytes) -> Iterator[Span | None]:
-    fields = list(_messages(message))
-    service = ""
-    for number, value in fields:
-        if number == 1:
-            attributes = _read_attributes(inner for field, inner in _messages(value) if field == 1)
-            service = str(attributes.get("service.name", ""))
-    for number, value in fields:
-        if number == 2:
-            yield from _read_scope_spans(value, service)
-
-
-def _read_scope_spans(message: bytes, service: str) -> Iterator[Span | None]:
-    fields = list(_messages(message))
-    scopes = (
-        _text(inner) for number, value in fields if number == 1 for field, inner in _messages(value) if field == 1
-    )
-    origin = Origin(service, next(scopes, ""))
-    for number, value in fields:
-        if number == 2:
+    for service, of_scope in _list_scopes(body):
+        origin = Origin(service, next((_unpack(InstrumentationScope, one).name for one in of_scope.first), ""))
+        for span in of_scope.second:
             try:
-                yield _read_span(value, origin)
+                yield _read_span(_unpack(SpanMessage, span), origin)
             except ValueError:
                 yield None
 
 
-def _read_span(message: bytes, origin: Origin) -> Span:
-    plain: dict[int, Any] = {}
-    attributes, events = [], []
-    for number, value in read_fields(message):
-        if number == 9:
-            attributes.append(_as_bytes(value))
-        elif number == 11:
-            events.append(_read_event(_as_bytes(value)))
-        else:
-            plain[number] = value
-    status = dict(read_fields(_as_bytes(plain.get(15, b""))))
+def count_protobuf(body: bytes) -> int:
+    """Count the spans of a body without reading them; `ValueError` as above."""
+    return sum(len(of_scope.second) for _, of_scope in _list_scopes(body))
+
+
+def _list_scopes(body: bytes) -> Iterator[tuple[str, Any]]:
+    """Return the name of the service and the envelope of each `ScopeSpans`."""
+    resources = _unpack(_Envelope, body).first
+    parts = len(resources)
+    for resource_spans in resources if parts <= _MOST_PARTS else ():
+        of_resource = _unpack(_Envelope, resource_spans)
+        parts += len(of_resource.second)
+        if parts > _MOST_PARTS:
+            break
+        service = _read_service(of_resource.first)
+        for scope_spans in of_resource.second:
+            yield service, _unpack(_Envelope, scope_spans)
+    if parts > _MOST_PARTS:
+        raise ValueError(f"it has more than {_MOST_PARTS:,} resources and scopes")
+
+
+def _define_envelope() -> Any:
+    """Return a message that leaves its first two fields packed.
+
+    The request, `ResourceSpans` and `ScopeSpans` fit it: their other fields are skipped.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="pytest_golden/envelope.proto", syntax="proto3")
+    message = file.message_type.add(name="Envelope")
+    for number, name in enumerate(("first", "second"), 1):
+        message.field.add(name=name, number=number, type="TYPE_BYTES", label="LABEL_REPEATED")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Envelope"))
+
+
+_Envelope = _define_envelope()
+
+
+def _unpack(message: Any, packed: bytes) -> Any:
+    try:
+        return message.FromString(packed)
+    except DecodeError:
+        raise ValueError("it is not protobuf") from None
+
+
+def _read_service(resources: Iterable[bytes]) -> str:
+    attributes = (_read_attributes(_unpack(Resource, one).attributes) for one in resources)
+    return str(next(attributes, {}).get("service.name", ""))
+
+
+def _read_span(span: Any, origin: Origin) -> Span:
     return Span(
-        name=_text(plain.get(5, b"")),
-        trace_id=_as_bytes(plain.get(1, b"")).hex(),
-        span_id=_as_bytes(plain.get(2, b"")).hex(),
-        parent_id=_as_bytes(plain.get(4, b"")).hex(),
-        start_ns=_fixed(plain.get(7, b"")),
-        end_ns=_fixed(plain.get(8, b"")),
-        kind=_number(plain.get(6, 0)),
-        attributes=_read_attributes(attributes),
-        dropped_attributes=_number(plain.get(10, 0)),
-        events=tuple(events),
-        is_error=status.get(3) == STATUS_ERROR,
-        message=_text(status.get(2, b"")),
+        name=span.name,
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_id=span.parent_span_id.hex(),
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        kind=span.kind,
+        attributes=_read_attributes(span.attributes),
+        dropped_attributes=span.dropped_attributes_count,
+        events=tuple(SpanEvent(event.name, _read_attributes(event.attributes)) for event in _limit(span.events)),
+        is_error=span.status.code == STATUS_ERROR,
+        message=span.status.message,
         origin=origin,
     )
 
 
-def _read_event(message: bytes) -> SpanEvent:
-    fields = list(read_fields(message))
-    name = next((_text(value) for number, value in fields if number == 2), "")
-    return SpanEvent(name, _read_attributes(_as_bytes(value) for number, value in fields if number == 3))
+def _limit(events: Any) -> Any:
+    """Return the events that a step may show: the first ones, and the last ones, which say why a span failed."""
+    return events if len(events) <= 2 * MAX_EVENTS else [*events[:MAX_EVENTS], *events[-MAX_EVENTS:]]
 
 
-def _read_attributes(messages: Iterable[bytes]) -> dict[str, Any]:
-    return dict(_read_key_value(message, 0) for message in messages)
+def _read_attributes(pairs: Iterable[Any]) -> dict[str, Any]:
+    return {pair.key: _read_value(pair.value) for pair in pairs}
 
 
-def _read_key_value(message: bytes, depth: int) -> tuple[str, Any]:
-    key, value = "", None
-    for number, inner in read_fields(message):
-        if number == 1:
-            key = _text(inner)
-        elif number == 2:
-            value = _read_value(_as_bytes(inner), depth)
-    return key, value
-
-
-def _read_value(message: bytes, depth: int) -> Any:
-    """Read an `AnyValue`; of several members the last one counts."""
-    if depth > _DEEPEST:
-        raise ValueError("a value is nested too deeply")
-    value: Any = None
-    for number, inner in read_fields(message):
-        if number == 1:
-            value = _text(inner)
-        elif number == 2:
-            value = bool(_number(inner))
-        elif number == 3:
-            value = _signed(_number(inner))
-        elif number == 4:
-            value = _DOUBLE.unpack(_exactly_8(inner))[0]
-        elif number in {5, 6, 7}:
-            value = _read_container(number, _as_bytes(inner), depth + 1)
-    return value
-
-
-def _read_container(number: int, message: bytes, depth: int) -> Any:
-    if number == 7:
-        return message
-    inside = [inner for field, inner in _messages(message) if field == 1]
-    if number == 5:
-        return [_read_value(inner, depth) for inner in inside]
-    return dict(_read_key_value(inner, depth) for inner in inside)
-
-
-def _messages(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Return the fields that may hold a message; others are skipped."""
-    for number, value in read_fields(message):
-        if isinstance(value, bytes):
-            yield number, value
-
-
-def read_fields(message: bytes) -> Iterator[Field]:
-    """Return number and raw value of each field of a message: an integer for a varint, else bytes.
-
-    Raises:
-        ValueError: the message is torn, or no protobuf.
-    """
-    position, end = 0, len(message)
-    while position < end:
-        tag = message[position]
-        position += 1
-        if tag >= 0x80:
-            tag, position = _read_varint(message, position - 1)
-        wire = tag & 7
-        if wire == _BYTES:
-            if position < end and message[position] < 0x80:
-                size = message[position]
-                position += 1
-            else:
-                size, position = _read_varint(message, position)
-        elif wire == _VARINT:
-            value, position = _read_varint(message, position)
-            yield tag >> 3, value
-            continue
-        else:
-            size = _fixed_size(wire)
-        start, position = position, position + size
-        if position > end:
-            raise ValueError("it is torn")
-        yield tag >> 3, message[start:position]
-
-
-def _fixed_size(wire: int) -> int:
-    if wire == _FIXED64:
-        return 8
-    if wire == _FIXED32:
-        return 4
-    raise ValueError(f"it has a field of the unknown wire type {wire}")
-
-
-def _read_varint(message: bytes, position: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while position < len(message):
-        byte = message[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, position
-        shift += 7
-        if shift > _MOST_VARINT_BITS:
-            raise ValueError("it has a number of more than 64 bits")
-    raise ValueError("it is torn")
-
-
-def _as_bytes(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    raise ValueError("a field has a number where bytes belong")
-
-
-def _number(value: Any) -> int:
-    if isinstance(value, int):
-        return value
-    raise ValueError("a field has bytes where a number belongs")
-
-
-def _text(value: Any) -> str:
-    return _as_bytes(value).decode("utf-8", "replace")
-
-
-def _fixed(value: Any) -> int:
-    return int.from_bytes(_exactly_8(value), "little") if value != b"" else 0
-
-
-def _exactly_8(value: Any) -> bytes:
-    if isinstance(value, bytes) and len(value) == 8:
-        return value
-    raise ValueError("a field has no eight bytes where they belong")
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
+def _read_value(value: Any) -> Any:
+    """Read an `AnyValue`. The library refuses one that is nested more than 100 messages deep."""
+    member = value.WhichOneof("value")
+    if member is None:
+        return None
+    if member == "array_value":
+        return [_read_value(inner) for inner in value.array_value.values]
+    if member == "kvlist_value":
+        return _read_attributes(value.kvlist_value.values)
+    return getattr(value, member)

@@ -112,6 +112,18 @@ def test_json_without_spans_is_answered_with_400_and_counted(body: bytes, why: s
     assert why in reading.warnings[0]
 
 
+def test_protobuf_without_its_library_is_refused_once_a_post_and_json_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto", None)
+    for name in [name for name in sys.modules if name.startswith("opentelemetry.proto.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with OtlpReceiver() as receiver:
+        assert post(receiver, proto_request(proto_span("a")), Content_Type="application/x-protobuf") == 415
+        assert post(receiver, request(span("b"))) == 200
+    reading = receiver.read_steps()
+    assert ([step.content for step in reading.steps], reading.lost_count) == (["b"], 1)
+    assert "pytest-golden-projects[otel]" in reading.warnings[0]
+
+
 @pytest.mark.parametrize("body", [b"{}", b'{"resourceSpans": []}', b'{"resourceSpans": null}'])
 def test_request_with_nothing_in_it_is_accepted(body: bytes) -> None:
     with OtlpReceiver() as receiver:
