@@ -15,7 +15,7 @@ from pathlib import Path
 
 from side_by_side import seconds
 
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig

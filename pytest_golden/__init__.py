@@ -231,7 +231,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "pytest_golden.cycle.config": ("CycleConfig",),
     "pytest_golden.cycle.runner": ("CycleRunner",),
     "pytest_golden.cycle.rules": ("get_final_status",),
-    "pytest_golden.compare.keeper": ("BaselineKeeper",),
+    "pytest_golden.compare.examination": ("BaselineKeeper",),
     "pytest_golden.gate.gepa": ("GoldenAdapter",),
     "pytest_golden.redaction.redactor": ("redact",),
 }

@@ -23,7 +23,7 @@ from pytest_golden.cli.options import (
 from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
 from pytest_golden.clock import new_id
 from pytest_golden.compare.baselines import find_baselines_folder
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.hiding import choose_keeping
 from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder

@@ -6,9 +6,11 @@ project either old or new; where the file system cannot exchange two folders, th
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import shutil
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.baselines import WAITING_PREFIX
-from pytest_golden.compare.examining import compare_with, explain_change, explain_unreadable, find_actual
+from pytest_golden.compare.baselines import ACCEPTABLE, WAITING_PREFIX, hold, remove_abandoned
+from pytest_golden.compare.comparing import compare_with, explain_change, explain_unreadable, find_actual
 from pytest_golden.compare.model import Mismatch
-from pytest_golden.compare.replacing import hold, remove_abandoned, replace_at_once, replace_one_by_one
 from pytest_golden.compare.secrets import find_secret
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding
@@ -33,12 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pytest_golden.compare.baselines import ExpectedFile, ProjectBaselines
-    from pytest_golden.compare.examining import Mark
+    from pytest_golden.compare.comparing import Mark
     from pytest_golden.gateway.write_set import WrittenFiles
 
-
-#: Troubles that end with a new baseline.
-ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, ReasonKind.BASELINE_UNREADABLE})
 
 _SECRET_ADVICE = "remove it from the output, or say why it may be there in `allow_secret` of this output"
 _FLUSHED_AT_ONCE = 8
@@ -243,3 +241,124 @@ class WaitingRoom:
         except OSError as error:
             raise BaselineError(f"nothing can be accepted into {folder}: {error.strerror or error}") from error
         return made
+
+
+if sys.platform != "win32":
+    pass
+
+
+# Source: linux/fcntl.h and linux/fs.h.
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+def replace_at_once(
+    baselines: ProjectBaselines, staged: Path, copies: Mapping[str, Path], removed: Collection[str]
+) -> dict[str, OSError] | None:
+    """Build the project's folder anew, and exchange it for the old one.
+
+    Return by path what could not be put there; None where this cannot be done and nothing has changed.
+    """
+    root = baselines.root
+    try:
+        baselines.refuse_symlinks("any")
+        troubles = _build(baselines, staged, copies, removed)
+        if not _settle_folders(root, staged):
+            return None
+        if not os.path.lexists(root):
+            staged.rename(root)
+        elif not root.is_dir() or not exchange(staged, root):
+            return None
+    except (OSError, BaselineError):
+        return None
+    with suppress(OSError):
+        # A project without baselines keeps no folder.
+        root.rmdir()
+    with suppress(OSError):
+        flush(baselines.folder)
+    return troubles
+
+
+def replace_one_by_one(
+    baselines: ProjectBaselines, copies: Mapping[str, Path], removed: Collection[str]
+) -> dict[str, OSError]:
+    """Put each copy in its place in a step of its own, and remove what is to go; return by path what failed."""
+    troubles: dict[str, OSError] = {}
+    # Removals come first, since a file may have become a folder.
+    for path in (*sorted(removed), *copies):
+        try:
+            baselines.refuse_symlinks(path)
+            if path in copies:
+                _place(copies[path], baselines.root / path)
+            else:
+                _remove(baselines.root / path, baselines.folder)
+        except OSError as error:
+            troubles[path] = error
+    for folder in {(baselines.root / path).parent for path in (*copies, *removed)} | {baselines.root}:
+        with suppress(OSError):
+            flush(folder)
+    return troubles
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step, so that a kill leaves all of the one or all of the other.
+
+    Only Linux can, and not on every file system. Return False where it cannot be done; nothing has changed then.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):  # Older than glibc 2.28.
+        return False
+    return not renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+
+
+def _build(
+    baselines: ProjectBaselines, staged: Path, copies: Mapping[str, Path], removed: Collection[str]
+) -> dict[str, OSError]:
+    staged.mkdir()
+    for path in baselines.list_paths():
+        if path not in removed and path not in copies:
+            _link(baselines.root / path, staged / path)
+    troubles: dict[str, OSError] = {}
+    for path, copy in copies.items():
+        try:
+            _link(copy, staged / path)
+        except OSError as error:
+            troubles[path] = error
+            if os.path.lexists(baselines.root / path):
+                _link(baselines.root / path, staged / path)
+    return troubles
+
+
+def _settle_folders(root: Path, staged: Path) -> bool:
+    """Flush the new folders to the disk, with the modes of the old ones; False where an old one is not writable."""
+    for folder, _, _ in os.walk(staged):
+        old = root / Path(folder).relative_to(staged)
+        if old.is_dir():
+            if not os.access(old, os.W_OK):
+                return False
+            Path(folder).chmod(old.stat().st_mode & 0o7777)
+        flush(Path(folder))
+    return True
+
+
+def _link(origin: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.link(origin, place, follow_symlinks=False)
+
+
+def _place(copy: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    copy.replace(target)
+
+
+def _remove(target: Path, top: Path) -> None:
+    """Remove a baseline, and the folders that it leaves empty."""
+    target.unlink()
+    folder = target.parent
+    with suppress(OSError):
+        while folder != top:
+            folder.rmdir()
+            folder = folder.parent

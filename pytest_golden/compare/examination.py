@@ -1,17 +1,22 @@
-"""One attempt of a project: its outputs examined while the view stands, and accepted once it is judged."""
+"""The outputs of each attempt of a project: examined while the view stands, and accepted once the run is judged."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from pytest_golden.compare.accepting import ACCEPTABLE, Acceptance
-from pytest_golden.compare.baselines import ProjectBaselines, describe_unused, match_outputs
-from pytest_golden.compare.examining import examine_file, explain_change, explain_unmatched, look_at
+from pytest_golden.compare.baselines import (
+    ACCEPTABLE,
+    ProjectBaselines,
+    describe_unused,
+    match_outputs,
+    remove_abandoned,
+)
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
+from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.regression.model import (
     LACKING_KINDS,
     OUTPUT_KINDS,
@@ -24,10 +29,11 @@ from pytest_golden.regression.rules import ran_as_expected
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pytest_golden.compare.accepting import Acceptance
     from pytest_golden.compare.baselines import Matched
-    from pytest_golden.gateway.write_set import Fingerprint, WrittenFiles
+    from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 # Differences beyond these would bury what is to be read first; each file is still named.
@@ -35,45 +41,138 @@ _MOST_DIFFERENCES = 20
 _MOST_FINDINGS = 1000
 
 
-class KeptBaselines(Protocol):
-    """What an examination asks of the baselines of all projects."""
+ACCEPT_COMMAND = "golden accept {name}"
 
-    folder: Path
-    accepts: bool
+
+class Examination:
+    """One attempt of a project; this one is of a project without outputs, and finds nothing.
+
+    A gateway calls it while the view stands. `settle` ends it, whatever came of it.
+    """
+
+    was_asked = False
+
+    def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
+        """Find what speaks against the outputs of a run."""
+        return ()
+
+    def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:  # noqa: ARG002
+        """Return the result with what came of the outputs, now that the run is judged; `is_last`: there is no further attempt."""
+        return result
+
+
+class BaselineKeeper:
+    """Makes the examination of each attempt of a project.
+
+    `folder` holds the baselines of all projects. With `accepts` the present outputs become the baselines.
+    `accept_command` is what a person types for that, with `{name}` for the project.
+    """
+
+    def __init__(self, folder: Path, *, accepts: bool = False, accept_command: str = ACCEPT_COMMAND) -> None:
+        self.folder = folder
+        self.accepts = accepts
+        self.accept_command = accept_command
+        self._pinned: Fingerprint | None = None
+
+    def pin(self) -> None:
+        """Look at all baselines now, so that any change from now on is found, and remove what a killed session left.
+
+        When outputs are accepted, each project's are looked at just before it runs: the gate itself changes them.
+        """
+        if not self.accepts:
+            remove_abandoned(self.folder)
+            self._pinned = take_fingerprint(str(self.folder))
+
+    def begin(self, project: GoldenProjectConfig) -> Examination:
+        """Begin an attempt of a project."""
+        if not project.outputs and not self.accepts:
+            return Examination()
+        before = self.look(project.name)
+        baselines = ProjectBaselines(self.folder, project.name)
+        acceptance = None
+        if self.accepts:
+            from pytest_golden.compare.accepting import Acceptance
+
+            acceptance = Acceptance(baselines)
+        return OutputExamination(
+            project,
+            baselines,
+            find_changed=lambda: self.find_changed(project.name, before),
+            acceptance=acceptance,
+            accept_command=self.accept_command.format(name=project.name),
+        )
+
+    def look(self, name: str) -> Fingerprint:
+        """Return the marks of a project's baselines: as they were when they were pinned, else as they are.
+
+        Raises:
+            BaselineError: the folder of all baselines may not be looked into.
+        """
+        baselines = ProjectBaselines(self.folder, name)
+        if self._pinned is None:
+            return _look(baselines)
+        marks = self._pinned.marks
+        prefix = f"{name}/"
+        return Fingerprint({path.removeprefix(prefix): marks[path] for path in marks if path.startswith(prefix)})
 
     def find_changed(self, name: str, before: Fingerprint) -> tuple[str, ...]:
-        """Return the paths of a project's baselines that something changed since a look at them."""
+        """Return the paths of a project's baselines that something has changed since a look at them.
+
+        Raises:
+            BaselineError: the folder of all baselines may not be looked into.
+        """
+        now = _look(ProjectBaselines(self.folder, name))
+        known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in (before, now))
+        return tuple(find_differences(Fingerprint(known), Fingerprint(found)))
 
 
-class OutputExamination:
-    """One attempt of one project: a gateway calls it while the view stands; `settle` ends it, whatever came of it."""
+def _look(baselines: ProjectBaselines) -> Fingerprint:
+    # A link is not followed, as where all baselines are looked at together: what lies behind it is nobody's baseline.
+    try:
+        is_link = baselines.root.is_symlink()
+    except OSError as error:
+        place = f"{baselines.folder.name}/{baselines.name}"
+        raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
+    return Fingerprint() if is_link else take_fingerprint(str(baselines.root))
+
+
+class OutputExamination(Examination):
+    """One attempt of one project.
+
+    `find_changed` returns the paths of its baselines that something changed since the attempt began. With an `acceptance`
+    the outputs become the baselines; `accept_command` is what a person types for that.
+    """
 
     def __init__(
-        self, project: GoldenProjectConfig, keeper: KeptBaselines, before: Fingerprint, accept_command: str
+        self,
+        project: GoldenProjectConfig,
+        baselines: ProjectBaselines,
+        *,
+        find_changed: Callable[[], tuple[str, ...]],
+        acceptance: Acceptance | None,
+        accept_command: str,
     ) -> None:
-        self.was_asked = False
         self._project = project
-        self._keeper = keeper
-        self._baselines = ProjectBaselines(keeper.folder, project.name)
-        self._before = before
+        self._baselines = baselines
+        self._find_changed = find_changed
         self._accept_command = accept_command
-        self._acceptance = Acceptance(self._baselines) if keeper.accepts else None
+        self._acceptance = acceptance
         self._unused: tuple[str, ...] = ()
         self._is_incomplete = False
 
-    def __call__(self, outcome: PipelineOutcome, written: WrittenFiles) -> tuple[OutputFinding, ...]:
+    def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:
         """Find and compare the outputs of a run that ended as expected; what another has left says nothing."""
         self.was_asked = True
         if not ran_as_expected(self._project, outcome):
             return ()
         try:
-            changed = self._keeper.find_changed(self._project.name, self._before)
+            changed = self._find_changed()
             if changed:
                 return (self._explain_change(changed),)
             kept = self._baselines.list_paths()
         except BaselineError as error:
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
-        outputs = _without_baselines(written, Path(os.path.realpath(self._keeper.folder)))
+        outputs = _without_baselines(written, Path(os.path.realpath(self._baselines.folder)))
         matched = match_outputs(self._project.outputs, outputs, kept)
         self._unused = matched.unused
         found = tuple(self._advise(tuple(self._examine(matched, written))))
@@ -111,6 +210,9 @@ class OutputExamination:
         return replace(result, status=ResultStatus.FAILED, error_message=reasons[0].headline)
 
     def _examine(self, matched: Matched, written: WrittenFiles) -> Iterator[OutputFinding]:
+        # What compares files takes as long to import as a small project to run.
+        from pytest_golden.compare.comparing import examine_file, explain_change, explain_unmatched, look_at
+
         for entry in matched.unmatched:
             missing = explain_unmatched(entry, written.paths)
             yield OutputFinding(missing.kind, missing.message, entry.path)

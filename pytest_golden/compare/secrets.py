@@ -250,11 +250,11 @@ def _read_rows(content: Content, redact: Redact, ignored: frozenset[str]) -> Ite
         return _is_secret_pair(name, _PROBE, redact)
 
     # What reads tables is in an extra, and heavy.
-    from pytest_golden.compare.tables import row_texts as texts
+    from pytest_golden.compare.tables.formats import read_row_texts
 
     piece: list[str] = []
     size = 0
-    for line in texts.read_row_texts(content, is_telling, ignored):
+    for line in read_row_texts(content, is_telling, ignored):
         piece.append(line)
         size += len(line)
         if size >= _CHUNK_BYTES:

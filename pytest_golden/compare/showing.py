@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     # Takes what is secret out of a text.
     Redact = Callable[[str], str]
 
+
 MOST_LINES = 40
 MOST_BYTES = 6 << 10
 LONGEST_LINE = 200
+MOST_NAMES = 10
+_LONGEST_NAME = 40
 #: A cut can make a secret unrecognizable: so much around what is shown is redacted before it is cut.
 LONGEST_REDACTED = 32 << 10
 NOT_SHOWN = "[... not shown: redaction finds a secret there ...]"
@@ -99,3 +102,19 @@ def _escape(sign: str) -> str:
 
 def _size(line: str) -> int:
     return len(line.encode("utf-8", "backslashreplace")) + 1
+
+
+def show_name(name: str) -> str:
+    """Write a column's name."""
+    return cut(show(name), _LONGEST_NAME)
+
+
+def quote_name(name: str) -> str:
+    """Write a column's name within a sentence."""
+    return f"`{show_name(name)}`"
+
+
+def quote_names(names: Sequence[str]) -> str:
+    """Write some columns' names within a sentence."""
+    left = len(names) - MOST_NAMES
+    return ", ".join(map(quote_name, names[:MOST_NAMES])) + (f" and {left:,} more" if left > 0 else "")

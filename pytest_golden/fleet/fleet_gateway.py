@@ -28,7 +28,7 @@ from pytest_golden.redaction.redactor import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_golden.compare.keeper import Examination
+    from pytest_golden.compare.examination import Examination
     from pytest_golden.fleet.cluster import Cluster, Errand
     from pytest_golden.fleet.model import FleetAnswer
     from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome, RunnerCommand

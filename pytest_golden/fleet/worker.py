@@ -21,7 +21,7 @@ from distributed import Status, get_worker
 from distributed.utils import sync
 
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError
 from pytest_golden.fleet import shipping
 from pytest_golden.fleet.cluster import find_versions
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from distributed import Worker
 
-    from pytest_golden.compare.keeper import Examination
+    from pytest_golden.compare.examination import Examination
     from pytest_golden.fleet.model import FleetSession, FleetTask
     from pytest_golden.gateway.model import PipelineOutcome, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig

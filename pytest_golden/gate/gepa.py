@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.compare.baselines import find_baselines_folder
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.gate.gepa_components import find_components
 from pytest_golden.gate.service import RegressionGuard

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
 from pytest_golden.history.trends import SlowdownJudge
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import date
 
-    from pytest_golden.compare.keeper import Examination
+    from pytest_golden.compare.examination import Examination
     from pytest_golden.gateway.model import Gateway
     from pytest_golden.manifest.model import GoldenProjectConfig
 

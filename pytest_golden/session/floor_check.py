@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from pytest_golden.compare.baselines import find_baselines_folder
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.report.result_text import summarize_reasons

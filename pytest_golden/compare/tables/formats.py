@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -13,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.compare.model import Content, UnreadableError
 from pytest_golden.compare.opening import is_archive, read_chunks
-from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, quote_text
+from pytest_golden.compare.showing import quote_name
+from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, open_engine, quote_text
 from pytest_golden.compare.tables.equality import is_wide, part
 from pytest_golden.compare.tables.model import Column, Format, Table, Values
-from pytest_golden.compare.tables.table_wording import quote_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from pytest_golden.compare.model import Side
@@ -330,3 +333,39 @@ def read_parquet(engine: Engine, place: Path, side: Side) -> Table:
     described = engine.describe(f"SELECT * FROM {source}")
     columns = tuple(Column(name, name, at, Values.TYPED, kind) for at, (name, kind) in enumerate(described))
     return Table(side, Format.PARQUET, columns, 0, source)
+
+
+# As DuckDB calls its types, at the beginning: `BIGINT`, `DECIMAL(18,3)`, `TIMESTAMP WITH TIME ZONE`.
+_WITHOUT_TEXTS = re.compile(r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE|DECIMAL|DATE|TIME|UUID|INTERVAL")
+
+
+def read_row_texts(content: Content, is_telling: Callable[[str], bool], ignored: Collection[str] = ()) -> Iterator[str]:
+    """Yield one line per row: a JSON object of its texts by column, without the columns in `ignored`.
+
+    A text file such as a CSV can also be read as it is, so only its columns with an `is_telling` name are yielded. If
+    some columns are ignored, all others are yielded: in plain text they cannot be told apart.
+
+    Raises:
+        DuckDBMissingError: it is not installed.
+        UnreadableError: it is no table, or a broken one.
+    """
+    with open_engine() as engine:
+        table = read_table(engine, content)
+        columns = [column for column in table.columns if _is_wanted(column, table.format, is_telling, ignored)]
+        if not columns:
+            return
+        names = [column.label for column in columns]
+        selected = ", ".join(f"CAST(t.c{column.place} AS VARCHAR)" for column in columns)
+        try:
+            for row in engine.stream(f"SELECT {selected} FROM {table.scan('t')}"):
+                yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
+        except QueryError as error:
+            raise UnreadableError(content.side, describe_trouble(error, table.format, None)) from None
+
+
+def _is_wanted(column: Column, form: Format, is_telling: Callable[[str], bool], ignored: Collection[str]) -> bool:
+    if column.name in ignored:
+        return False
+    if form is not Format.PARQUET:
+        return bool(ignored) or is_telling(column.name)
+    return column.values is not Values.TYPED or _WITHOUT_TEXTS.match(str(column.type)) is None

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.manifest.comparisons import COMPARISONS
-from tests.regression.baselines.test_image_size import png
+from tests.compare.test_compare_files import png
 
 if TYPE_CHECKING:
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "comparing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "comparing.md"
 SALES = "Sales of 2026-03-04\nnorth     120\nsouth      80\nwest       75\ntotal     275\n"
 
 

@@ -1,22 +1,24 @@
-"""One way to compare: what is wrong with a file is told, and never raised."""
+"""Which comparison a file gets, and what becomes of trouble."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_golden.compare import text_patterns as patterns
 from pytest_golden.compare.comparing import compare_files
+from pytest_golden.compare.model import choose_comparison
 from pytest_golden.errors import GoldenError
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ReasonKind
 from tests.requirement import require
 
 if TYPE_CHECKING:
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
+
 
 NAMES = ("a.txt", "a.json", "a.bin", "a.png", "a.csv")
 
@@ -111,3 +113,31 @@ def test_too_little_memory_is_one_sentence_and_no_difference(files: Files, name:
     told = f"^out/{name} could not be compared: too little memory is free here for `compare: "
     with pytest.raises(GoldenError, match=told):
         compare_files(declare(name), actual, accepted, shown_as=f"out/{name}", redact=redact)
+
+
+@pytest.mark.parametrize(
+    ("name", "comparison"),
+    [
+        ("out/a.csv", "table"),
+        ("a.parquet", "table"),
+        ("a.JSONL", "table"),
+        ("a.json", "json"),
+        ("a.json.gz", "json"),
+        ("a.log.zst", "text"),
+        ("a.md", "text"),
+        ("a.png", "bytes"),
+        ("a", "bytes"),
+        ("a.gz", "bytes"),
+        ("out.d/a", "bytes"),
+    ],
+)
+def test_the_suffix_tells_and_that_of_an_archive_is_seen_through(name: str, comparison: str) -> None:
+    assert choose_comparison(name, DeclaredOutput(path="**")) == comparison
+
+
+def test_what_is_declared_wins() -> None:
+    assert choose_comparison("a.csv", DeclaredOutput(path="a.csv", compare="text")) == "text"
+
+
+def test_a_path_of_windows_is_read_too() -> None:
+    assert choose_comparison(PureWindowsPath("out\\a.yml"), DeclaredOutput(path="**")) == "text"

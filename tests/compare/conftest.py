@@ -1,4 +1,4 @@
-"""What tests of baselines share: a workspace whose shell pipelines declare outputs, judged by a real guard."""
+"""What tests of comparisons share: an output beside its baseline, and a workspace whose shell pipelines declare outputs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
+from tests.compare.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,12 @@ class Workspace:
         folder = self.path / "golden_baselines"
         files = (file for file in folder.rglob("*") if not file.is_dir())
         return {str(file.relative_to(folder)): file.read_text() for file in sorted(files)}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Return a place for an output and its baseline."""
+    return Files(tmp_path)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pytest_golden.errors import GoldenError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
 
 
 def test_nothing_is_fetched_and_memory_and_threads_are_bounded() -> None:

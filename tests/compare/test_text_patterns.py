@@ -1,12 +1,16 @@
-"""Patterns are applied in a process that can be killed."""
+"""Users' patterns over texts, with the process that applies them and without it."""
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_golden.compare.model import PatternTimedOutError
+from pytest_golden.compare.pattern_child import Treatment
 from pytest_golden.compare.text_patterns import MARK, PatternProcess
 from pytest_golden.errors import GoldenError
 from tests.patience import without_hanging
@@ -58,3 +62,24 @@ def test_a_process_that_cannot_be_started_or_breaks_down_is_an_error(monkeypatch
     monkeypatch.setattr(sys, "executable", "/missing/python")
     with PatternProcess(masks=["a"]) as patterns, pytest.raises(GoldenError, match="could not be started"):
         patterns.mask_texts(["a"])
+
+
+BLOCKS = st.lists(st.sampled_from([b"a", b"# b", b"c 12", b"\xff 3", b"", b"\r", b"d 4\r"]), max_size=8)
+
+
+@given(BLOCKS, st.booleans(), st.booleans(), st.booleans())
+def test_lines_keep_their_order_and_their_ends(
+    lines: list[bytes], is_open: bool, ignoring: bool, masking: bool
+) -> None:
+    block = b"".join(line + b"\n" for line in lines)
+    block = block[:-1] if is_open else block
+    treated, positions = Treatment(["^#", "^$"] if ignoring else [], [r"\d+"] if masking else [], "M").treat(block)
+    expected, kept = [], []
+    for at, line in enumerate(re.findall(rb"[^\n]*\n|[^\n]+$", block)):
+        body = re.sub(rb"\r?\n$|\r$", b"", line)
+        if ignoring and (body.startswith(b"#") or not body):
+            continue
+        kept.append(at)
+        expected.append((re.sub(rb"\d+", b"M", body) if masking else body) + line[len(body) :])
+    assert treated == b"".join(expected)
+    assert positions == (None if len(kept) == len(re.findall(rb"[^\n]*\n|[^\n]+$", block)) else kept)

@@ -12,7 +12,7 @@ from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
 
 TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4"
 KEY_LINES = [f"MIIEpAIBAAKCAQEA7bq3Zkq0w{number}kJ8Yb2mN5vQ1xR7tL4cW9dF6hG3sA0pZ" for number in range(20)]

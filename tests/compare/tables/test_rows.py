@@ -1,20 +1,29 @@
-"""Rows by key, by position and as multisets, and how their differences are shown."""
+"""Rows compared by key, by position, and as multisets."""
 
 from __future__ import annotations
 
+import csv
+import io
+import tempfile
+from itertools import permutations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pytest_golden.compare.tables import equality as sampling
-from pytest_golden.compare.tables import row_by_row as keyed
-from pytest_golden.compare.tables import row_by_row as positional
+from pytest_golden.compare.tables import rows
 from pytest_golden.compare.tables.compare_tables import compare_tables
+from pytest_golden.compare.tables.rows import can_all_be_paired
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ReasonKind
+from tests.compare.files import Files
 
 if TYPE_CHECKING:
-    from tests.regression.baselines.files import Files
+    import random
+
 
 TABLE = "id,v,s\n1,1.5,a\n2,2.5,b\n3,3.5,c\n"
 OTHER = "id,v,s\n2,2.5,b\n1,1.51,a\n4,3.5,\n"
@@ -224,7 +233,7 @@ def test_columns_that_all_differ_are_each_counted_in_parts_of_parts(
 ) -> None:
     monkeypatch.setattr(sampling.part, "__defaults__", (20,))
     monkeypatch.setattr(sampling, "_MANY", 5)
-    for module in (positional, keyed):
+    for module in (rows, rows):
         monkeypatch.setattr(module, "COUNTED_AT_ONCE", 6)
     header = ",".join(f"c{at}" for at in range(50))
     here, there = (
@@ -254,3 +263,74 @@ def test_tolerance_that_many_columns_leave_out_is_told(files: Files) -> None:
     mixed = f"{header}\n1.01{',1' * 1009}\n2{',1' * 1009}\n"
     message = files.tell("t.csv", other, mixed, unordered=True, absolute_tolerance=0.5)
     assert "rows of so many columns are compared without the tolerance" in message
+
+
+PAIRS = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+
+
+@given(st.integers(0, 5), PAIRS)
+def test_it_says_what_trying_all_says(count: int, near: set[tuple[int, int]]) -> None:
+    near = {(left, right) for left, right in near if left < count and right < count}
+    tried = any(all((at, to) in near for at, to in enumerate(order)) for order in permutations(range(count)))
+    assert can_all_be_paired(count, sorted(near)) is tried
+
+
+CELLS = st.one_of(
+    st.sampled_from(["", "0", "1", "1.0", "1.50", "-2", "007", "NaN", "NULL", "a", "b", " ", "1e3"]),
+    st.floats(allow_nan=False).map(repr),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=5),
+)
+TABLES = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=6).map(
+        lambda rows: [[f"c{at}" for at in range(width)], *rows]
+    )
+)
+RULES: list[dict[str, Any]] = [{}, {"unordered": True}, {"absolute_tolerance": 0.5}]
+RULES.append({"unordered": True, "relative_tolerance": 0.1})
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def write(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def tell(output: list[list[str]], baseline: list[list[str]], **rules: Any) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return Files(Path(folder)).tell("t.csv", write(output), write(baseline), **rules)
+
+
+@FEW
+@given(TABLES, st.sampled_from(RULES))
+def test_a_table_equals_itself(table: list[list[str]], rules: dict[str, Any]) -> None:
+    assert tell(table, table, **rules) == ""
+
+
+@FEW
+@given(TABLES, TABLES, st.sampled_from(RULES))
+def test_a_difference_is_one_from_either_side(
+    one: list[list[str]], other: list[list[str]], rules: dict[str, Any]
+) -> None:
+    assert bool(tell(one, other, **rules)) is bool(tell(other, one, **rules))
+
+
+@FEW
+@given(TABLES, st.randoms(use_true_random=False), st.sampled_from(RULES[1::2]))
+def test_a_shuffle_is_nothing_to_an_unordered_table(
+    table: list[list[str]], order: random.Random, rules: dict[str, Any]
+) -> None:
+    shuffled = [table[0], *order.sample(table[1:], len(table) - 1)]
+    assert tell(table, shuffled, **rules) == ""
+
+
+@FEW
+@given(TABLES, st.data(), st.sampled_from(RULES))
+def test_any_other_text_is_found(table: list[list[str]], data: st.DataObject, rules: dict[str, Any]) -> None:
+    changed = [list(row) for row in table]
+    if len(table) == 1:
+        changed.append(["x"] * len(table[0]))
+    else:
+        row, at = data.draw(st.integers(1, len(table) - 1)), data.draw(st.integers(0, len(table[0]) - 1))
+        changed[row][at] += "x"
+    assert tell(table, changed, **rules) != ""

@@ -1,3 +1,5 @@
+"""Where baselines lie, and which outputs they belong to."""
+
 from __future__ import annotations
 
 import os
@@ -5,8 +7,17 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pytest_golden.compare.baselines import ProjectBaselines, describe_kind, find_baselines_folder
+from pytest_golden.compare.baselines import (
+    ProjectBaselines,
+    describe_kind,
+    find_baselines_folder,
+    find_unused_baselines,
+    match_outputs,
+)
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
 
 @pytest.fixture
@@ -99,3 +110,77 @@ def test_kinds_of_things_have_names(tmp_path: Path) -> None:
     told = {name: describe_kind((tmp_path / name).lstat().st_mode) for name in ("link", "file", "socket", ".")}
     assert told == {"link": "a symlink", "file": "a file", "socket": "a socket", ".": "a folder"}
     assert describe_kind(Path("/dev/null").stat().st_mode) == "a device"
+
+
+PATHS = st.lists(st.sampled_from(["a.csv", "b.csv", "out/a.csv", "out/deep/b.json", "c", "x y\nz"]), unique=True)
+ENTRIES = st.lists(
+    st.sampled_from(["*.csv", "**/*.csv", "out", "out/**", "**", "c", "out/*", "never/*"]).flatmap(
+        lambda path: st.sampled_from([DeclaredOutput(path), DeclaredOutput(path, compare="exists")])
+    ),
+    max_size=4,
+)
+
+
+def test_patterns_stay_in_a_folder_or_cross_them() -> None:
+    outputs = (DeclaredOutput("*.csv"), DeclaredOutput("out/**/*.json"), DeclaredOutput("logs"))
+    written = ("a.csv", "deep/a.csv", "out/a.json", "out/x/y/b.json", "logs/1.txt", "other.txt")
+    matched = match_outputs(outputs, written, ())
+    assert [file.path for file in matched.files] == ["a.csv", "logs/1.txt", "out/a.json", "out/x/y/b.json"]
+    assert matched.unmatched == ()
+
+
+def test_file_is_held_to_every_entry_that_names_it() -> None:
+    outputs = (DeclaredOutput("**/*.csv"), DeclaredOutput("out/a.csv", compare="exists", min_bytes=3))
+    (file,) = match_outputs(outputs, ("out/a.csv",), ()).files
+    assert file.entries == outputs
+    assert file.needs_baseline
+
+
+def test_baseline_of_what_was_not_written_is_expected_and_one_that_nothing_wants_is_unused() -> None:
+    outputs = (DeclaredOutput("out/*.csv"), DeclaredOutput("seen/*", compare="exists"), DeclaredOutput("gone.txt"))
+    kept = ("out/a.csv", "out/b.csv", "seen/x", "stale.txt")
+    matched = match_outputs(outputs, ("out/a.csv", "seen/x"), kept)
+    assert [(file.path, file.is_written) for file in matched.files] == [
+        ("out/a.csv", True),
+        ("out/b.csv", False),
+        ("seen/x", True),
+    ]
+    assert [entry.path for entry in matched.unmatched] == ["gone.txt"]
+    assert matched.unused == ("seen/x", "stale.txt")
+
+
+@given(ENTRIES, PATHS, PATHS)
+def test_every_entry_every_baseline_and_every_named_path_is_accounted_for(
+    outputs: list[DeclaredOutput], written: list[str], kept: list[str]
+) -> None:
+    matched = match_outputs(outputs, written, kept)
+    paths = [file.path for file in matched.files]
+    assert paths == sorted(set(paths))
+    compared = {file.path for file in matched.files if file.needs_baseline}
+    assert sorted(kept) == sorted([*matched.unused, *(path for path in kept if path in compared)])
+    for entry in outputs:
+        assert (entry in matched.unmatched) != any(entry in file.entries for file in matched.files)
+    for file in matched.files:
+        assert file.is_written == (file.path in written)
+        assert file.is_written or (file.needs_baseline and file.path in kept)
+
+
+def test_baselines_of_projects_and_outputs_that_are_gone_are_named(tmp_path: Path) -> None:
+    for path in ("sales/a.csv", "sales/old.csv", "renamed/a.csv", ".accepting-x/1", "stock/a.csv"):
+        file = tmp_path / "golden_baselines" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    projects = (
+        GoldenProjectConfig("sales", "s.py", outputs=(DeclaredOutput("a.csv"), DeclaredOutput("b.csv"))),
+        GoldenProjectConfig("stock", "s.py"),
+    )
+    told = list(find_unused_baselines(Manifest(projects, tmp_path, path=tmp_path / "golden_projects.yaml")))
+    assert told == [
+        "golden_baselines/renamed belongs to no golden project: remove it, or rename it to the project's present name",
+        "sales: golden_baselines/sales has baselines that no output is compared with (old.csv): --golden-update removes them",
+        "stock: golden_baselines/stock has baselines that no output is compared with (a.csv): --golden-update removes them",
+    ]
+
+
+def test_without_baselines_nothing_is_unused(tmp_path: Path) -> None:
+    assert list(find_unused_baselines(Manifest((), tmp_path))) == []

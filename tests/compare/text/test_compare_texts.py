@@ -16,7 +16,7 @@ from pytest_golden.regression.model import ReasonKind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
 
 REPORT = [f"line {number} of the report" for number in range(1, 61)]
 

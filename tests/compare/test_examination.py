@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.compare.examination import OutputExamination
-from pytest_golden.compare.keeper import BaselineKeeper
+from pytest_golden.compare.examination import BaselineKeeper, OutputExamination
 from pytest_golden.gate.hiding import choose_keeping
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.model import Ending, PipelineOutcome
@@ -18,11 +17,11 @@ from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount
 from pytest_golden.regression.model import Reason, ResultStatus
 from pytest_golden.regression.rules import assess_outcome
-from tests.gate.baselines.conftest import kinds
+from tests.compare.conftest import kinds
 from tests.permissions import without_powers
 
 if TYPE_CHECKING:
-    from tests.gate.baselines.conftest import Workspace
+    from tests.compare.conftest import Workspace
 
 
 def test_output_without_a_baseline_fails_with_the_command_that_accepts_it(workspace: Workspace) -> None:

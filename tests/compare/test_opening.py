@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
 
 TEXT = b"".join(b"row %d of the daily load\n" % number for number in range(50_000))
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

@@ -10,14 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_golden.compare.text import text_lines as lines_module
-from pytest_golden.compare.text import unordered_lines as unordered
-from pytest_golden.compare.text.hunks import write_hunks
-from pytest_golden.compare.text.text_lines import CountingLines, SideBySide
-from pytest_golden.compare.text.unordered_lines import find_unordered_difference
+from pytest_golden.compare.text import text_lines as unordered
+from pytest_golden.compare.text.compare_texts import write_hunks
+from pytest_golden.compare.text.text_lines import CountingLines, SideBySide, find_unordered_difference
 from pytest_golden.compare.text_patterns import PatternProcess
 
 if TYPE_CHECKING:
-    from tests.regression.baselines.files import Files
+    from tests.compare.files import Files
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "x 1", "x 2", ""]), max_size=12)
 QUIET = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
