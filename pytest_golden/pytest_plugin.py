@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # The arguments, and the words of PYTEST_ADDOPTS, with which the session is started again.
 _AGAIN = pytest.StashKey[tuple[list[str], list[str]]]()
 # With these options pytest only shows something and runs nothing.
-_SHOWS_ONLY = ("help", "showfixtures", "show_fixtures_per_test", "cacheshow")
+_SHOWS_ONLY = ("help", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
 _OWN_MARKERS = pytest.StashKey[tuple[str, ...]]()
 
 

@@ -22,6 +22,7 @@ from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, pr
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.history.past_store import list_projects
 from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend, read_history, read_trend
+from pytest_golden.history.recorded_store import list_runs
 from pytest_golden.history.trends import count_retried, flakiness, usual_duration
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.model import ResultStatus
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.history.changes import PastResult
+    from pytest_golden.history.recorded_model import ListedRun
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 _DEFAULT_LIMIT = 20
@@ -73,13 +75,15 @@ def run(arguments: argparse.Namespace) -> int:
     with open_store(arguments) as store, store.read() as connection:
         if arguments.name is None:
             histories = _read_all(connection, declared, limit)
+            last = next((run for _, run in list_runs(connection, before=None, limit=1, own_only=True)), None)
         else:
             one = _read_one(connection, arguments.name, declared, limit, store.where)
     if arguments.name is None:
         if arguments.json:
-            print_json({"projects": [history.to_dict() for history in histories]})
+            told = None if last is None else last.to_dict()
+            print_json({"last_run": told, "projects": [history.to_dict() for history in histories]})
         else:
-            _show_all(open_console(), histories, declared)
+            _show_all(open_console(), histories, declared, last)
     elif arguments.json:
         print_json(one.to_dict())
     else:
@@ -123,7 +127,9 @@ class _Row(NamedTuple):
     told: Text
 
 
-def _show_all(console: Console, histories: Sequence[ProjectHistory], declared: Collection[str]) -> None:
+def _show_all(
+    console: Console, histories: Sequence[ProjectHistory], declared: Collection[str], newest: ListedRun | None
+) -> None:
     if not histories:
         console.print(styled("no golden project has a run here yet: `pytest --golden` makes the first"))
         return
@@ -142,6 +148,10 @@ def _show_all(console: Console, histories: Sequence[ProjectHistory], declared: C
         rows.append(row)
     print_table(console, _fit(rows, console.width))
     console.print(styled(explain_signs(is_unicode=is_unicode), "dim"))
+    if newest is not None:
+        verdict = newest.verdict
+        style = "bold green" if verdict.is_good else "bold red" if verdict.is_bad else "bold yellow"
+        console.print(styled(f"last run ({show_moment(newest.started_at)}): {verdict.sentence}", style))
 
 
 def _tell(history: ProjectHistory, *, is_gone: bool) -> str:

@@ -116,7 +116,11 @@ def _list_news(found: Verification) -> Iterator[str]:
         yield f"the first manifest: {len(found.failing)} of {len(found.comparisons)} failing"
     else:
         yield f"{broken} new regression{'' if broken == 1 else 's'}" if broken else "no new regression"
-    rest = ", ".join(f"{count} {str(verdict).replace('_', ' ')}" for verdict, count in counts.items() if count)
+    rest = ", ".join(
+        f"{count} {'new projects' if verdict is Verdict.NEW_PROJECT and count > 1 else str(verdict).replace('_', ' ')}"
+        for verdict, count in counts.items()
+        if count
+    )
     if rest:
         yield rest
     if found.weakened_floor:

@@ -213,7 +213,7 @@ def _summarize(result: GoldenProjectResult) -> str:
 
 def _record_end(connection: Connection, ended: RunEnded) -> None:
     # Another gate may have taken it for killed, by a clock that was wrong or while this one's end waited in a spool: it knows better.
-    if has_own_end(connection, ended.run_id):
+    if has_own_end(connection, ended.run_id) and not ended.is_correction:
         return
     moment = from_ms(ended.moment)
     for news in ended.news:

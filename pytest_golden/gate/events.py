@@ -67,7 +67,7 @@ class FailureExplained:
 class RunEnded:
     """A gate run ends. `immediate_result` is a word of the journal; `facts` say what was deselected and the like.
 
-    `verdict` is what `RunVerdict.to_dict` returned.
+    `verdict` is what `RunVerdict.to_dict` returned. `is_correction` means that the run has recorded its end before.
 
     `news` are signals about the run as a whole, `{id, signal_type, summary, data}` each. `dirty_files` is as in
     `Checkout.to_dict()`, given where the run itself has changed it since it began.
@@ -80,6 +80,7 @@ class RunEnded:
     verdict: Mapping[str, Any]
     facts: Mapping[str, Any]
     news: tuple[Mapping[str, Any], ...] = ()
+    is_correction: bool = False
     dirty_files: Mapping[str, str | None] | None = None
 
 

@@ -346,7 +346,7 @@ def name_kind(file: str) -> str:
     if _DEPENDENCIES.fullmatch(path.name):
         return "the declared dependencies"
     found = next((kind for endings, kind in _KINDS if path.suffix in endings), None)
-    return found or (f"a {path.suffix} file" if path.suffix else "a file without an ending")
+    return found or (f"a {path.suffix} file" if path.suffix else "a file without an extension")
 
 
 def join(parts: Sequence[str]) -> str:

@@ -261,11 +261,11 @@ def _advise(folder: Path, rules: Sequence[IgnoreRule]) -> str:
     sources = [PurePosixPath(rule.source) for rule in rules]
     own = [source for source in sources if source.name == _IGNORE_FILE and not source.is_absolute()]
     target = max(own, key=lambda source: len(source.parts), default=PurePosixPath(_IGNORE_FILE))
-    inside = os.path.relpath(below, target.parent).replace(os.sep, "/")
-    whole = f"`!{inside}/` and " if _find_rules(folder.parent, [f"{folder.name}/"]) else ""
+    inside = f"{os.path.relpath(below, target.parent)}/".replace(os.sep, "/").removeprefix("./")
+    whole = f"`!{inside}` and " if _find_rules(folder.parent, [f"{folder.name}/"]) else ""
     where = f"to {_IGNORE_FILE}" if not own else f"at the end of {show_path(str(target))}"
     where = "below it" if own and len(rules) == 1 else where
-    return f"add {whole}`!{inside}/**` {where} and commit the baselines"
+    return f"add {whole}`!{inside}**` {where} and commit the baselines"
 
 
 def find_accepted_edits(

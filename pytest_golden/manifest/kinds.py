@@ -396,7 +396,7 @@ def _check_pattern_below(value: Any) -> str:
     if found is not None:
         named, sign = show(found[0].rstrip("/")), text[0]
         message = (
-            f"{show(text)} would mean a folder named {named}, since nothing is expanded here; write a path below "
+            f"{show(text)} would mean a folder named {named}, because nothing is expanded here; write a path below "
             f"project_dir, or [{sign}] instead of {sign} if a folder really has that name"
         )
         raise wrong(message)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
+from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, ReasonKind, ResultStatus
 from pytest_golden.regression.rules import SKIP_FAILS
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def choose_repeats(runs: Mapping[str, ProjectRuns], repeat: int) -> dict[Side, t
 def find_unjudged(project: ProjectRuns) -> str | None:
     """Say why the base tells nothing about a project that fails on the head; None if it does, or the head passes.
 
-    A base that was skipped, or kept from running by the machine, is neither green nor red.
+    A base that was skipped, or kept from running by the machine, is neither green nor red. Nor is one that lacks the
+    baselines: its outputs may be right.
     """
     base, head = project.base, project.head
     if base.result is None or not head.failed or base.tally.passed:
@@ -75,6 +76,12 @@ def find_unjudged(project: ProjectRuns) -> str | None:
         return f"{project.name} fails on the head, and on the base it was skipped: {told}"
     if tells_nothing(base.result) and not base.kinds & head.kinds:
         return f"{project.name} fails on the head, and on the base it could not be run: {told}"
+    if base.kinds == {ReasonKind.BASELINE_MISSING} and head.kinds <= OUTPUT_KINDS and project.fails_otherwise:
+        lacking = ", ".join(dict.fromkeys(reason.path or "?" for reason in base.result.reasons))
+        return (
+            f"{project.name} fails on the head, and the base has no baseline for {lacking}: commit baselines that are "
+            "accepted on the base (`golden accept`), and make sure that git does not ignore them"
+        )
     return None
 
 

@@ -39,7 +39,7 @@ _READ_ONLY_ADVICE = (
     "folder in `mounts:`."
 )
 #: Separates the reason of a skip from the setting that makes it fail the gate.
-SKIP_FAILS = "; a skipped project fails the gate since "
+SKIP_FAILS = "; a skipped project fails the gate because "
 
 
 def judge(project: GoldenProjectConfig, outcome: PipelineOutcome) -> GoldenProjectResult:

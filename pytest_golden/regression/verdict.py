@@ -386,9 +386,9 @@ def _find_status(verdict: RunVerdict, exit_status: int | None) -> RunStatus:
 def _explain_exit(exit_status: int | None, *, has_cause: bool) -> list[str]:
     """Report an exit status of pytest that nothing known explains."""
     if exit_status == _TESTS_FAILED:
-        return [] if has_cause else ["something else failed: pytest's exit status is 1"]
+        return [] if has_cause else ["something else failed: pytest ended with exit status 1"]
     is_known = exit_status in {None, _OK, _INTERRUPTED, _NO_TESTS}
-    return [] if is_known else [f"pytest's exit status is {exit_status}"]
+    return [] if is_known else [f"pytest ended with exit status {exit_status}"]
 
 
 def _join_counts(counts: Mapping[str, int]) -> str:

@@ -12,7 +12,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.session.item import GOLDEN_MARKER, GoldenItem, ItemWork
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Generator, Iterable
+    from collections.abc import Container, Generator, Iterable, Sequence
     from pathlib import Path
 
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -114,10 +114,11 @@ def select_manifest(config: pytest.Config, declared: Declared) -> frozenset[str]
 
 
 class TagMarkers:
-    """The markers that select projects by tag. `own` are those of the configuration file, which tags may share."""
+    """The markers that select projects by tag. `own` are the configuration file's lines, whose names tags may share."""
 
-    def __init__(self, config: pytest.Config, declared: Declared, own: Iterable[str]) -> None:
-        taken = (_list_markers(config.getini("markers")) - _list_markers(own)) | _OPERATORS
+    def __init__(self, config: pytest.Config, declared: Declared, own: Sequence[str]) -> None:
+        # pytest and plug-ins add their lines after those of the file. A name may stand in both.
+        taken = _list_markers(config.getini("markers")[len(own) :]) | _OPERATORS
         tags = {tag for project in declared.projects.values() for tag in project.tags} - {GOLDEN_MARKER}
         self._renamed = frozenset(tag for tag in tags if tag in taken or tag.startswith("_"))
         config.addinivalue_line("markers", f"{GOLDEN_MARKER}: a golden project of the manifest.")
@@ -131,7 +132,7 @@ class TagMarkers:
     def describe(self) -> Iterable[str]:
         """Yield a line for each tag that has another marker, because its own name means something else to pytest."""
         for tag in sorted(self._renamed):
-            yield f"golden: the marker {tag} is not ours: select the tag {tag} with -m {self._name(tag)}"
+            yield f"golden: pytest or a plug-in uses the marker {tag}: select the tag {tag} with -m {self._name(tag)}"
 
     def _name(self, tag: str) -> str:
         return f"{_TAG_MARKER}{tag}" if tag in self._renamed else tag

@@ -31,7 +31,7 @@ _RETRIES = "{} does not run golden projects again: set `retries:` in the manifes
 _STATUS_WIDTH = max(len(status) for status in ResultStatus)
 _TIME_WIDTH = 7
 INDENT = " " * (_STATUS_WIDTH + 1)
-_LONGEST_NAME, _SHORTEST_NAME = 40, 8
+_LONGEST_NAME, _SHORTEST_NAME = 40, 5
 
 
 def describe_declared(declared: Declared) -> Iterator[str]:
@@ -48,9 +48,11 @@ def describe_options(config: pytest.Config, declared: Declared) -> Iterator[str]
         "usepdb": f"--pdb stops at the result of a golden project, not inside its pipeline: {shell}",
         "trace": f"--trace does not step into golden projects: {shell}",
         "reruns": _RETRIES.format("--reruns"),
-        "force_reruns": _RETRIES.format("--force-reruns"),
+        "force_reruns": "--force-reruns counts reruns of golden projects but runs none again: set `retries:` in the manifest",
         "failedfirst": "--ff moves only `independent` golden projects to the front; the others keep the manifest's order",
     }
+    if projects and _has_ini(config, "reruns"):
+        yield f"golden: {_RETRIES.format('reruns in the ini file')}"
     if config.getoption("count", default=1) != 1 and any(map(config.pluginmanager.hasplugin, _REPEAT)):
         told["count"] = "--count does not repeat golden projects: each runs once"
     if any(project.quarantine is not None for project in projects):
@@ -60,16 +62,23 @@ def describe_options(config: pytest.Config, declared: Declared) -> Iterator[str]
     )
 
 
+def _has_ini(config: pytest.Config, name: str) -> bool:
+    try:
+        return bool(config.getini(name))
+    except ValueError:  # no plug-in has declared it
+        return False
+
+
 def describe_real_writes(declared: Declared) -> Iterator[str]:
-    """Name the paths outside their views that pipelines really write to."""
+    """Name the paths outside their views that pipelines write to."""
     written = {
         name: [mount.path for mount in project.mounts if mount.mode == "write"]
         for name, project in declared.projects.items()
     }
-    told = [f"golden: {name} really writes: {', '.join(paths)}" for name, paths in written.items() if paths]
+    told = [f"golden: {name} writes outside its view: {', '.join(paths)}" for name, paths in written.items() if paths]
     yield from map(make_visible, told[:_MOST_NAMED])
     if len(told) > _MOST_NAMED:
-        yield f"golden: {len(told) - _MOST_NAMED} more really write outside their views: `golden check` names them"
+        yield f"golden: {len(told) - _MOST_NAMED} more projects write outside their views: `golden check` names them"
 
 
 def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]:

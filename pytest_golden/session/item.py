@@ -50,14 +50,14 @@ class GoldenItem(pytest.Item):
         self.result: GoldenProjectResult | None = None
         self.result_json: str | None = None
         self.run: Callable[[GoldenItem], GoldenProjectResult] | None = None
-        # Why a mark skips it, if that fails the gate.
+        # Why a mark or a hook skips it.
         self.skip_reason: str | None = None
         self._work = work
         self._line = work.declared.manifest.lines.get(project.name)
         for word in work.markers(project):
             self.add_marker(word)
-        if self.config.getoption("reruns", default=None):
-            # The marker of pytest-rerunfailures overrides its option.
+        if hasattr(self.config.option, "reruns"):
+            # The first mark is the one that pytest-rerunfailures obeys, unless --force-reruns is given.
             self.add_marker(pytest.mark.flaky(reruns=0))
 
     def runtest(self) -> None:
@@ -83,13 +83,13 @@ class GoldenItem(pytest.Item):
         """Return the marks without `xfail`, so that no `xfail` mark can turn a failure green."""
         return (mark for mark in super().iter_markers(name) if mark.name != "xfail")
 
-    def fails_when_skipped(self) -> bool:
-        """Tell whether a skip of this item fails the gate."""
-        return bool(self._work.skips_fail)
-
     def has_xfail_mark(self) -> bool:
         """Tell whether an `xfail` mark was put on this item."""
         return any(mark.name == "xfail" for mark in super().iter_markers())
+
+    def asks_for_reruns(self) -> bool:
+        """Tell whether a `flaky` mark of pytest-rerunfailures was put on this item beside our own."""
+        return hasattr(self.config.option, "reruns") and len(list(self.iter_markers("flaky"))) > 1
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Explain why the project is not as expected. Other exceptions are left to pytest."""
@@ -206,7 +206,7 @@ def _describe(result: GoldenProjectResult) -> str:
 def read_result(report: pytest.TestReport, project: GoldenProjectConfig) -> GoldenProjectResult | None:
     """Return the result of a report, or None if the report has none (a passed setup or teardown).
 
-    A crashed worker sends no result, nor does a setup that failed or that a mark skipped: for these, make one here.
+    A crashed worker sends no result, nor does a setup that failed: for these, make one here.
     """
     if report.outcome not in _OUTCOMES:
         return None
@@ -218,8 +218,7 @@ def read_result(report: pytest.TestReport, project: GoldenProjectConfig) -> Gold
     if report.when not in _PHASES:
         return error_result(project, ReasonKind.WORKER_CRASHED, str(report.longrepr))
     if report.skipped:
-        told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        return skipped_result(project, told.removeprefix("Skipped: "))
+        return skipped_result(project, "no reason given")
     if report.failed:
         return _failed_in_pytest(report, project)
     return None

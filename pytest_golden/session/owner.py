@@ -12,7 +12,7 @@ from pytest_golden.session.parts import SessionParts
 from pytest_golden.session.results import GoldenRecorder
 from pytest_golden.session.scheduler import is_distributed
 from pytest_golden.session.terminal import GoldenTerminal
-from pytest_golden.session.writing import GitHubNews, GoldenReports
+from pytest_golden.session.writing import GitHubNews, GoldenReports, LateExitStatus
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class SessionOwner:
                 terminal.describe_streak = recording.describe_streak
         # It acts last at the session's end, when the exit status is known. What a report says of the run is in the store by then.
         self._register(reports, "golden_reports")
+        self._register(LateExitStatus(reports, terminal), "golden_exit_status")
         if parts.settings.changed is not None and not config.option.collectonly:
             parts.earlier.selection = _find_selection(config, parts, recording)
 

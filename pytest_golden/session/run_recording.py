@@ -86,6 +86,7 @@ class GoldenRecording:
         self._inputs: InputReader | None = None
         self._began_at = monotonic_seconds()
         self._may_learn = False
+        self._has_ended = False
         self._told: list[str] = []
         self._held: list[str] | None = None
         parts.recorder.keep = self.keep
@@ -129,6 +130,7 @@ class GoldenRecording:
         if self._record is not None:
             self._held = []
             self._record.end(self._describe_end(verdict))
+            self._has_ended = True
             self._sum_up(self._held, has_recovered=self._record.has_recovered)
             self._held = None
             self._may_learn = self._settings.learning == "on" and verdict.status is not RunStatus.INTERRUPTED
@@ -350,6 +352,7 @@ class GoldenRecording:
             immediate_result=_find_immediate_result(verdict).value,
             notes=verdict.sentence,
             verdict=verdict.to_dict(),
+            is_correction=self._has_ended,
             facts={
                 "deselected": list(recorder.deselected),
                 "not_run": list(recorder.not_run),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ _XFAIL = (
     "an xfail mark does not apply to a golden project, so it was not run: remove the mark, "
     "or write `quarantine:` with a date and a reason in the manifest"
 )
+_FLAKY = "a `flaky` mark does not run a golden project again: set `retries:` in the manifest"
+# How a mark or a hook leaves a test out.
+_LEFT = (pytest.skip.Exception, pytest.xfail.Exception)
 
 
 class GoldenExecution:
@@ -80,14 +84,25 @@ class GoldenExecution:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Let the item raise a skip that fails the gate as a failure: pytest would count it as skipped."""
+        """Leave a skip to the item's call, which raises a failure if skips fail the gate."""
         try:
             return (yield)
-        except pytest.skip.Exception as skip:
-            if not isinstance(item, GoldenItem) or not item.fails_when_skipped():
+        except _LEFT as left:
+            if not isinstance(item, GoldenItem):
                 raise
-            item.skip_reason = skip.msg or "no reason given"
+            item.skip_reason = _reason_of(left)
         return None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Do the same for a skip by a hook of the call, before the project has run."""
+        try:
+            return (yield)
+        except _LEFT as left:
+            if not isinstance(item, GoldenItem) or item.result is not None:
+                raise
+            item.skip_reason = _reason_of(left)
+        return item.runtest()
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         """Make the reports of golden items; every other plug-in's hook reads these."""
@@ -122,6 +137,8 @@ class GoldenExecution:
             self._board.note_ended(project.name, ResultStatus.ERROR)
             raise
         self._board.note_ended(project.name, result.status)
+        if item.asks_for_reruns():
+            result = replace(result, warnings=(*result.warnings, _FLAKY))
         return self._get_hider().hide_in_result(result)
 
     def _get_hider(self) -> SecretHider:
@@ -160,6 +177,10 @@ class GoldenExecution:
     def _ask_judges(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[Reason, ...]:
         answers: list[Any] = self._config.hook.pytest_golden_judge(project=project, outcome=outcome)
         return tuple(reason for answer in answers for reason in answer or ())
+
+
+def _reason_of(left: BaseException) -> str:
+    return getattr(left, "msg", None) or "no reason given"
 
 
 def _was_interrupted(result: GoldenProjectResult) -> bool:

@@ -116,6 +116,7 @@ class GoldenTerminal:
             self._has_open_row = False
             if is_first:
                 self._writer.line()
+            # pytest documents no way to leave the name of a file out.
             self._reporter.showfspath = False
             self._has_written = True
 
@@ -174,6 +175,17 @@ class GoldenTerminal:
             self._begin_line()
             self._writer.line(line)
 
+    def show_end(self, *, has_new_verdict: bool, problem: str | None) -> None:
+        """Write what came up after the summary: the verdict again if the exit status has changed it, and a problem."""
+        if problem is not None:
+            self.say(f"WARNING: {problem}", yellow=True, bold=True)
+        if not has_new_verdict:
+            return
+        verdict = self._reports.verdict
+        self.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
+        for line in self._reports.github.annotate_verdict(verdict):
+            self._writer.line(line)
+
     def _write_result(self, result: GoldenProjectResult) -> None:
         if self._is_reporting:
             self._present = result
@@ -217,8 +229,6 @@ class GoldenTerminal:
     def _write_problems(self) -> None:
         for problem in self._reports.problems:
             self.say(f"WARNING: {problem}", red=True, bold=True)
-        for problem in self._reports.lesser_problems:
-            self.say(f"WARNING: {problem}", yellow=True, bold=True)
 
     def _write_untold(self) -> None:
         """Write what neither the rows nor pytest's blocks have shown."""
@@ -293,8 +303,9 @@ class GoldenTerminal:
         history, tells_reason = self._describe_history(result), self._tells_reason(result) or not self._is_reporting
         row = table.result_row(result, self._name_width, width, history=history, tells_reason=tells_reason)
         self._begin_line()
-        quarantined = result.quarantined is not None
-        self._writer.write(status, **(_MARKUP[ResultStatus.SKIPPED] if quarantined else _MARKUP[result.status]))
+        fails, quarantined = self._recorder.fails(result), result.quarantined is not None
+        shown_as = ResultStatus.FAILED if fails else ResultStatus.SKIPPED if quarantined else result.status
+        self._writer.write(status, **_MARKUP[shown_as])
         self._writer.write(disarm(" " + table.fit(row, width - len(status) - 1)))
         notes = self._list_notes(result)
         if notes and len(self._declared.projects) > _MOST_IN_FULL and _needs_no_look(result):

@@ -19,11 +19,12 @@ from pytest_golden.report.report_files import StagedReport
 from pytest_golden.report.result_text import explain_failure, first_difference, note_unchecked_needs, summarize_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from pytest_golden.regression.verdict import RunVerdict
     from pytest_golden.report.github import Level
     from pytest_golden.session.parts import SessionParts
+    from pytest_golden.session.terminal import GoldenTerminal
 
 
 _SUITE = "golden projects"
@@ -33,7 +34,7 @@ _TAKEN_BY_GITHUB = 1024 * 1024
 class GoldenReports:
     """Closes the session: makes the run's verdict, ends the record with it, and writes the reports, which all show it.
 
-    `problems` names the requested reports that could not be written, `lesser_problems` the other ones.
+    `problems` names the requested reports that could not be written.
     """
 
     def __init__(self, parts: SessionParts, github: GitHubNews) -> None:
@@ -46,6 +47,7 @@ class GoldenReports:
         self._started_at = utc_now()
         self._other_failures: set[str] = set()
         self._exit_status: int | None = None
+        self._ended_with: int | None = None
         self._done: set[str] = set()
         self._staged: list[StagedReport] = []
         self._verdict: RunVerdict | None = None
@@ -53,7 +55,6 @@ class GoldenReports:
         self.find_entry_id: Callable[[], str | None] = lambda: None
         self.end_record: Callable[[RunVerdict], None] = lambda _: None
         self.problems: list[str] = []
-        self.lesser_problems: list[str] = []
 
     @property
     def verdict(self) -> RunVerdict:
@@ -78,16 +79,34 @@ class GoldenReports:
         """
         if session.config.option.collectonly:
             return
-        self._exit_status = exit_status = int(session.exitstatus)
+        self._finish(session)
+
+    def correct(self, session: pytest.Session) -> bool:
+        """Judge and report again if the exit status has changed since then; tell whether the verdict has changed.
+
+        pytest itself changes it late for `--max-warnings`, and so may a plug-in.
+        """
+        before = self._verdict
+        if before is None or int(session.exitstatus) == self._ended_with:
+            return False
+        self._done.clear()
+        self.problems.clear()
+        self._finish(session)
+        return self._verdict != before
+
+    def _finish(self, session: pytest.Session) -> None:
+        exit_status = int(session.exitstatus)
+        # Under xdist, -x ends the session like an interruption.
+        is_by_failure = exit_status == pytest.ExitCode.INTERRUPTED and session.shouldfail
+        self._exit_status = int(pytest.ExitCode.TESTS_FAILED) if is_by_failure else exit_status
         self._verdict = self._judge()
         try:
             self._record_and_report()
         finally:
             self._discard()
-        code = self.verdict.exit_code(exit_status)
+        code = self._ended_with = self.verdict.exit_code(exit_status)
         if code != exit_status:
             session.exitstatus = pytest.ExitCode(code)
-        self._write_summary()
 
     def _record_and_report(self) -> None:
         self._stage()
@@ -103,12 +122,15 @@ class GoldenReports:
         if self._commit(report for report in self._staged if not report.is_device):
             self._verdict = self._judge()
 
-    def _write_summary(self) -> None:
-        """Write GitHub's summary. Nobody requested it, so if it cannot be written, the verdict does not change."""
+    def write_summary(self) -> str | None:
+        """Write GitHub's summary. Nobody requested it, so a problem is returned and does not change the verdict."""
+        if self._verdict is None:
+            return None
         try:
             self.github.write_summary(self.verdict, self.problems)
         except GoldenError as error:
-            self.lesser_problems.append(str(error))
+            return str(error)
+        return None
 
     def _judge(self) -> RunVerdict:
         recorder, count = self._recorder, len(self.problems)
@@ -234,6 +256,22 @@ class GoldenReports:
         return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])
 
 
+class LateExitStatus:
+    """Corrects the verdict if the exit status changes after all others have finished the session."""
+
+    def __init__(self, reports: GoldenReports, terminal: GoldenTerminal | None) -> None:
+        self._reports = reports
+        self._terminal = terminal
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Look at the exit status last of all, show a corrected verdict, and write GitHub's summary."""
+        yield
+        has_changed, problem = self._reports.correct(session), self._reports.write_summary()
+        if self._terminal is not None:
+            self._terminal.show_end(has_new_verdict=has_changed, problem=problem)
+
+
 class GitHubNews:
     """Writes annotations and the job summary for GitHub Actions; elsewhere it writes nothing."""
 
@@ -250,6 +288,11 @@ class GitHubNews:
         if self._is_there:
             yield from annotate([*self._list_annotations(verdict)], file=self._manifest_for_github())
 
+    def annotate_verdict(self, verdict: RunVerdict) -> Iterator[str]:
+        """Yield the annotation for the verdict alone, unless the run passed."""
+        if self._is_there and not verdict.is_good:
+            yield from annotate([_annotate_verdict(verdict)], file=self._manifest_for_github())
+
     def _list_annotations(self, verdict: RunVerdict) -> Iterator[Annotation]:
         lines = self._declared.manifest.lines
         for warning in self._warnings:
@@ -264,7 +307,7 @@ class GitHubNews:
             told = f"{name}: {weakening.message}" if name else weakening.message
             yield Annotation(level, told, "weakened floor", lines.get(name or ""))
         if not verdict.is_good:
-            yield Annotation("error" if verdict.is_bad else "warning", verdict.sentence, "golden projects")
+            yield _annotate_verdict(verdict)
 
     def write_summary(self, verdict: RunVerdict, problems: Sequence[str]) -> None:
         """Append to the job's summary; `problems` says what went wrong with other reports.
@@ -305,3 +348,7 @@ class GitHubNews:
             return None
         checkout = Path(os.environ.get("GITHUB_WORKSPACE", "."))
         return Path(os.path.relpath(path, checkout)).as_posix()
+
+
+def _annotate_verdict(verdict: RunVerdict) -> Annotation:
+    return Annotation("error" if verdict.is_bad else "warning", verdict.sentence, "golden projects")

@@ -140,6 +140,7 @@ def test_all_projects_are_listed_in_the_manifests_order_first(golden: Golden, st
         "new                          -           -  no run yet",
         "old      ✓✓✓✓                PASSED  1.00s  12th pass in a row (no longer declared)",
         "✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted",
+        "last run (2026-11-20 23:00): NOT FINISHED: 1 passed",
     ]
     told = golden("history", "--json").json["projects"]
     assert [project["name"] for project in told] == ["sales", "new", "old"]
@@ -243,7 +244,7 @@ def test_empty_store_is_said(golden: Golden, folder: Path) -> None:
     Store.open(folder / "golden.db").close()
     ran = golden("history", "--store", "golden.db")
     assert (ran.code, ran.out) == (0, "no golden project has a run here yet: `pytest --golden` makes the first\n")
-    assert golden("history", "--store", "golden.db", "--json").json == {"projects": []}
+    assert golden("history", "--store", "golden.db", "--json").json == {"last_run": None, "projects": []}
 
 
 def test_terminal_that_knows_no_signs_gets_letters(golden_process: GoldenProcess, store: Path) -> None:

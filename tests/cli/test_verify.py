@@ -120,6 +120,17 @@ def test_base_without_the_baselines_that_git_ignores_is_never_green(repository: 
     assert f"note: {sentence}" in " ".join(golden("check").out.split())
     found = {one["subject"]: one for one in golden("doctor", "--json").json["findings"]}
     assert f"{found['baselines']['told']}: {found['baselines']['advice']}" == sentence
+    # Git does not ignore it, but only the head has it.
+    repository.write(golden_projects__yaml=OUTPUTS, __gitignore="")
+    repository.commit("baseline")
+    ran = golden("verify", "--base", "HEAD~1", "--json")
+    assert (ran.code, ran.json["projects"]) == (3, [])
+    assert ran.json["base"]["reason"].startswith(
+        "a fails on the head, and the base has no baseline for out.csv: commit baselines that are accepted on the base"
+    )
+    repository.git("reset", "-q", "--hard", "HEAD~1")
+    baseline.parent.mkdir(parents=True, exist_ok=True)
+    baseline.write_text("1\n")
     # A `setup:` may bring them.
     bring = 'setup: [sh, -c, "cp -r $GOLDEN_HEAD/golden_baselines ."]\n'
     repository.write(golden_projects__yaml=bring + OUTPUTS)

@@ -64,6 +64,7 @@ def ignore(checkout: Path, file: str, *patterns: str) -> None:
             "sales/c.txt, golden_baselines/sales/data/b.txt, golden_baselines/sales/out/a.csv are ignored by "
             ".gitignore:2 (`golden_*/`): add `!gate/golden_baselines/` and `!gate/golden_baselines/**` below it",
         ),
+        ("gate/golden_baselines/.gitignore", "sales/", "/.gitignore:2 (`sales/`): add `!**` below it"),
         (".gitignore", "gate/", "(`gate/`): add them with `git add --force golden_baselines`"),
     ],
 )

@@ -142,13 +142,29 @@ def test_rerunfailures_runs_no_golden_project_again(workspace: Workspace) -> Non
     result.stdout.fnmatch_lines(["golden: --reruns does not run golden projects again: set `retries:` in the manifest"])
     forced = run(workspace, "-p", "pytest_rerunfailures", "--force-reruns=1")
     assert read_junit(workspace.path) == IN_JUNIT
-    forced.stdout.fnmatch_lines(["golden: --force-reruns does not run golden projects again: *"])
+    forced.stdout.fnmatch_lines(["golden: --force-reruns counts reruns of golden projects but runs none again: *"])
+
+
+def test_reruns_of_the_ini_file_or_a_mark_are_answered_too(workspace: Workspace) -> None:
+    workspace.pytester.makeini("[pytest]\nreruns = 2\n")
+    result = run(workspace, "-p", "pytest_rerunfailures")
+    assert result.parseoutcomes()["rerun"] == 2
+    result.stdout.fnmatch_lines(["golden: reruns in the ini file does not run golden projects again: *"])
+    workspace.pytester.makeini("[pytest]\n")
+    workspace.pytester.makeconftest(
+        "import pytest\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    for item in items: item.add_marker(pytest.mark.flaky(reruns=2))\n"
+    )
+    result = run(workspace, "-p", "pytest_rerunfailures")
+    assert result.parseoutcomes()["rerun"] == 2
+    result.stdout.fnmatch_lines(["*a `flaky` mark does not run a golden project again: set `retries:` in the manifest"])
 
 
 def test_timeout_ends_a_project_and_a_tag_of_its_name_is_not_its_marker(workspace: Workspace) -> None:
     result = run(workspace, "-p", "pytest_timeout", "--timeout=300")
     assert read_junit(workspace.path) == IN_JUNIT
-    result.stdout.fnmatch_lines(["golden: the marker timeout is not ours: *-m golden_tag_timeout"])
+    result.stdout.fnmatch_lines(["golden: pytest or a plug-in uses the marker timeout: *-m golden_tag_timeout"])
     workspace.declare({"name": "slow", "script": "sleep 600"}, {"name": "fine"})
     result = run(workspace, "-p", "pytest_timeout", "--timeout=5")
     assert {name: told for name, told in read_junit(workspace.path).items() if "test" not in name} == {

@@ -225,6 +225,9 @@ def test_base_that_said_nothing_of_a_project_judges_no_failure() -> None:
     assert skipped == "p fails on the head, and on the base it was skipped: because of skip_if_missing"
     waiting = find_unjudged(ProjectRuns("p", side(SKIPPED, "need_not_passed"), side(FAILED)))
     assert waiting == "p fails on the head, and on the base it was skipped: because of need_not_passed"
+    lacking = find_unjudged(ProjectRuns("p", side(FAILED, "baseline_missing"), side(FAILED, "output_differs")))
+    assert lacking is not None
+    assert lacking.startswith("p fails on the head, and the base has no baseline for ")
     unable = find_unjudged(ProjectRuns("p", side(ERROR, "path_not_found"), side(FAILED)))
     assert unable == "p fails on the head, and on the base it could not be run: because of path_not_found"
 
@@ -239,6 +242,8 @@ def test_base_that_said_nothing_of_a_project_judges_no_failure() -> None:
         ProjectRuns("p", side(PASSED), side(None)),
         ProjectRuns("p", side(ERROR, "path_not_found"), side(ERROR, "path_not_found")),
         ProjectRuns("p", side(ERROR, "path_not_found"), side(PASSED)),
+        ProjectRuns("p", side(FAILED, "baseline_missing"), side(FAILED, "baseline_missing")),
+        ProjectRuns("p", side(FAILED, "baseline_missing"), side(FAILED, "exit_code")),
         ProjectRuns("p", side(SKIPPED, "need_not_passed"), side(SKIPPED, "need_not_passed")),
     ],
 )

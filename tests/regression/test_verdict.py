@@ -61,11 +61,11 @@ UNCHANGED = make("SKIPPED", ReasonKind.UNCHANGED)
         ),
         ([FAILED], {"not_run": "a", "exit_status": 1}, "FAILED (partial: 1 not run): 1 failed", 1),
         ([PASSED], {"other_failures": 2, "exit_status": 1}, "FAILED: 1 passed, 2 other tests failed", 1),
-        ([PASSED], {"exit_status": 1}, "FAILED: 1 passed, something else failed: pytest's exit status is 1", 1),
+        ([PASSED], {"exit_status": 1}, "FAILED: 1 passed, something else failed: pytest ended with exit status 1", 1),
         (
             [PASSED],
             {"exit_status": 1, "weakenings": 1, "floor_accepted": True},
-            "FAILED: 1 passed, weakened floor accepted by a person, something else failed: pytest's exit status is 1",
+            "FAILED: 1 passed, weakened floor accepted by a person, something else failed: pytest ended with exit status 1",
             1,
         ),
         (
@@ -75,7 +75,7 @@ UNCHANGED = make("SKIPPED", ReasonKind.UNCHANGED)
             3,
         ),
         ([FAILED], {"problems": ["no"], "exit_status": 1}, "FAILED: 1 failed, no", 1),
-        ([PASSED], {"exit_status": 3}, "ERROR: 1 passed, pytest's exit status is 3", 3),
+        ([PASSED], {"exit_status": 3}, "ERROR: 1 passed, pytest ended with exit status 3", 3),
         ([PASSED], {"exit_status": 2, "not_run": "a"}, "INTERRUPTED (partial: 1 not run): 1 passed", 2),
         ([FAILED], {"is_interrupted": True}, "INTERRUPTED: 1 failed", 2),
         ([], {"exit_status": 5, "deselected": "a"}, "NOTHING RAN (partial: 1 deselected)", 5),

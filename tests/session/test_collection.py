@@ -310,8 +310,9 @@ def test_markers_are_listed(workspace: Workspace) -> None:
     )
 
 
-def test_marker_of_a_plugin_stays_its_own_and_the_tag_has_another(workspace: Workspace) -> None:
-    workspace.pytester.makeini("[pytest]\nmarkers = shared: ours and theirs\n")
+@pytest.mark.parametrize("also", ["", "\n timeout: limits"])
+def test_marker_of_a_plugin_stays_its_own_and_the_tag_has_another(workspace: Workspace, also: str) -> None:
+    workspace.pytester.makeini(f"[pytest]\nmarkers =\n shared: ours and theirs{also}\n")
     workspace.pytester.makeconftest(
         "def pytest_configure(config):\n"
         "    config.addinivalue_line('markers', 'timeout(seconds): ends a test')\n"
@@ -322,7 +323,7 @@ def test_marker_of_a_plugin_stays_its_own_and_the_tag_has_another(workspace: Wor
     result = workspace.run("--strict-markers", "-m", "golden_tag_timeout and shared")
     result.assert_outcomes(passed=1, deselected=1)
     result.stdout.fnmatch_lines(
-        ["golden: the marker timeout is not ours: select the tag timeout with -m golden_tag_timeout"]
+        ["golden: pytest or a plug-in uses the marker timeout: select the tag timeout with -m golden_tag_timeout"]
     )
 
 

@@ -189,7 +189,9 @@ def test_options_that_mean_something_else_here_are_told(workspace: Workspace) ->
     )
 
 
-@pytest.mark.parametrize("option", ["--fixtures", "--cache-show", "--fixtures-per-test"])
+@pytest.mark.parametrize(
+    "option", ["--fixtures", "--cache-show", "--fixtures-per-test", "--setup-plan", "--setup-only"]
+)
 def test_no_word_of_ours_where_nothing_runs(workspace: Workspace, option: str) -> None:
     result = workspace.run(option)
     assert result.ret in {0, 5}
@@ -249,7 +251,7 @@ def test_requirement_lets_a_skip_fail(workspace: Workspace) -> None:
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*not installed here; a skipped project fails the gate since --golden-require is set*"]
+        ["*not installed here; a skipped project fails the gate because --golden-require is set*"]
     )
     result.stdout.fnmatch_lines(["golden: FAILED: 1 failed"])
 
@@ -297,9 +299,26 @@ def test_skip_marker_is_a_skip_that_is_counted(workspace: Workspace) -> None:
     required.assert_outcomes(failed=1)
     required.stdout.fnmatch_lines(
         [
-            "SKIPPED: skipped by pytest: not today; a skipped project fails the gate since golden_require in tox.ini is set*"
+            "SKIPPED: skipped by pytest: not today; a skipped project fails the gate because golden_require in tox.ini is set*"
         ]
     )
+
+
+@pytest.mark.parametrize("hook", ["setup", "call"])
+@pytest.mark.parametrize("leave", ["skip", "xfail"])
+def test_skip_by_a_hook_fails_the_gate_where_skips_do(workspace: Workspace, hook: str, leave: str) -> None:
+    workspace.declare({"name": "one", "script": f"touch {workspace.path}/was-run"})
+    workspace.pytester.makeconftest(
+        f"import pytest\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_{hook}(item): pytest.{leave}('not today')\n"
+    )
+    result = workspace.run()
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED one *skipped by pytest: not today", "golden: NOTHING RAN: 1 skipped"])
+    required = workspace.run("--golden-require")
+    assert required.ret == 1
+    required.assert_outcomes(failed=1)
+    required.stdout.fnmatch_lines(["SKIPPED: skipped by pytest: not today; a skipped project fails the gate *"])
+    assert not (workspace.path / "was-run").exists()
 
 
 def test_setup_that_fails_is_an_error(workspace: Workspace) -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import textwrap
 import threading
 from typing import TYPE_CHECKING
 
@@ -189,13 +191,13 @@ def test_header_names_what_is_really_written_to(workspace: Workspace) -> None:
     mounts = [{"path": "lake", "mode": "write"}]
     path = workspace.write_pipeline("fine", "true")
     workspace.declare({"name": "reads", "path": path, "mounts": [{"path": "lake"}]})
-    workspace.run("-k", "nobody").stdout.no_fnmatch_line("*really writes*")
+    workspace.run("-k", "nobody").stdout.no_fnmatch_line("*writes outside*")
     workspace.declare(*({"name": f"p{n}", "path": path, "mounts": mounts} for n in range(12)))
     workspace.run("-k", "nobody").stdout.fnmatch_lines(
         [
-            "golden: p0 really writes: lake",
-            "golden: p9 really writes: lake",
-            "golden: 2 more really write outside their views: `golden check` names them",
+            "golden: p0 writes outside its view: lake",
+            "golden: p9 writes outside its view: lake",
+            "golden: 2 more projects write outside their views: `golden check` names them",
         ]
     )
 
@@ -249,6 +251,47 @@ def test_live_line_fits_a_narrow_terminal_and_rows_are_cut(slow: Workspace) -> N
     assert spinning
     assert all(len(part) < 30 for part in spinning)
     assert re.search(r"slow_project +\d\.\ds", told)
+
+
+def test_very_narrow_terminal_keeps_time_and_the_beginning_of_the_reason(workspace: Workspace) -> None:
+    workspace.declare({"name": "a_project_with_a_long_name", "script": FAILS})
+    told = run_on_a_terminal(workspace, 30)
+    assert re.search(r"FAILED\S*  ?\S*a_\.\.\. +\d\.\ds  e", told)
+
+
+def test_stream_without_a_descriptor_is_written_to(slow: Workspace) -> None:
+    code = """
+        import io, sys, pytest
+        class Stream(io.StringIO):
+            def fileno(self): raise AttributeError("no descriptor")
+        real, sys.stdout = sys.stdout, Stream()
+        ended = pytest.main(sys.argv[1:])
+        real.write(sys.stdout.getvalue())
+        sys.exit(ended)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), "--golden", *OPTIONS, "-s"]
+    done = subprocess.run(command, cwd=slow.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "golden: FAILED: 1 passed, 1 failed" in done.stdout
+
+
+@pytest.mark.xdist
+def test_looponfail_shows_results_and_waits_for_changes(workspace: Workspace) -> None:
+    workspace.declare({"name": "fine"}, {"name": "broken", "script": FAILS})
+    command = [sys.executable, "-m", "pytest", "--golden", *OPTIONS, "-f"]
+    told = ""
+    with subprocess.Popen(
+        command, cwd=workspace.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told += line
+            if "waiting for changes" in line:
+                break
+        os.killpg(process.pid, signal.SIGKILL)
+    assert "waiting for changes" in told
+    assert "golden: FAILED: 1 passed, 1 failed" in told
+    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"GITHUB_ACTIONS": "true"}])

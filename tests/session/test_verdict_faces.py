@@ -57,6 +57,14 @@ import pytest
 def pytest_golden_result_recorded(result, entry):
     pytest.exit("enough")
 """
+EXITS = """
+import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session):
+    yield
+    session.exitstatus = {}
+"""
+WARNS = "import warnings\ndef test_warns(): warnings.warn('old')\n"
 OTHER = "def test_other():\n    assert False\n"
 
 
@@ -148,10 +156,27 @@ CASES = {
     "report not written": Case(
         "ERROR: 1 passed, 1 report could not be written", 3, [ONE], ["--golden-html=."], has_html=False
     ),
+    "exit status of a plug-in": Case(
+        "ERROR: 1 passed, pytest ended with exit status 7",
+        7,
+        [ONE],
+        prepare=lambda workspace: workspace.pytester.makeconftest(EXITS.format(7)),
+    ),
+    "plug-in that hides a failure": Case(
+        "FAILED: 1 failed", 1, [BROKEN], prepare=lambda workspace: workspace.pytester.makeconftest(EXITS.format(0))
+    ),
     "device full": Case(
         "ERROR: 1 passed, 1 report could not be written", 3, [ONE], ["--golden-html=/dev/full"], has_html=False
     ),
 }
+if hasattr(pytest.ExitCode, "MAX_WARNINGS_ERROR"):  # pytest 9.2
+    CASES["too many warnings"] = Case(
+        "ERROR: 1 passed, pytest ended with exit status 6",
+        6,
+        [ONE],
+        ["--max-warnings=0", "-Wdefault", "test_warns.py", "golden_projects.yaml"],
+        lambda workspace: workspace.pytester.makepyfile(test_warns=WARNS),
+    )
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -239,7 +264,9 @@ def _check_store(
     _check_report(case, json.loads(golden("report", "--json")))
     golden("report", "--html", "again.html")
     _check_page(case, (workspace.path / "again.html").read_text(encoding="utf-8"))
-    assert "SUCCESS" not in golden("history")
+    assert golden("history").splitlines()[-1].endswith(f"): {case.told}")
+    last = json.loads(golden("history", "--json"))["last_run"]
+    assert (last["final_status"], last["verdict"]) == (case.status, case.told)
     run = recorded.runs()[-1]
     assert run.immediate_notes == case.told
     assert run.id == report["gate"]["entry_id"]

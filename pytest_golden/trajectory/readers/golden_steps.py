@@ -154,7 +154,8 @@ class _Merge:
 
     def warnings(self) -> Iterator[str]:
         if self.bad_lines:
-            yield f"{self.bad_lines} lines of the steps file are no step: each must be a JSON object with a name"
+            lines = "1 line" if self.bad_lines == 1 else f"{self.bad_lines} lines"
+            yield f"{lines} of the steps file skipped: a step must be a JSON object with a name"
         for sentence, count in list(self._odd.items())[:_MAX_WARNINGS]:
             yield f"{sentence} ({count} times)" if count > 1 else sentence
         if len(self._odd) > _MAX_WARNINGS:

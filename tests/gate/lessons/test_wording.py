@@ -81,7 +81,7 @@ def test_manifest_keys_are_told_in_words(line: str, told: str) -> None:
         ("run.sh", "a shell script"),
         ("a.ipynb", "a notebook"),
         ("job.scala", "a .scala file"),
-        ("Makefile", "a file without an ending"),
+        ("Makefile", "a file without an extension"),
         ("prompt.txt", "a text file"),
     ],
 )

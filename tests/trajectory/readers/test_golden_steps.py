@@ -84,7 +84,7 @@ def test_a_line_that_is_no_step_is_counted_and_costs_no_other(tmp_path: Path, ba
     reading = _read(tmp_path, b'{"name":"a"}\n' + bad + b'\n{"name":"b"}\n' + bad)
     assert [step.content for step in reading.steps] == ["a", "b"]
     assert reading.lost_count == 2
-    assert reading.warnings[0].startswith("2 lines of the steps file are no step")
+    assert reading.warnings[0].startswith("2 lines of the steps file skipped: a step must be")
 
 
 @pytest.mark.parametrize(
