@@ -11,8 +11,8 @@ from pytest_golden.session.locking import GoldenLock
 from pytest_golden.session.parts import SessionParts
 from pytest_golden.session.results import GoldenRecorder
 from pytest_golden.session.scheduler import is_distributed
-from pytest_golden.session.terminal import GoldenTerminal
-from pytest_golden.session.writing import GitHubNews, GoldenReports, LateExitStatus
+from pytest_golden.session.terminal import GoldenTerminal, LateExitStatus
+from pytest_golden.session.writing import GitHubNews, GoldenReports
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:

@@ -102,7 +102,8 @@ class GoldenExecution:
             if not isinstance(item, GoldenItem) or item.result is not None:
                 raise
             item.skip_reason = _reason_of(left)
-        return item.runtest()
+        item.runtest()
+        return None
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         """Make the reports of golden items; every other plug-in's hook reads these."""

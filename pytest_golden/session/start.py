@@ -26,13 +26,13 @@ from pytest_golden.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.sharding import SessionShard
 
 
-def start(config: pytest.Config, own_markers: Iterable[str]) -> None:
+def start(config: pytest.Config, own_markers: Sequence[str]) -> None:
     """Set the golden session up. `own_markers` are the lines of the configuration file that declare markers.
 
     Raises:
@@ -46,7 +46,7 @@ def start(config: pytest.Config, own_markers: Iterable[str]) -> None:
             raise pytest.UsageError(str(error)) from None
 
 
-def _start(config: pytest.Config, own_markers: Iterable[str]) -> None:
+def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
     settings = _read_settings(config)
     declared = read_declared(settings, find_default_manifest(config), config.rootpath)
     shard = _find_shard(settings, declared)

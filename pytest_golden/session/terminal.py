@@ -376,6 +376,22 @@ class GoldenTerminal:
         return shutil.get_terminal_size().columns
 
 
+class LateExitStatus:
+    """Corrects the verdict if the exit status changes after all others have finished the session."""
+
+    def __init__(self, reports: GoldenReports, terminal: GoldenTerminal | None) -> None:
+        self._reports = reports
+        self._terminal = terminal
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Look at the exit status last of all, show a corrected verdict, and write GitHub's summary."""
+        yield
+        has_changed, problem = self._reports.correct(session), self._reports.write_summary()
+        if self._terminal is not None:
+            self._terminal.show_end(has_new_verdict=has_changed, problem=problem)
+
+
 def _mark_up(verdict: RunVerdict) -> Mapping[str, bool]:
     """Return the colour of a verdict. Only a run that passed is green."""
     return {"green": True} if verdict.is_good else {"red": True} if verdict.is_bad else {"yellow": True}

@@ -17,14 +17,14 @@ from pytest_golden.regression.verdict import RunStatus, judge_run
 from pytest_golden.report.github import Annotation, annotate
 from pytest_golden.report.report_files import StagedReport
 from pytest_golden.report.result_text import explain_failure, first_difference, note_unchecked_needs, summarize_reasons
+from pytest_golden.session.scheduler import is_distributed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_golden.regression.verdict import RunVerdict
     from pytest_golden.report.github import Level
     from pytest_golden.session.parts import SessionParts
-    from pytest_golden.session.terminal import GoldenTerminal
 
 
 _SUITE = "golden projects"
@@ -97,8 +97,9 @@ class GoldenReports:
     def _finish(self, session: pytest.Session) -> None:
         exit_status = int(session.exitstatus)
         # Under xdist, -x ends the session like an interruption.
-        is_by_failure = exit_status == pytest.ExitCode.INTERRUPTED and session.shouldfail
-        self._exit_status = int(pytest.ExitCode.TESTS_FAILED) if is_by_failure else exit_status
+        is_by_failure = is_distributed(session.config) and session.shouldfail
+        is_stopped = is_by_failure and exit_status == pytest.ExitCode.INTERRUPTED
+        self._exit_status = int(pytest.ExitCode.TESTS_FAILED) if is_stopped else exit_status
         self._verdict = self._judge()
         try:
             self._record_and_report()
@@ -254,22 +255,6 @@ class GoldenReports:
 
         hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
         return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])
-
-
-class LateExitStatus:
-    """Corrects the verdict if the exit status changes after all others have finished the session."""
-
-    def __init__(self, reports: GoldenReports, terminal: GoldenTerminal | None) -> None:
-        self._reports = reports
-        self._terminal = terminal
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Look at the exit status last of all, show a corrected verdict, and write GitHub's summary."""
-        yield
-        has_changed, problem = self._reports.correct(session), self._reports.write_summary()
-        if self._terminal is not None:
-            self._terminal.show_end(has_new_verdict=has_changed, problem=problem)
 
 
 class GitHubNews:
