@@ -1,6 +1,6 @@
-"""Finds the JSON in what a model replied: plain, fenced, in the middle of prose, or wrapped as the APIs wrap it.
+"""Find the JSON in a model's reply: the whole text, in fences, or in the middle of prose. Pure; bounded work for every reply.
 
-Bounded work whatever the reply: what is beyond a million characters is not read, and few places are tried.
+Text that is nearly JSON (single quotes, None, a comma too many) is read where it is the whole reply or in a fence. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -10,158 +10,102 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.values.json_form import json_form
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_READ = 1_000_000
-_MOST_PLACES = 20
-_MOST_WRAPPINGS = 6
-_FENCES = ("```", "~~~")
-_TOLD_KEYS = frozenset({"analysis", "suggestions", "rootcauses", "recommendations", "improvements"})
-# What APIs and talkative models put around the answer.
-_WRAPPER_KEYS = (
-    "reflection",
-    "result",
-    "response",
-    "output",
-    "answer",
-    "data",
-    "choices",
-    "message",
-    "content",
-    "text",
+_MOST_MENDED = 200_000
+_MOST_FENCES, _MOST_PLACES = 20, 200
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n(.*?)(?:^[ \t]*(?:```|~~~)|\Z)", re.DOTALL | re.MULTILINE)
+_OPENING = re.compile(r"[{\[]")
+# Strings match as a whole, closed or not: nothing inside one is changed, and each character is read once.
+_RELAXED = re.compile(
+    r"'(?P<body>(?:[^'\\]|\\.)*)(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|\b(?:None|True|False)\b|(?P<comma>,)(?=\s*[}\]])",
+    re.DOTALL,
 )
-_DECODER = json.JSONDecoder()
+_QUOTES = re.compile(r"\\.|\"", re.DOTALL)
+_CONSTANTS = {"None": "null", "True": "true", "False": "false"}
+_THOUGHT_ENDS = "</think>"
+_NOTHING = object()
+# NaN and Infinity are not JSON: they are read as null.
+_DECODER = json.JSONDecoder(parse_constant=lambda _word: None)
 
 
-class Found(NamedTuple):
-    """What a reply holds: the values of its JSON when it is an object or a list, its text, and whether all was JSON."""
+class FoundValue(NamedTuple):
+    """A JSON value of a reply, where it is in the text, and whether prose surrounds it."""
 
     value: Any
-    text: str
-    is_whole: bool
+    start: int
+    end: int
+    is_in_prose: bool
 
 
-def read_reply(reply: object) -> Found:
-    """Find the answer in a reply of any type."""
-    value: Any = reply
-    for _wrapping in range(_MOST_WRAPPINGS):
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            value = bytes(value[:MOST_READ]).decode("utf-8", "replace")
-        if isinstance(value, str):
-            return _read_text(value)
-        value = _plain(value)
-        inner = _unwrap(value)
-        if inner is None:
-            return Found(value if isinstance(value, (dict, list)) else None, "", is_whole=True)
-        value = inner
-    return Found(None, "", is_whole=False)
+def find_json(reply: str) -> tuple[str, Iterator[FoundValue]]:
+    """Return the text of a reply without the model's thoughts, and its JSON values, the likeliest first.
+
+    The whole text is the only value when it is JSON. Otherwise come the values in fences, then objects and lists in prose.
+    """
+    text = reply[:MOST_READ].removeprefix("\ufeff").strip()
+    whole = _load(text)
+    if whole is _NOTHING and _THOUGHT_ENDS in text:
+        text = _drop_thought(text)
+        whole = _load(text)
+    if whole is not _NOTHING:
+        return text, iter((FoundValue(whole, 0, len(text), is_in_prose=False),))
+    return text, _find_values(text)
 
 
-def key_form(key: object) -> str:
-    """Return a key without case and marks, so that rootCauses, root_causes and "Root causes" are one."""
-    return re.sub(r"[^a-z0-9]", "", str(key)[:100].lower())
+def _drop_thought(text: str) -> str:
+    """Return the text after the thought. A closing tag inside a JSON value does not end a thought."""
+    values = list(_find_values(text))
+    mark = text.rfind(_THOUGHT_ENDS)
+    while mark >= 0:
+        around = [found.start for found in values if found.start < mark < found.end]
+        if not around:
+            return text[mark + len(_THOUGHT_ENDS) :].strip()
+        mark = text.rfind(_THOUGHT_ENDS, 0, min(around))
+    return text
 
 
-def _plain(value: Any) -> Any:
-    """Return JSON-safe values for any object; one of pydantic's by its fields, one that carries a text by its text."""
-    if isinstance(value, (dict, list)):
-        return json_form(value)
-    try:
-        if hasattr(value, "model_dump"):
-            value = value.model_dump()
-        elif isinstance(getattr(value, "text", None), str):
-            value = value.text
-    except Exception:  # a foreign class may raise anything
-        return None
-    return json_form(value)
-
-
-def _unwrap(value: Any) -> Any:
-    """Return what is inside a wrapper; None when the value is no wrapper."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return _unwrap_list(value)
-    if isinstance(value, dict) and not _is_answer(value):
-        return next((value[key] for key in _WRAPPER_KEYS if isinstance(value.get(key), (dict, list, str))), None)
-    return None
-
-
-def _unwrap_list(value: list[Any]) -> Any:
-    """Return the only choice of a list of choices, or the joined text of a message in several blocks."""
-    blocks = [item for item in value if isinstance(item, dict)]
-    texts = [block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)]
-    if texts:
-        return "\n".join(texts)
-    return value[0] if len(blocks) == len(value) == 1 and _has_wrapper(blocks[0]) else None
-
-
-def _has_wrapper(value: dict[Any, Any]) -> bool:
-    return not _is_answer(value) and any(key in value for key in _WRAPPER_KEYS) and "description" not in value
-
-
-def _is_answer(value: dict[Any, Any]) -> bool:
-    return any(key_form(key) in _TOLD_KEYS for key in value)
-
-
-def _read_text(text: str) -> Found:
-    text = text[:MOST_READ].lstrip("\ufeff").strip()
-    value = _load(text)
-    if isinstance(value, (dict, list)):
-        return read_reply(value)
-    if isinstance(value, str) and value != text:
-        return read_reply(value)._replace(is_whole=False)
-    for fenced in islice(_fenced(text), _MOST_PLACES):
-        found = read_reply(_load(fenced))
-        if _tells(found.value):
-            return found
-    return Found(_find_embedded(text), text, is_whole=False)
-
-
-def _tells(value: Any) -> bool:
-    """Tell whether JSON in the middle of something else is the answer, not an example of something."""
-    if isinstance(value, list):
-        return any(isinstance(item, dict) and "description" in item for item in value)
-    return isinstance(value, dict) and _is_answer(value)
-
-
-def _fenced(text: str) -> Iterator[str]:
-    """Return what stands in fences, the last one also when the reply ends before it is closed."""
-    lines: list[str] | None = None
-    for line in text.splitlines():
-        is_fence = line.lstrip().startswith(_FENCES)
-        if is_fence and lines is not None:
-            yield "\n".join(lines)
-            lines = None
-        elif is_fence:
-            lines = []
-        elif lines is not None:
-            lines.append(line)
-    if lines:
-        yield "\n".join(lines)
-
-
-def _find_embedded(text: str) -> Any:
-    """Return the first JSON object in prose that looks like an answer."""
-    start = -1
+def _find_values(text: str) -> Iterator[FoundValue]:
+    """Return each value in a fence, then each object or list in prose, outermost ones only."""
+    for fenced in islice(_FENCE.finditer(text), _MOST_FENCES):
+        value = _load(fenced[1].strip())
+        if value is not _NOTHING:
+            yield FoundValue(value, *fenced.span(1), is_in_prose=False)
+    position = 0
     for _place in range(_MOST_PLACES):
-        start = text.find("{", start + 1)
-        if start < 0:
-            return None
+        opening = _OPENING.search(text, position)
+        if opening is None:
+            return
+        start = opening.start()
+        position = start + 1
         try:
-            value, _end = _DECODER.raw_decode(text, start)
+            value, position = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if _tells(value):
-            return value
-    return None
+        yield FoundValue(value, start, position, is_in_prose=True)
 
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(text)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
-        return None
+        return _load_relaxed(text)
+
+
+def _load_relaxed(text: str) -> Any:
+    """Read what is nearly JSON: Python's quotes and constants, and commas before a closing bracket."""
+    if text[:1] not in {"{", "["} or len(text) > _MOST_MENDED:
+        return _NOTHING
+    try:
+        return _DECODER.decode(_RELAXED.sub(_write_strictly, text))
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
+def _write_strictly(found: re.Match[str]) -> str:
+    body = found["body"]
+    if body is not None:
+        return '"' + _QUOTES.sub(lambda quote: "'" if quote[0] == "\\'" else quote[0].replace('"', '\\"'), body) + '"'
+    return _CONSTANTS.get(found[0], found[0]) if found["comma"] is None else ""
