@@ -35,9 +35,9 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "Quarantine",
         "RetiredProject",
     ),
-    "pytest_golden.manifest.expected": ("ExpectedOutcome",),
+    "pytest_golden.manifest.units": ("ExpectedOutcome",),
     "pytest_golden.manifest.reader": ("load_manifest",),
-    "pytest_golden.manifest.manifest_schema": ("manifest_schema",),
+    "pytest_golden.manifest.keys": ("manifest_schema",),
     "pytest_golden.manifest.inline": ("parse_golden_projects_input",),
     "pytest_golden.gateway.model": (
         "AgentRole",

@@ -1,4 +1,4 @@
-"""Every key of the manifest once: its kind, and the text that editors and the documentation show for it."""
+"""Every key of the manifest once: its kind, and the text that editors and the documentation show; and the JSON Schema of it all."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from pytest_golden.manifest.kinds import (
     list_of,
     one_of,
     record_of,
+    record_schema,
 )
 
 if TYPE_CHECKING:
@@ -292,3 +293,19 @@ FILE_KEYS = Table.of(
     }
     | {name: f"the key {name} belongs to a project below golden_projects; move it there" for name in ("name", "path")},
 )
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def manifest_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of `golden_projects.yaml`.
+
+    It says what one key may hold. Only `load_manifest` finds conflicts between keys or projects and broken regular
+    expressions. Each call returns a new value.
+    """
+    return {
+        "$schema": DIALECT,
+        "title": "golden_projects.yaml",
+        "description": "The golden projects of a workspace: pipelines that must always work.",
+        **record_schema(FILE_KEYS),
+    }

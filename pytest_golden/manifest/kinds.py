@@ -17,7 +17,6 @@ from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from pytest_golden.manifest.expected import ExpectedOutcome
 from pytest_golden.manifest.findings import (
     UNREADABLE,
     Check,
@@ -30,6 +29,7 @@ from pytest_golden.manifest.findings import (
 from pytest_golden.manifest.units import (
     DURATION_FORM,
     SIZE_FORM,
+    ExpectedOutcome,
     Unquoted,
     bare,
     parse_duration,

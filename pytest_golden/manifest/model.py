@@ -1,25 +1,76 @@
-"""What a manifest declares, as frozen values. No file is read here; see `reader.py` and `inline.py`."""
+"""What a manifest declares, as frozen values that check their own fields by a table of keys. No file is read here."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, is_dataclass
+from functools import wraps
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pytest_golden.manifest.checked import as_json, check_fields, refuse_wrong_arguments
-from pytest_golden.manifest.expected import ExpectedKind, ExpectedOutcome
 from pytest_golden.manifest.findings import WrongValueError
 from pytest_golden.manifest.keys import MOUNT_KEYS, OUTPUT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
-from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM
+from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM, collect
 from pytest_golden.manifest.rules import find_conflicts
+from pytest_golden.manifest.units import ExpectedKind, ExpectedOutcome
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import date
     from pathlib import Path
+
+    from pytest_golden.manifest.kinds import Table
+
+
+_Value = TypeVar("_Value")
+
+
+def refuse_wrong_arguments(value_type: type[_Value]) -> type[_Value]:
+    """Make a dataclass raise `ValueError` for unknown and missing arguments too, as for every wrong value."""
+    made: Any = value_type
+    make = made.__init__
+
+    @wraps(make)
+    def make_or_refuse(self: _Value, *args: Any, **kwargs: Any) -> None:
+        try:
+            make(self, *args, **kwargs)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+    made.__init__ = make_or_refuse
+    return value_type
+
+
+def check_fields(value: object, table: Table) -> dict[str, Any]:
+    """Replace the fields of a new dataclass by what the checks of their keys return, and return these fields.
+
+    Raises:
+        WrongValueError: all mistakes of all fields.
+    """
+    fields = vars(value)
+    defaults = vars(type(value))
+    given = {name: field for name, field in fields.items() if name not in defaults or field is not defaults[name]}
+    clean, findings = collect(given, table)
+    if findings:
+        raise WrongValueError(findings)
+    fields.update(clean)
+    return fields
+
+
+def as_json(value: Any) -> Any:
+    """Return the JSON form of such a value: objects, arrays, and days as texts."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, dict):
+        return {name: as_json(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return [as_json(part) for part in value]
+    return value.isoformat()
+
 
 __all__ = [
     "DeclaredOutput",

@@ -1,3 +1,5 @@
+"""Declared paths, and files that stand in for those of a project."""
+
 from __future__ import annotations
 
 import sys
@@ -6,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.resolution import ProjectUnusableError, resolve_project
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions, Problem
+from pytest_golden.gateway.resolution import NO_STAND_INS, ProjectUnusableError, resolve_project, write_stand_ins
+from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
-from tests.gateway.conftest import NOT_ROOT
+from tests.gateway.conftest import NOT_ROOT, VIEWS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_golden.gateway.resolution import ResolvedProject
-    from tests.gateway.conftest import RunElsewhere
+    from pytest_golden.gateway.service import ExecutionGateway
+    from tests.gateway.conftest import MakeProject, RunElsewhere, RunInView
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +137,126 @@ def test_path_that_may_not_be_read_is_permission_denied(
         Path(workspace / closed).chmod(0o700)
     assert (facts["ending"], facts["problem"]) == ("not_started", "permission_denied")
     assert str(workspace) in facts["message"]
+
+
+in_every_view = pytest.mark.parametrize("view", VIEWS)
+
+
+@pytest.fixture(autouse=True)
+def files(project_dir: Path) -> None:
+    (project_dir / "sql" / "deep").mkdir(parents=True)
+    for name in ("sql/deep/query.sql", "sql/other.sql", "config"):
+        (project_dir / name).write_text("original\n")
+
+
+@in_every_view
+def test_pipeline_sees_stand_ins_among_its_own_files(view: str, run_in_view: RunInView, project_dir: Path) -> None:
+    before = take_fingerprint(str(project_dir / "sql"))
+    stand_ins = {"sql/deep/query.sql": b"candidate\n", "config": b"\xff"}
+    done = run_in_view(view, "cat sql/deep/query.sql sql/other.sql; wc -c < config; ls sql", stand_ins=stand_ins)
+    assert done.stdout.split() == ["candidate", "original", "1", "deep", "other.sql"]
+    assert take_fingerprint(str(project_dir / "sql")) == before
+
+
+@in_every_view
+def test_stand_ins_are_no_part_of_what_was_written(view: str, run_in_view: RunInView, tmp_path: Path) -> None:
+    run = run_in_view(view, "echo new > sql/made", stand_ins={"sql/deep/query.sql": b"candidate\n", "config": b""})
+    assert run.write_set.to_dict() | {"files": None} == {
+        "created": ["sql/made"],
+        "changed": [],
+        "removed": [],
+        "files": None,
+    }
+    (tmp_path / "kept").mkdir()
+    run.prepared.view.write_kept(tmp_path / "kept")
+    assert [path.name for path in (tmp_path / "kept").rglob("*")] == ["sql", "made"]
+
+
+@in_every_view
+def test_changes_of_a_stand_in_are_compared_with_what_was_put_there(
+    view: str, run_in_view: RunInView, project_dir: Path
+) -> None:
+    names = [f"file{number}" for number in range(5)]
+    for name in names:
+        (project_dir / name).write_text("original")
+    script = """
+        printf candidate > file0; rm file1; printf original > file2; chmod 700 file3; rm file4; printf candidate > file4
+        rm -r sql/deep
+    """
+    stand_ins = {**dict.fromkeys(names, b"candidate"), "sql/deep/query.sql": b"candidate"}
+    written = run_in_view(view, script, stand_ins=stand_ins).write_set
+    assert written.created == ()
+    assert written.changed == ("file2", "file3")
+    assert [written.files[name].kind for name in written.changed] == ["file", "mode"]
+    assert written.removed == ("file1", "sql/deep/query.sql")
+
+
+@in_every_view
+def test_modes_of_files_and_folders_are_those_of_the_original(
+    view: str, run_in_view: RunInView, project_dir: Path
+) -> None:
+    (project_dir / "sql" / "deep" / "query.sql").chmod(0o440)
+    (project_dir / "sql" / "deep").chmod(0o750)
+    (project_dir / "sql").chmod(0o550)
+    shown = "stat -c %a sql sql/deep sql/deep/query.sql; cat sql/deep/query.sql"
+    try:
+        done = run_in_view(view, shown, stand_ins={"sql/deep/query.sql": b"candidate"})
+    finally:
+        (project_dir / "sql").chmod(0o755)
+    assert done.stdout.split() == ["550", "750", "440", "candidate"]
+
+
+@in_every_view
+def test_step_readers_find_stand_ins(view: str, run_in_view: RunInView) -> None:
+    run = run_in_view(view, "rm sql/other.sql", stand_ins={"config": b"one", "sql/other.sql": b"two"})
+    found = run.prepared.view.find_file("config")
+    assert found is not None
+    assert found.read_bytes() == b"one"
+    assert run.prepared.view.find_file("sql/other.sql") is None
+
+
+@pytest.mark.parametrize("name", ["missing", "sql", "link", "out/x", "../workspace"])
+def test_only_a_regular_file_of_the_project_has_stand_ins(name: str, project_dir: Path, tmp_path: Path) -> None:
+    (project_dir / "link").symlink_to("config")
+    (project_dir / "out").symlink_to("sql")
+    (project_dir / "sql" / "x").write_text("x")
+    with pytest.raises(ProjectUnusableError, match="no regular file of") as caught:
+        write_stand_ins({name: b""}, project_dir, tmp_path / "stand-ins")
+    assert caught.value.problem is Problem.PATH_NOT_FOUND
+
+
+def test_nothing_is_made_where_nothing_stands_in(project_dir: Path, tmp_path: Path) -> None:
+    assert write_stand_ins({}, project_dir, tmp_path / "stand-ins") is NO_STAND_INS
+    assert not (tmp_path / "stand-ins").exists()
+
+
+@pytest.mark.parametrize("view", ["auto", "copy"])
+def test_gateway_runs_one_project_with_and_without_stand_ins(
+    view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
+) -> None:
+    gateway, project = open_gateway(view=view), make_project("cat config; echo x >> config")
+    before = (project_dir / "config").stat()
+    printed = []
+    for stand_ins in ({"config": b"first\n"}, None, {"config": b"second\n"}):
+        outcome = gateway.run_pipeline(
+            project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions(), stand_ins=stand_ins
+        )
+        assert (outcome.problem, outcome.write_set.changed) == (None, ("config",))
+        printed.append(outcome.stdout)
+    assert printed == ["first\n", "original\n", "second\n"]
+    after = (project_dir / "config").stat()
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+
+
+def test_stand_in_for_nothing_is_an_outcome(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
+) -> None:
+    outcome = open_gateway().run_pipeline(
+        make_project("true"), role=AgentRole.REGRESSION_GUARD, permissions=Permissions(), stand_ins={"no": b""}
+    )
+    assert (outcome.ending, outcome.problem) == (Ending.NOT_STARTED, Problem.PATH_NOT_FOUND)
+    assert "nothing can stand in" in outcome.message
