@@ -118,7 +118,7 @@ def read_event(plain: Mapping[str, Any]) -> GateEvent:
         for name in {"command_line", "known", "news"} & fields.keys():
             fields[name] = tuple(fields[name])
         return kind(**fields)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"an event of a gate run that cannot be read: {error}") from None
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_golden.clock import iso_utc
 from pytest_golden.errors import PermissionDeniedError
+from pytest_golden.values.shape import Count, Shape, form, in_form
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.trajectory.model import Trajectory
+    from pytest_golden.trajectory.model import Trajectory  # noqa: TC004 - a gate without a report of steps does not import it
+
+_HIDDEN = form(hidden=True)
 
 
 class AgentRole(StrEnum):
@@ -133,21 +134,21 @@ class PatternVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenFile(Shape):
     """One file or symlink that a pipeline created or changed.
 
     `kind` is `file`, `symlink` or `mode` (only the permission bits changed). `sha256` is the hex digest of the content,
     of the target's text for a symlink; empty for a file that was not read, of which the outcome's problem tells.
     """
 
-    path: str
-    kind: str
-    size_bytes: int
+    path: str = field(metadata=_HIDDEN)
+    kind: str = field(metadata=form(schema={"enum": ["file", "symlink", "mode"]}))
+    size_bytes: Count
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSet:
+class WriteSet(Shape):
     """Every path a pipeline created, changed or removed in its view, relative to project_dir, sorted, with `/`.
 
     `files` gives kind, size and content hash of each created or changed path.
@@ -162,18 +163,6 @@ class WriteSet:
         for name in ("created", "changed", "removed"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return `{created, changed, removed}` as lists of paths and `files` as `{path: {kind, size_bytes, sha256}}`."""
-        return {
-            "created": list(self.created),
-            "changed": list(self.changed),
-            "removed": list(self.removed),
-            "files": {
-                path: {"kind": file.kind, "size_bytes": file.size_bytes, "sha256": file.sha256}
-                for path, file in self.files.items()
-            },
-        }
-
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> WriteSet:
         """Read back what `to_dict` gave."""
@@ -187,7 +176,7 @@ class WriteSet:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputFinding:
+class OutputFinding(Shape):
     """What speaks against a file that was written, or should have been: `kind` is a word of `ReasonKind`.
 
     The first line of `message` is one sentence; a difference to be read may follow.
@@ -197,13 +186,9 @@ class OutputFinding:
     message: str
     path: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return `{kind, message, path}`."""
-        return {"kind": str(self.kind), "message": self.message, "path": self.path}
-
 
 @dataclass(frozen=True, slots=True)
-class PipelineOutcome:
+class PipelineOutcome(Shape):
     """The facts of one execution.
 
     `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
@@ -247,20 +232,6 @@ class PipelineOutcome:
         for name in ("changed_underneath", "warnings", "command", "output_findings"):
             settle(self, name, tuple(getattr(self, name)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all facts as JSON-safe values, times in ISO-8601."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        return {
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()},
-            "ending": str(self.ending),
-            "problem": None if self.problem is None else str(self.problem),
-            "pattern_verdict": None if self.pattern_verdict is None else str(self.pattern_verdict),
-            "started_at": iso_utc(self.started_at),
-            "write_set": self.write_set.to_dict(),
-            "trajectory": None if self.trajectory is None else self.trajectory.to_dict(),
-            "output_findings": [finding.to_dict() for finding in self.output_findings],
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class RunnerCommand:
@@ -279,7 +250,7 @@ class RunnerCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayAbilities:
+class GatewayAbilities(Shape):
     """What the gateway uses on this machine, and why.
 
     `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced. The
@@ -290,21 +261,18 @@ class GatewayAbilities:
     view: str
     seal: str
     limits: tuple[str, ...]
-    scratch: str = ""
-    view_reason: str = ""
-    seal_reason: str = ""
-    advice: str = ""
+    scratch: str = field(default="", metadata=_HIDDEN)
+    view_reason: str = field(default="", metadata=_HIDDEN)
+    seal_reason: str = field(default="", metadata=_HIDDEN)
+    advice: str = field(default="", metadata=_HIDDEN)
 
     @property
+    @in_form()
     def reasons(self) -> tuple[str, ...]:
         """Return all there is to say as sentences, how to get better last."""
         scratch = f"scratch in {self.scratch}" if self.scratch else ""
         advice = f"to get better: {self.advice}" if self.advice else ""
         return tuple(text for text in (self.view_reason, self.seal_reason, scratch, advice) if text)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return view, seal, limits and reasons as JSON-safe lists and text."""
-        return {"view": self.view, "seal": self.seal, "limits": list(self.limits), "reasons": list(self.reasons)}
 
 
 class Gateway(Protocol):

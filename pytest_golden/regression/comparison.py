@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, ReasonKind, ResultStatus
 from pytest_golden.regression.rules import SKIP_FAILS
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,7 +134,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Shape):
     """How often a project passed and failed. Skipped runs count as neither."""
 
     passed: int = 0
@@ -147,10 +148,6 @@ class Tally:
     def count(self, status: ResultStatus) -> Tally:
         """Return the tally with one more run."""
         return Tally(self.passed + (status is ResultStatus.PASSED), self.failed + status.is_failure)
-
-    def to_dict(self) -> dict[str, int]:
-        """Return `{passed, failed}`."""
-        return {"passed": self.passed, "failed": self.failed}
 
 
 @dataclass(frozen=True, slots=True)

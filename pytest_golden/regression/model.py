@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gateway.model import WriteSet
+from pytest_golden.values.shape import Amount, Count, Shape, form, in_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 
@@ -84,27 +84,17 @@ LACKING_KINDS = frozenset({ReasonKind.OUTPUT_MISSING, ReasonKind.OUTPUT_UNREADAB
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Shape):
     """One reason against a pass. `kind` is a `ReasonKind` or a plugged-in judge's own word."""
 
     kind: str
     message: str
-    path: str | None = None
+    path: str | None = field(default=None, metadata=form(unless_none=True))
 
     @property
     def headline(self) -> str:
         """The reason in one sentence, without the difference that may follow the first line of an output's message."""
         return self.message.partition("\n")[0] if self.kind in OUTPUT_KINDS else self.message
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return `{kind, message}` and `path` where there is one."""
-        plain: dict[str, Any] = {"kind": str(self.kind), "message": self.message}
-        return plain if self.path is None else {**plain, "path": self.path}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> Reason:
-        """Read back what `to_dict` returned; unknown keys are tolerated."""
-        return cls(str(mapping["kind"]), str(mapping["message"]), mapping.get("path"))
 
 
 class OutputChange(StrEnum):
@@ -118,7 +108,7 @@ class OutputChange(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedOutput:
+class AcceptedOutput(Shape):
     """One output, or one baseline that was removed.
 
     `message` says what changed, or why it was refused. `allowed` says where the secret is, and why `allow_secret`
@@ -128,27 +118,16 @@ class AcceptedOutput:
     path: str
     change: OutputChange
     message: str = ""
-    allowed: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return `{path, change, message}`, and `allowed` if it is set."""
-        plain = {"path": self.path, "change": str(self.change), "message": self.message}
-        return plain if self.allowed is None else {**plain, "allowed": self.allowed}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> AcceptedOutput:
-        """Read back what `to_dict` returned; unknown keys are tolerated."""
-        allowed = mapping.get("allowed")
-        return cls(
-            str(mapping["path"]),
-            OutputChange(mapping["change"]),
-            str(mapping.get("message", "")),
-            None if allowed is None else str(allowed),
-        )
+    allowed: str | None = field(
+        default=None,
+        metadata=form(
+            unless_none=True, about="Where redaction finds a secret in it, and why allow_secret allows that."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class GoldenProjectResult:
+class GoldenProjectResult(Shape):
     """The judgement on one golden project, already redacted.
 
     `exit_code` is None when nothing ran. `attempts` counts executions. `is_flaky` tells a pass after a failed attempt.
@@ -162,27 +141,38 @@ class GoldenProjectResult:
     name: str
     path: str
     status: ResultStatus
-    exit_code: int | None = None
+    exit_code: int | None = field(
+        default=None, metadata=form(about="Negative: the signal that ended it. null: never ran.")
+    )
     output_summary: str = ""
     error_message: str | None = None
-    execution_time_seconds: float = 0.0
+    execution_time_seconds: Amount = 0.0
     _: KW_ONLY
     reasons: tuple[Reason, ...] = ()
-    attempts: int = 1
+    attempts: Count = 1
     is_flaky: bool = False
-    regression_kind: str | None = None
-    steps_total: int = 0
-    steps: tuple[Mapping[str, Any], ...] = ()
+    regression_kind: str | None = field(default=None, metadata=form(schema={"enum": ["new", "known", None]}))
+    steps_total: Count = 0
+    steps: tuple[Mapping[str, Any], ...] = field(default=(), metadata=form(write=list))
     write_set: WriteSet = field(default_factory=WriteSet)
     log_path: str | None = None
     kept_view: str | None = None
     warnings: tuple[str, ...] = ()
-    quarantined: str | None = None
+    quarantined: str | None = field(default=None, metadata=form(about="The quarantine's reason while it lasts."))
     command: tuple[str, ...] = ()
-    trajectory: Mapping[str, Any] | None = None
-    known: tuple[Mapping[str, Any], ...] = ()
-    accepted: tuple[AcceptedOutput, ...] | None = None
-    output_colours: Mapping[str, str] = field(default_factory=dict)
+    trajectory: Mapping[str, Any] | None = field(
+        default=None, metadata=form(write=dict, about="The trajectory without its steps.")
+    )
+    known: tuple[Mapping[str, Any], ...] = field(
+        default=(), metadata=form(write=list, about="What earlier runs tell about a failure.")
+    )
+    accepted: tuple[AcceptedOutput, ...] | None = field(
+        default=None,
+        metadata=form(about="null unless --golden-update made this run the new baseline, of its duration too."),
+    )
+    output_colours: Mapping[str, str] = field(
+        default_factory=dict, metadata=form(about="Lines of the summary as a terminal coloured them.")
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", ResultStatus(self.status))
@@ -192,11 +182,13 @@ class GoldenProjectResult:
             object.__setattr__(self, "accepted", tuple(self.accepted))
 
     @property
+    @in_form()
     def trajectory_id(self) -> str | None:
         """The id of its trajectory; None when it left none."""
         return None if self.trajectory is None else str(self.trajectory["id"])
 
     @property
+    @in_form()
     def is_regression(self) -> bool:
         """Tell whether this result fails the gate: FAILED or ERROR outside a quarantine, or a need that did not pass."""
         if self.quarantined is not None:
@@ -209,52 +201,6 @@ class GoldenProjectResult:
     def is_left_out_as_unchanged(self) -> bool:
         """Tell whether it was not run because nothing of it changed since its last run, which passed."""
         return any(reason.kind == ReasonKind.UNCHANGED for reason in self.reasons)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as in the gate report (`--golden-json`); JSON-safe when the steps are."""
-        return {
-            "name": self.name,
-            "path": self.path,
-            "status": str(self.status),
-            "is_regression": self.is_regression,
-            "exit_code": self.exit_code,
-            "reasons": [reason.to_dict() for reason in self.reasons],
-            "output_summary": self.output_summary,
-            "output_colours": dict(self.output_colours),
-            "error_message": self.error_message,
-            "execution_time_seconds": self.execution_time_seconds,
-            "attempts": self.attempts,
-            "is_flaky": self.is_flaky,
-            "regression_kind": self.regression_kind,
-            "quarantined": self.quarantined,
-            "steps_total": self.steps_total,
-            "steps": [dict(step) for step in self.steps],
-            "write_set": self.write_set.to_dict(),
-            "warnings": list(self.warnings),
-            "command": list(self.command),
-            "log_path": self.log_path,
-            "kept_view": self.kept_view,
-            "trajectory_id": self.trajectory_id,
-            "trajectory": None if self.trajectory is None else dict(self.trajectory),
-            "known": [dict(memory) for memory in self.known],
-            "accepted": None if self.accepted is None else [output.to_dict() for output in self.accepted],
-        }
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> GoldenProjectResult:
-        """Read back what `to_dict` returned; unknown keys are tolerated."""
-        known = {key: mapping[key] for key in _PLAIN_FIELDS if key in mapping}
-        return cls(
-            **known,
-            status=ResultStatus(mapping["status"]),
-            reasons=tuple(Reason.from_dict(reason) for reason in mapping.get("reasons", ())),
-            steps=tuple(mapping.get("steps", ())),
-            write_set=WriteSet.from_dict(mapping.get("write_set", {})),
-            warnings=tuple(mapping.get("warnings", ())),
-            command=tuple(mapping.get("command", ())),
-            known=tuple(mapping.get("known", ())),
-            accepted=_read_accepted(mapping.get("accepted")),
-        )
 
 
 def result_without_run(
@@ -274,26 +220,3 @@ def result_without_run(
 def error_result(project: GoldenProjectConfig, kind: ReasonKind, message: str) -> GoldenProjectResult:
     """Return the ERROR result of a project whose run left none, such as one whose worker crashed."""
     return result_without_run(project, ResultStatus.ERROR, Reason(kind, message), attempts=1)
-
-
-def _read_accepted(plain: Iterable[Mapping[str, Any]] | None) -> tuple[AcceptedOutput, ...] | None:
-    return None if plain is None else tuple(map(AcceptedOutput.from_dict, plain))
-
-
-_PLAIN_FIELDS = (
-    "name",
-    "path",
-    "exit_code",
-    "output_summary",
-    "output_colours",
-    "error_message",
-    "execution_time_seconds",
-    "attempts",
-    "is_flaky",
-    "regression_kind",
-    "quarantined",
-    "steps_total",
-    "log_path",
-    "kept_view",
-    "trajectory",
-)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 #: At most this many of the newest passes are used; fewer than `LEAST_PASSES` tell nothing.
 MOST_PASSES = 20
@@ -23,7 +24,7 @@ _UNJUDGED = "max_slowdown is not judged"
 
 
 @dataclass(frozen=True, slots=True)
-class DurationTrend:
+class DurationTrend(Shape):
     """The durations of recent passes: how many, their median, and their median absolute deviation (MAD)."""
 
     pass_count: int
@@ -41,15 +42,6 @@ class DurationTrend:
         return max(
             factor * self.median_seconds, self.median_seconds + spread, self.median_seconds + _LEAST_SLACK_SECONDS
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> DurationTrend:
-        """Read back what `to_dict` returned."""
-        return cls(int(mapping["pass_count"]), float(mapping["median_seconds"]), float(mapping["mad_seconds"]))
 
 
 def describe_durations(seconds: Sequence[float]) -> DurationTrend | None:

@@ -5,33 +5,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.values.shape import Count, Shape, form, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _OK, _TESTS_FAILED, _INTERRUPTED, _INTERNAL_ERROR, _NO_TESTS = 0, 1, 2, 3, 5
-#: The names of the counts in JSON, and the fields that hold them.
-_COUNTS = {
-    "total_count": "total",
-    "passed_count": "passed",
-    "failed_count": "failed",
-    "error_count": "errors",
-    "skipped_count": "skipped",
-    "quarantined_count": "quarantined",
-    "flaky_count": "flaky",
-    "unchanged_count": "unchanged",
-    "deselected_count": "deselected",
-    "other_shards_count": "other_shards",
-    "not_run_count": "not_run",
-    "weakening_count": "weakenings",
-    "other_failures_count": "other_failures",
-}
 
 
 class RunStatus(StrEnum):
@@ -50,7 +35,7 @@ class RunStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RunVerdict:
+class RunVerdict(Shape):
     """The verdict of a run, with every count that is shown.
 
     `status` is None until the run ends. Each result counts once among `passed`, `failed` (which fails the gate,
@@ -61,24 +46,30 @@ class RunVerdict:
     `other_failures` counts tests beside the golden projects; `problems` say why the harness could not do its job.
     """
 
-    status: RunStatus | None
+    status: RunStatus | None = field(
+        metadata=form(key="final_status", about="The run's verdict; null until the run ends.")
+    )
     _: KW_ONLY
-    is_partial: bool = False
-    total: int = 0
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-    quarantined: int = 0
-    flaky: int = 0
-    unchanged: int = 0
-    deselected: int = 0
-    other_shards: int = 0
-    not_run: int = 0
-    weakenings: int = 0
-    floor_accepted: bool = False
-    other_failures: int = 0
-    problems: tuple[str, ...] = ()
+    is_partial: bool = field(default=False, metadata=form(about="Some projects were left out."))
+    total: Count = field(default=0, metadata=form(key="total_count", about="All results."))
+    passed: Count = field(default=0, metadata=form(key="passed_count"))
+    failed: Count = field(
+        default=0, metadata=form(key="failed_count", about="Results that fail the gate, whatever their status.")
+    )
+    errors: Count = field(default=0, metadata=form(key="error_count", about="Failing results with status ERROR."))
+    skipped: Count = field(default=0, metadata=form(key="skipped_count", about="Skipped without failing the gate."))
+    quarantined: Count = field(default=0, metadata=form(key="quarantined_count", about="Not passed, but quarantined."))
+    flaky: Count = field(default=0, metadata=form(key="flaky_count", about="Passed, but not on the first attempt."))
+    unchanged: Count = field(default=0, metadata=form(key="unchanged_count", about="Skipped because unchanged."))
+    deselected: Count = field(default=0, metadata=form(key="deselected_count"))
+    other_shards: Count = field(default=0, metadata=form(key="other_shards_count", about="Run by another shard."))
+    not_run: Count = field(default=0, metadata=form(key="not_run_count", about="Selected, but not reached."))
+    weakenings: Count = field(
+        default=0, metadata=form(key="weakening_count", about="Ways in which the floor is weaker.")
+    )
+    floor_accepted: bool = field(default=False, metadata=form(about="A person has accepted a weaker floor."))
+    other_failures: Count = field(default=0, metadata=form(key="other_failures_count", about="Other failed tests."))
+    problems: tuple[str, ...] = field(default=(), metadata=form(about="Why the harness could not do its job."))
 
     @property
     def is_good(self) -> bool:
@@ -134,6 +125,7 @@ class RunVerdict:
         return (*([failed] if others else []), *self.problems)
 
     @property
+    @in_form(key="verdict", about="The verdict in one sentence.")
     def sentence(self) -> str:
         """The verdict in one line: `FAILED (partial: 2 deselected): 1 passed, 1 failed`."""
         return ": ".join(filter(None, [self.heading, self.count]))
@@ -147,34 +139,6 @@ class RunVerdict:
         if self.status is RunStatus.FAILED:
             return _TESTS_FAILED
         return _INTERRUPTED if self.status is RunStatus.INTERRUPTED else before
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the gate report that hold the verdict, JSON-safe."""
-        return {
-            "final_status": None if self.status is None else self.status.value,
-            "is_partial": self.is_partial,
-            "verdict": self.sentence,
-            **{name: getattr(self, field) for name, field in _COUNTS.items()},
-            "floor_accepted": self.floor_accepted,
-            "problems": list(self.problems),
-        }
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> RunVerdict:
-        """Read back what `to_dict` returned; unknown keys are tolerated.
-
-        Raises:
-            KeyError: this is not a verdict.
-            ValueError: its status is unknown.
-        """
-        status = mapping["final_status"]
-        return cls(
-            None if status is None else RunStatus(status),
-            is_partial=mapping.get("is_partial") is True,
-            **{field: int(mapping.get(name) or 0) for name, field in _COUNTS.items()},
-            floor_accepted=mapping.get("floor_accepted") is True,
-            problems=tuple(map(str, mapping.get("problems") or ())),
-        )
 
 
 def judge_run(
@@ -236,19 +200,20 @@ def fails_the_gate(result: GoldenProjectResult, *, skips_fail: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RegressionCheckResult:
+class RegressionCheckResult(Shape):
     """All results of a gate run in declaration order. Counts and final status come from `judge_run`.
 
     `failed_count` counts regressions, also of projects whose need did not pass. A quarantined result counts only in the
     total.
     """
 
-    results: tuple[GoldenProjectResult, ...] = ()
+    results: tuple[GoldenProjectResult, ...] = field(default=(), metadata=form(about="In declaration order."))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "results", tuple(self.results))
 
     @property
+    @in_form(merged=True)
     def verdict(self) -> RunVerdict:
         """The verdict on the results alone. A session knows more, such as its floor and what was left out."""
         return judge_run(self.results)
@@ -274,6 +239,7 @@ class RegressionCheckResult:
         return self.verdict.skipped
 
     @property
+    @in_form(about="A golden project failed the gate.")
     def regression_detected(self) -> bool:
         """Tell whether any result is a regression."""
         return any(result.is_regression for result in self.results)
@@ -282,14 +248,6 @@ class RegressionCheckResult:
     def final_status(self) -> str:
         """The status of the results alone: `passed`, `failed`, `error` or `nothing_ran`."""
         return str(self.verdict.status)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verdict on the results, and the results, as in the gate report."""
-        return {
-            **self.verdict.to_dict(),
-            "regression_detected": self.regression_detected,
-            "results": [result.to_dict() for result in self.results],
-        }
 
 
 class WeakeningKind(StrEnum):
@@ -319,24 +277,14 @@ class WeakeningKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weakening:
+class Weakening(Shape):
     """One way in which the floor is weaker. `project` is None for the manifest as a whole; `base` and `head` are text."""
 
-    project: str | None
+    project: str | None = field(metadata=form(about="null: the whole manifest."))
     kind: WeakeningKind
     message: str
     base: str | None = None
     head: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-safe values."""
-        return {
-            "project": self.project,
-            "kind": str(self.kind),
-            "message": self.message,
-            "base": self.base,
-            "head": self.head,
-        }
 
 
 @dataclass(frozen=True, slots=True)

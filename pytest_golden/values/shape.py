@@ -51,6 +51,7 @@ class Rule(NamedTuple):
     merged: bool = False
     hidden: bool = False
     first: bool = False
+    schema: Mapping[str, Any] | None = None
 
 
 class Part(NamedTuple):
@@ -70,6 +71,7 @@ def form(
     unless_none: bool = False,
     merged: bool = False,
     hidden: bool = False,
+    schema: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Rule]:
     """Return the `metadata` of a dataclass field whose form differs from the field.
 
@@ -80,15 +82,18 @@ def form(
         unless_none: leave it out while it is None.
         merged: its own keys stand beside those of the value that holds it.
         hidden: leave it out.
+        schema: further keywords of its JSON Schema.
     """
-    return {_RULE: Rule(key, about, write, unless_none, merged, hidden)}
+    return {_RULE: Rule(key, about, write, unless_none, merged, hidden, schema=schema)}
 
 
-def in_form(*, key: str | None = None, about: str = "", first: bool = False) -> Callable[[_Function], _Function]:
+def in_form(
+    *, key: str | None = None, about: str = "", merged: bool = False, first: bool = False
+) -> Callable[[_Function], _Function]:
     """Mark the function of a property as a part of the form, behind the fields or before them."""
 
     def mark(function: _Function) -> _Function:
-        vars(function)[_RULE] = Rule(key, about, first=first)
+        vars(function)[_RULE] = Rule(key, about, merged=merged, first=first)
         return function
 
     return mark
@@ -279,9 +284,13 @@ def _plan_reading(kind: Any) -> tuple[_Reading, ...]:
     required = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
     plan: list[_Reading] = []
     for part in list_parts(kind):
+        if not part.is_field:
+            continue
         if part.rule.merged:
-            plan.append(_Reading(part.name, None, frozenset(), partial(_read_merged, hints[part.name]), True))
-        elif part.is_field:
+            plan.append(
+                _Reading(part.name, None, frozenset(), partial(_read_merged, _find_nested(hints[part.name])), True)
+            )
+        else:
             plan.append(_Reading(part.name, part.key, *_find_reader(hints[part.name]), part.name in required))
     return tuple(plan)
 
@@ -301,7 +310,8 @@ def _find_reader(hint: Any) -> _Reader:
 
 def _find_container_reader(origin: type[Any], arguments: tuple[Any, ...]) -> _Reader:
     if issubclass(origin, Mapping):
-        return _Reader(frozenset(), partial(_read_mapping, _find_reader(arguments[1])))
+        item = _find_reader(arguments[1])
+        return _Reader(frozenset({dict} if item is _AS_IT_IS else ()), partial(_read_mapping, item))
     make = frozenset if issubclass(origin, AbstractSet) else tuple
     return _Reader(frozenset(), partial(_read_items, make, _find_reader(arguments[0])))
 
@@ -314,7 +324,7 @@ def _find_class_reader(kind: type[Any]) -> _Reader:
         return _Reader(frozenset(), parse_time)
     if issubclass(kind, StrEnum):
         return _Reader(frozenset(), partial(_read_word, kind, {str(word): word for word in kind}))
-    return _Reader(frozenset(), partial(_read_nested, kind)) if is_dataclass(kind) else _AS_IT_IS
+    return _Reader(frozenset(), partial(_read_nested, _find_nested(kind))) if is_dataclass(kind) else _AS_IT_IS
 
 
 def _read_any(_: str, item: Any) -> Any:
@@ -333,10 +343,16 @@ def _read_kind(kinds: tuple[type[Any], ...], words: str, key: str, item: Any) ->
 
 def _read_items(make: Any, reader: _Reader, key: str, items: Any) -> Any:
     kinds, read = reader
-    listed = list_items(key, items)
-    if read is _read_any:
+    listed = items if type(items) is list else list_items(key, items)
+    if read is _read_any or kinds.issuperset(map(type, listed)):
         return make(listed)
-    return make([item if type(item) in kinds else read(f"{key}[{number}]", item) for number, item in enumerate(listed)])
+    try:
+        return make([item if type(item) in kinds else read(key, item) for item in listed])
+    except ValueError:
+        for number, item in enumerate(listed):
+            if type(item) not in kinds:
+                read(f"{key}[{number}]", item)
+        raise
 
 
 def _read_mapping(reader: _Reader, key: str, mapping: Any) -> Any:
@@ -352,12 +368,16 @@ def _read_word(kind: type[StrEnum], words: Mapping[str, StrEnum], key: str, item
     return check_word(key, item, kind) if word is None else word
 
 
-def _read_merged(kind: Any, _: str, mapping: Any) -> Any:
-    return kind.from_dict(mapping) if hasattr(kind, "from_dict") else read_shape(kind, mapping)
+def _read_merged(read: Callable[[Any], Any], _: str, mapping: Any) -> Any:
+    return read(mapping)
 
 
-def _read_nested(kind: Any, key: str, item: Any) -> Any:
+def _read_nested(read: Callable[[Any], Any], key: str, item: Any) -> Any:
     try:
-        return _read_merged(kind, key, item)
+        return read(item)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
+
+
+def _find_nested(kind: Any) -> Callable[[Any], Any]:
+    return getattr(kind, "from_dict", None) or partial(read_shape, kind)
