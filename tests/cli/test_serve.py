@@ -8,7 +8,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pytest_golden.storage.store import Store
-from tests.serving.running import running
+from tests.running import running
 
 if TYPE_CHECKING:
     from pathlib import Path

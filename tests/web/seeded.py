@@ -10,7 +10,7 @@ from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.store import Store
 from pytest_golden.web.services import Services
-from tests.serving.running import running
+from tests.running import running
 from tests.web.recorded import record_run
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, end, judge, moment
-from tests.journal.reading.test_paging import read_all
+from tests.journal.test_review import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,24 +10,33 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import text
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import SettingsError, StorageError
-from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.errors import PermissionDeniedError, SettingsError, StorageError
+from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.journal.checks.heartbeat import Heartbeat
+from pytest_golden.journal.checks.heartbeat import Heartbeat, record_answer, run_command
+from pytest_golden.journal.checks.rules import Answer, unable
+from pytest_golden.journal.checks.store import claim_check, list_due
+from pytest_golden.journal.model import SignalType
 from pytest_golden.journal.service import Journal
+from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from tests.journal.checks.conftest import expect
+from tests.journal.conftest import Clock
 from tests.requirement import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pytest_golden.journal.checks.store import Claim
+    from pytest_golden.journal.store import SweptStore
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from tests.journal.checks.conftest import Site
-    from tests.journal.conftest import Clock
 
 COMMAND = {"command": "true"}
 
@@ -39,7 +48,11 @@ class Plugged:
         self.gives = gives
         self.count = 0
 
-    def run_pipeline(self, *_: Any, **__: Any) -> PipelineOutcome:
+    def run_pipeline(
+        self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
+    ) -> PipelineOutcome:
+        assert (role, permissions) == ("environment", Permissions(can_execute_tasks=True, can_edit_source=False))
+        assert not project.network
         self.count += 1
         return self.gives()
 
@@ -311,3 +324,193 @@ def test_a_check_of_a_killed_heartbeat_is_run_again_and_counts_once(location: st
         assert (told.signal_type, told.tries) == ("positive", 2)
         assert [one.id for one in journal.get(entry.id).signals] == [told.signal_id]
     assert site.asked == ["/", "/"]
+
+
+_CONNECT = """python3 -c 'import socket, sys
+number = socket.socket().connect_ex(("192.0.2.1", 80))
+sys.exit("no network" if number == 101 else 9)'"""
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[ExecutionGateway]:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "data.txt").write_text("42\n")
+    with ExecutionGateway(workspace) as gateway:
+        require(gateway.describe().seal == "namespaces", "user namespaces: commands are run without a network")
+        yield gateway
+
+
+def test_a_command_sees_the_workspace_and_leaves_nothing(gateway: ExecutionGateway) -> None:
+    answer = run_command(gateway, ("sh", "-c", "grep -q 42 data.txt && echo 43 > data.txt && echo x > new.txt"), 30)
+    assert answer.signal_type == "positive"
+    assert [path.name for path in gateway.workspace_root.iterdir()] == ["data.txt"]
+    assert (gateway.workspace_root / "data.txt").read_text() == "42\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "told"),
+    [
+        ("echo first; echo no such row >&2; exit 3", "negative", "(exit code 3): no such row"),
+        ("echo token ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2; false", "negative", "REDACTED"),
+        ("kill -9 $$", "neutral", "signal 9 ended it"),
+        ("sleep 60", "neutral", "it took too long"),
+        ("nosuchprogram", "neutral", "a program was not found"),
+        (_CONNECT, "negative", "(exit code 1): no network"),
+    ],
+)
+def test_a_command_tells_by_its_end(gateway: ExecutionGateway, script: str, kind: str, told: str) -> None:
+    answer = run_command(gateway, ("sh", "-c", script), 3)
+    assert answer.signal_type == kind
+    assert told in answer.summary
+
+
+def test_a_program_that_is_not_there_is_no_answer(gateway: ExecutionGateway) -> None:
+    answer = run_command(gateway, ("nosuchprogram",), 5)
+    assert answer[:2] == ("neutral", "the check could not be run: its program was not found here")
+
+
+def test_a_gateway_that_refuses_is_no_answer() -> None:
+    def refuse() -> PipelineOutcome:
+        raise PermissionDeniedError("not you")
+
+    answer = run_command(Plugged(refuse), ("true",), 5)
+    assert answer[:2] == ("neutral", "the check could not be run: not you")
+
+
+def test_a_command_that_cannot_be_declared_is_no_answer() -> None:
+    answer = run_command(Plugged(end_with(0)), ("",), 5)
+    assert answer.signal_type == "neutral"
+    assert "its command cannot be declared" in answer.summary
+
+
+def test_a_command_that_was_interrupted_ends_the_beat() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_command(Plugged(lambda: PipelineOutcome(Ending.INTERRUPTED)), ("true",), 5)
+
+
+GOOD = Answer(SignalType.POSITIVE, "it is there")
+BAD = Answer(SignalType.NEGATIVE, "it is not there")
+
+
+def claim(swept: SweptStore, seconds: float = 60) -> Claim:
+    now = to_ms(swept.now())
+    with swept.store.write() as connection:
+        first, *_ = list_due(connection, now, 10)
+        taken = claim_check(connection, first.expectation_id, now, now + round(seconds * 1000))
+    assert taken is not None
+    return taken
+
+
+def test_an_answer_goes_to_its_own_expectation_whatever_else_fits(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND)
+    other = expect(journal, COMMAND, match_hint={"source": "check"}, expires_minutes=5)
+    clock.move(minutes=1)
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), GOOD).signal
+    assert kept is not None
+    assert (kept.source, kept.routed_by, kept.entry_id) == ("check", "entry", entry.id)
+    assert kept.expectation_id == entry.expectations[0].id
+    assert kept.external_id == f"{entry.expectations[0].id}:answer"
+    assert kept.data == {"try": 1}
+    after = journal.get(entry.id)
+    assert (after.expectations[0].status, after.expectations[0].resolved_by) == ("met", kept.id)
+    assert (after.assessment, after.history[-1].who) == ("success", "check")
+    assert journal.get(other.id).assessment == "open"
+    [candidate] = journal.explain_routing(kept.id).candidates
+    assert (candidate.taken, candidate.reason) == (True, "the check belongs to this expectation")
+
+
+def test_a_check_that_could_not_be_run_leaves_the_question_open(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND)
+    clock.move(minutes=1)
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), unable("no\0 network"))
+    assert kept.signal is not None
+    assert (kept.signal.signal_type, kept.signal.external_id) == ("neutral", f"{entry.expectations[0].id}:try-1")
+    assert kept.next_at is not None
+    assert (kept.next_at - clock.now).total_seconds() == 60
+    after = journal.get(entry.id)
+    assert (after.assessment, after.expectations[0].status) == ("open", "open")
+
+
+def test_who_has_lost_the_claim_records_nothing(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND)
+    clock.move(minutes=1)
+    late = claim(journal.swept_store)
+    clock.move(minutes=1)
+    assert record_answer(journal.swept_store, claim(journal.swept_store), GOOD).signal is not None
+    assert record_answer(journal.swept_store, late, BAD) == (None, None)
+    assert [signal.signal_type for signal in journal.get(entry.id).signals] == ["positive"]
+    assert journal.get(entry.id).assessment == "success"
+
+
+def test_an_answer_that_is_known_already_is_not_heard_again(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND)
+    asked = entry.expectations[0].id
+    clock.move(minutes=1)
+    # As an import may bring it.
+    known = journal.add_signal("check", "neutral", "from elsewhere", external_id=f"{asked}:try-1", entry_id=entry.id)
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), unable("x"))
+    assert kept.signal == known
+    assert kept.next_at is not None
+
+
+def test_an_answer_after_the_expiry_decides_nothing(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND, expires_minutes=2)
+    clock.move(minutes=1)
+    taken = claim(journal.swept_store, seconds=600)
+    clock.move(minutes=1)
+    kept = record_answer(journal.swept_store, taken, BAD).signal
+    assert kept is not None
+    assert (kept.entry_id, kept.expectation_id) == (entry.id, None)
+    assert journal.get(entry.id).assessment == "expired"
+
+
+def test_bad_news_on_what_was_met_meanwhile_is_news_against_the_entry(journal: Journal, clock: Clock) -> None:
+    entry = expect(journal, COMMAND, match_hint={"pr": 1})
+    clock.move(minutes=1)
+    taken = claim(journal.swept_store)
+    journal.add_signal("ci", "positive", "green", data={"pr": 1}, agent_id="builder")
+    record_answer(journal.swept_store, taken, BAD)
+    assert journal.get(entry.id).assessment == "failure"
+
+
+@pytest.mark.parametrize(("answer", "assessment"), [(GOOD, "open"), (BAD, "failure"), (unable("x"), "open")])
+def test_where_nothing_is_expected_to_happen_only_bad_news_counts(
+    journal: Journal, clock: Clock, answer: Answer, assessment: str
+) -> None:
+    entry = expect(journal, COMMAND, polarity="negative", expires_minutes=60)
+    clock.move(minutes=1)
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), answer)
+    assert journal.get(entry.id).assessment == assessment
+    assert (kept.next_at is None) == answer.is_final
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from([GOOD, BAD, unable("x")]), st.booleans(), st.integers(0, 90)), max_size=12))
+def test_a_check_answers_once_whoever_comes_late_or_twice(store: Store, plan: list[tuple[Answer, bool, int]]) -> None:
+    clock = Clock()
+    journal = Journal(store, clock=clock)
+    entry = expect(journal, COMMAND)
+    finals: list[str] = []
+    lost: list[Claim] = []
+    for answer, dies, minutes in plan:
+        clock.move(minutes=minutes)
+        now = to_ms(clock.now)
+        with store.write() as connection:
+            taken = claim_check(connection, entry.expectations[0].id, now, now + 60_000)
+        for late in lost:
+            clock.move(seconds=61 if taken is None else 0)
+            if taken is not None:
+                assert record_answer(journal.swept_store, late, BAD).signal is None
+        if taken is None:
+            continue
+        if dies:
+            lost.append(taken)
+            continue
+        kept = record_answer(journal.swept_store, taken, answer)
+        finals += [kept.signal.id] if kept.signal is not None and answer.is_final else []
+    signals = journal.get(entry.id).signals
+    assert len(finals) <= 1
+    assert [signal.id for signal in signals if signal.signal_type != "neutral"] == finals
+    assert len({signal.external_id for signal in signals}) == len(signals)

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.journal.outside.human import CORRECTIONS, PRAISE, human_signal
+from pytest_golden.journal.outside.human import (
+    CORRECTIONS,
+    PRAISE,
+    blank_quotations,
+    human_signal,
+    is_correction,
+    is_opener,
+    leads_on,
+    plain_words,
+    praises,
+    takes_back,
+)
 from tests.patience import without_hanging
 
 
@@ -239,3 +250,66 @@ def test_time_grows_with_the_length_alone(piece: str) -> None:
 def test_what_is_no_text_is_refused(text: Any) -> None:
     with pytest.raises(ValueError, match="text must be a text, not "):
         human_signal(text)
+
+
+def words(text: str) -> tuple[str, ...]:
+    return plain_words(text.split())
+
+
+def test_words_are_compared_without_case_apostrophes_mentions_and_intensifiers() -> None:
+    assert words("@golden That's REALLY wrong") == ("thats", "wrong")
+
+
+def test_praise_courtesy_and_the_rest_are_told_apart() -> None:
+    assert praises(words("great work on the quarterly sales report")) is True
+    assert praises(words("perfect thanks for your help")) is True
+    assert praises(words("thank you everyone")) is False
+    assert praises(()) is False
+    assert praises(words("great work on it")) is None
+    assert praises(words("great work on the very long and winding road to hell")) is None
+    assert praises(words("work")) is None
+
+
+def test_words_around_a_correction_are_known() -> None:
+    assert is_correction(words("this is just wrong"))
+    assert not is_correction(words("this was wrong"))
+    assert is_opener(words("no"))
+    assert is_opener(words("hello team"))
+    assert not is_opener(words("maybe"))
+    assert leads_on("Because")
+    assert not leads_on("but")
+    assert takes_back("But")
+    assert not takes_back("because")
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("a\n> b\nc", "a c"),
+        ("a\n>b", "a"),
+        ("   > b\na", "a"),
+        ("a > b", "a > b"),
+        ("```\na\n```\nb", "b"),
+        ("```python\na\n``` \nb", "b"),
+        ("```\na\n~~~\nb", ""),
+        ("````\na\n```\nb\n`````\nc", "c"),
+        ("~~~\na\n~~~ b\nc", ""),
+        ("```a``` b", "```a``` b"),
+        ("~~~a`\nb", ""),
+        ("    a\n\tb\n  c", "c"),
+        ("> ```\na", "a"),
+        ("a\r\n> b\r\nc\rd", "a c d"),
+        ("a\u2028> b", "a"),
+    ],
+)
+def test_quotations_and_code_are_not_ones_own(text: str, own: str) -> None:
+    assert " ".join(blank_quotations(text).split()) == own
+
+
+@given(
+    st.text() | st.lists(st.sampled_from(["a", " ", "\n", "\r\n", "\r", ">", "```", "~~~", "\t", "\x85"])).map("".join)
+)
+def test_all_stays_in_its_place(text: str) -> None:
+    blanked = blank_quotations(text)
+    assert len(blanked) == len(text)
+    assert all(new == old or new in " \n" for new, old in zip(blanked, text, strict=True))

@@ -9,7 +9,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.learning import learned_pages as paging
 from pytest_golden.learning.learned_pages import LESSON_FILTERS, LessonPages
 from pytest_golden.learning.lessons.store import find_lessons, put_lesson
-from tests.journal.reading.test_paging import read_all
+from tests.journal.test_review import read_all
 from tests.learning.conftest import START_MS
 from tests.learning.lessons.conftest import ERROR, make_skill
 

@@ -9,7 +9,7 @@ from pytest_golden.learning.learned_pages import PlanPages
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcomes import write_outcome, write_plan
-from tests.journal.reading.test_paging import read_all
+from tests.journal.test_review import read_all
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store

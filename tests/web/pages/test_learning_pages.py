@@ -9,8 +9,8 @@ from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome
 from tests.web.conftest import form_token
+from tests.web.pages.test_journal_pages import HOSTILE, SHOWN
 from tests.web.recorded import record_run
-from tests.web.test_journal import HOSTILE, SHOWN
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

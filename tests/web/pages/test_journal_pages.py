@@ -189,3 +189,13 @@ def test_page_has_what_keyboards_and_readers_need(client: TestClient, entry: Jou
         assert page.index('class="skip" href="#main"') < page.index("<header")
         assert f'aria-current="page">{words}<' in page
         assert '<html lang="en">' in page
+
+
+def test_of_very_many_agents_some_are_offered_and_the_chosen_one_stays(client: TestClient, services: Services) -> None:
+    for number in range(205):
+        services.journal.log_intent("Rebuild orders", agent_id=f"agent-{number:03}")
+    page = client.get("/journal?agent=agent-204").text
+    assert page.count("<option") < 220
+    assert '<option value="agent-204" selected>' in page
+    assert 'value="agent-203"' not in page
+    assert page.count(" selected") == 2

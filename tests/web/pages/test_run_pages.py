@@ -10,8 +10,8 @@ from pytest_golden.gateway.model import WriteSet
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.report.report_schema import report_schema
 from pytest_golden.trajectory.model import Trajectory
+from tests.web.pages.test_journal_pages import HOSTILE
 from tests.web.recorded import Recorded, record_run
-from tests.web.test_journal import HOSTILE
 
 if TYPE_CHECKING:
     from pathlib import Path

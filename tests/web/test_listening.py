@@ -2,19 +2,45 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from pytest_golden.errors import SettingsError
 from pytest_golden.web import listening as connections
-from pytest_golden.web.listening import PatientProtocol
+from pytest_golden.web.listening import PatientProtocol, SaidOnce, bind, write_address
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+    from collections.abc import Callable
+
+
+def test_a_free_port_is_picked_and_told() -> None:
+    with bind("127.0.0.1", 0) as bound:
+        port = bound.getsockname()[1]
+        assert port > 0
+        assert write_address("127.0.0.1", bound) == f"http://127.0.0.1:{port}"
+        assert write_address("::1", bound) == f"http://[::1]:{port}"
+
+
+def test_what_cannot_be_listened_on_is_told_in_one_sentence() -> None:
+    with bind("127.0.0.1", 0) as bound:
+        for host, port in (
+            ("127.0.0.1", bound.getsockname()[1]),
+            ("192.0.2.1", 0),
+            ("\u00e4" * 64, 0),
+            ("2001:db8::1", 0),
+        ):
+            with pytest.raises(
+                SettingsError, match=f"cannot listen on {host} port {port}: .*; give another --host or --port"
+            ):
+                bind(host, port)
+
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 UNREAD_BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx"
@@ -192,3 +218,42 @@ def test_who_sends_no_http_is_told_so_in_the_form_for_programs() -> None:
         writer.close()
 
     serve(visit)
+
+
+now = [0.0]
+
+
+def says(sentence: str, name: str = "pytest_golden.web", *, by: SaidOnce) -> bool:
+    return bool(by.filter(logging.LogRecord(name, logging.ERROR, "", 0, sentence, None, None)))
+
+
+def make(is_ending: Callable[[], bool] = lambda: False) -> SaidOnce:
+    return SaidOnce(is_ending, lambda: now[0])
+
+
+def test_same_sentence_is_said_once_a_minute() -> None:
+    book, told = make(), []
+    for second in range(130):
+        now[0] = float(second)
+        told += [second] if says("the store is gone", by=book) else []
+    assert told == [0, 60, 120]
+    assert says("another", by=book)
+
+
+def test_what_strangers_cause_is_not_said() -> None:
+    assert not says("Invalid HTTP request received.", "uvicorn.error", by=make())
+    assert not says("Expected boundary character 45", "python_multipart.multipart", by=make())
+    assert says("Invalid HTTP request received.", by=make())
+
+
+def test_what_an_end_cuts_off_is_not_said() -> None:
+    assert not says("Exception in ASGI application\n", "uvicorn.error", by=make(lambda: True))
+    assert says("Exception in ASGI application\n", "uvicorn.error", by=make())
+    assert says("the store is gone", by=make(lambda: True))
+
+
+def test_very_many_sentences_are_forgotten_again() -> None:
+    book = make()
+    for number in range(2000):
+        assert says(f"sentence {number}", by=book)
+    assert len(book._said) <= 500

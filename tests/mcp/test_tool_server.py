@@ -1,3 +1,5 @@
+"""The reference's table of tools is that of the server."""
+
 from __future__ import annotations
 
 import sqlite3
@@ -12,10 +14,14 @@ from pytest_golden.mcp.tool_server import make_server
 from pytest_golden.mcp.tools import TOOLS, arguments_schema
 from pytest_golden.mcp.workplace import CallerOptions, Workplace
 from pytest_golden.storage.store import Store
+from tests.docs.documents import DOCS
+from tests.docs.tables import list_rows
 from tests.mcp.talking import MODES, talk_to
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mcp_types import Tool
 
     from tests.mcp.conftest import MakeServer
     from tests.mcp.talking import Talk
@@ -195,3 +201,19 @@ def test_a_tool_that_crashes_tells_no_more_than_that(workspace: Path, caplog: py
     assert "secret" not in told
     assert "failed unexpectedly" in told
     assert "the secret inside" in caplog.text
+
+
+def test_the_tools_in_the_reference_are_those_of_the_server(talk: Talk) -> None:
+    told = list_rows(DOCS / "reference" / "mcp.md", "Tools")
+    assert told == tuple(write_row(tool) for tool in talk.tools().values())
+
+
+def write_row(tool: Tool) -> str:
+    required = tool.input_schema.get("required", [])
+    taken = [name if name in required else f"[{name}]" for name in tool.input_schema["properties"]]
+    assert tool.output_schema is not None
+    assert tool.annotations is not None
+    writes = "" if tool.annotations.read_only_hint else " (writes)"
+    given = ", ".join(f"`{name}`" for name in tool.output_schema["required"])
+    arguments = ", ".join(f"`{name}`" for name in taken) or "none"
+    return f"| `{tool.name}`{writes} | {arguments} | {given} |"
