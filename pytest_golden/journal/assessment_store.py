@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Integer, and_, bindparam, case, func, insert,
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment, ExpectationStatus, Polarity
 from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, storable_or_none
-from pytest_golden.journal.rules import DEFAULT_RULES, Rules, assess, lapse
+from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, lapse
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, entry_history, expectations
 from pytest_golden.storage.statements import Prepared, Question, ask
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.rules import Counts
 
 _INSERT_HISTORY = Prepared(insert(entry_history), "entry_id", "changed_at", "what", "who", "why", "details")
 _AGENT = Prepared(select(entries.c.agent_id).where(entries.c.id == bindparam("the_entry")))
@@ -242,13 +241,7 @@ def is_any_due(soonest: Iterable[Any], moment: datetime) -> bool:
 
 
 def close_expectations(
-    connection: Connection,
-    entry_id: str,
-    moment: datetime,
-    *,
-    who: str,
-    why: str,
-    rules: Rules = DEFAULT_RULES,
+    connection: Connection, entry_id: str, moment: datetime, *, who: str, why: str, rules: Rules = DEFAULT_RULES
 ) -> Assessment:
     """Close the open expectations of an entry as if they had expired, and return the entry's assessment.
 

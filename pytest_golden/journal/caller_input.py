@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, storable_json
 from pytest_golden.trajectory.vocabulary import freeze
-from pytest_golden.values.checking import check_text
+from pytest_golden.values.checking import check_mapping, check_text, list_items
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Redacting and indexing more would hold up all who write.
 _MOST_CHARACTERS = 1 << 20
@@ -88,9 +90,7 @@ def clean_data(field: str, value: Any) -> Any:
     """
     if value is None:
         return FrozenDict()
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{field} must be a mapping (a dict) or None, not {show(value)}")  # noqa: TRY004 - one kind of refusal
-    return clean_json(field, value)
+    return clean_json(field, check_mapping(field, value))
 
 
 def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
@@ -99,9 +99,7 @@ def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
     Raises:
         ValueError: they are no list, or `clean_json` refuses them.
     """
-    if isinstance(actions, str | bytes | dict) or not isinstance(actions, Iterable):
-        raise ValueError(f"actions must be a list, not {show(actions)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
-    return tuple(clean_json("actions", list(actions)))
+    return tuple(clean_json("actions", list_items("actions", actions)))
 
 
 def check_limit(limit: int) -> int:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from sqlalchemy import and_, delete, exists, func, or_, select
+from sqlalchemy import Connection, Select, and_, delete, exists, func, or_, select
 
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from sqlalchemy import Connection, Select
 
 _CHUNK = 500
 _PARENT = entries.alias("parent")

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_golden.clock import new_id
 from pytest_golden.journal.caller_input import clean_json, clean_text
 from pytest_golden.journal.checks.model import CHECK, read_check
-from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
+from pytest_golden.journal.hints import find_problem
 from pytest_golden.journal.model import Expectation, Polarity
 from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
 from pytest_golden.manifest.kinds import FLAG, TEXT, Key, Kind, Table, check_text, one_of, record_of
@@ -32,26 +32,16 @@ def _check_minutes(value: Any) -> int | float:
 def _check_hint(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not value:
         raise wrong(f"a mapping with a key at least is wanted, not {show(value)}")
-    if len(value) > MOST_KEYS:
-        raise wrong(f"has {len(value)} keys, and at most {MOST_KEYS} are compared; leave some out")
-    for key, item in value.items():
-        if len(check_text(key)) > LONGEST_KEY:
-            raise wrong(f"the key {show(key)} is longer than {LONGEST_KEY} characters")
-        if item is not None and not isinstance(item, str | bool | int | float):
-            raise wrong(f"{key} must be a text, a number, true, false or null, since it is compared as text")
-    _refuse_secrets(value)
-    if len(write_shape(value)) > LONGEST_SHAPE:
-        raise wrong(f"its keys, and its source, have more than {LONGEST_SHAPE:,} characters together; leave some out")
-    return dict(value)
-
-
-def _refuse_secrets(hint: Mapping[str, Any]) -> None:
-    """Refuse what is hidden before it is kept: all that is hidden looks alike, so that any other secret would fit."""
-    plain = json_form(hint)
+    problem = find_problem({check_text(key): item for key, item in value.items()})
+    if problem:
+        raise wrong(problem)
+    plain = json_form(value)
     kept = redact(plain)
+    # Redacted secrets are all the same text, so any other secret would fit.
     hidden = sorted(key for key in plain if kept.get(key) != plain[key])
     if hidden:
         raise wrong(f"{show(hidden[0])} names or holds a secret, and none is kept to compare; match on something else")
+    return dict(value)
 
 
 EXPECTATION_KEYS = Table.of(

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.manifest.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,11 +33,18 @@ _LONGEST_SHOWN = 60
 Words = dict[str, tuple[str, ...]]
 
 
-class Shape(NamedTuple):
-    """The source that a hint names, None for any, and its other keys."""
-
-    source: str | None
-    keys: tuple[str, ...]
+def find_problem(hint: Mapping[str, Any]) -> str:
+    """Return why a hint cannot be kept, with what to do; "" if it can."""
+    if not 0 < len(hint) <= MOST_KEYS:
+        return f"has {len(hint)} keys, and 1 to {MOST_KEYS} are compared"
+    for key, item in hint.items():
+        if len(key) > LONGEST_KEY:
+            return f"the key {show(key)} is longer than {LONGEST_KEY} characters"
+        if item is not None and not isinstance(item, str | bool | int | float):
+            return f"{key} must be a text, a number, true, false or null, since it is compared as text"
+    if len(write_shape(hint)) > LONGEST_SHAPE:
+        return f"its keys, and its source, have more than {LONGEST_SHAPE:,} characters together; leave some out"
+    return ""
 
 
 def read_words(source: str, data: Mapping[str, Any]) -> Words:
@@ -53,16 +62,6 @@ def write_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def find_missing(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
-    """Return the keys of a hint that a signal does not have."""
-    return tuple(key for key in hint if key not in words)
-
-
-def find_other(hint: Mapping[str, Any], words: Words) -> tuple[str, ...]:
-    """Return the keys of a hint that have another value in the signal."""
-    return tuple(key for key, value in hint.items() if key in words and write_text(value) not in words[key])
-
-
 def contradicts(hint: Mapping[str, Any], words: Words) -> bool:
     """Tell whether a key of a hint has another value in the signal."""
     return any(key in words and write_text(value) not in words[key] for key, value in hint.items())
@@ -76,10 +75,11 @@ def fits(hint: Mapping[str, Any], words: Words) -> bool:
 def describe_misfit(hint: Mapping[str, Any], words: Words) -> str:
     """Say why a hint does not fit; empty when it does."""
     told = [
-        f"{key} is {_show(words[key])} in the signal, not {_show((write_text(hint[key]),))}"
-        for key in find_other(hint, words)
+        f"{key} is {_show(words[key])} in the signal, not {_show((write_text(value),))}"
+        for key, value in hint.items()
+        if key in words and write_text(value) not in words[key]
     ]
-    missing = find_missing(hint, words)
+    missing = [key for key in hint if key not in words]
     return "; ".join([*told, *([f"the signal has no {', '.join(missing)}"] if missing else [])])
 
 
@@ -111,10 +111,10 @@ def write_shape(hint: Mapping[str, Any] | None) -> str:
 
 
 @lru_cache(maxsize=1024)
-def read_shape(shape: str) -> Shape:
-    """Read a shape as it was written."""
+def read_shape(shape: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the source that a hint of this shape names, None for any, and its other keys."""
     source, *keys = json.loads(shape) if shape else (None,)
-    return Shape(source, tuple(keys))
+    return source, tuple(keys)
 
 
 def count_keys(shape: str) -> int:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.assessment_store import Change, override
-from pytest_golden.journal.hints import anchors_of, read_words
-from pytest_golden.journal.model import Assessment, ExpectationStatus, RoutedBy, SignalType
+from pytest_golden.journal.hints import Words, anchors_of, read_words
+from pytest_golden.journal.model import Assessment, Expectation, ExpectationStatus, RoutedBy, Signal, SignalType
 from pytest_golden.journal.receiving_store import (
     Surroundings,
     ask_for_surroundings,
@@ -29,12 +29,12 @@ from pytest_golden.journal.receiving_store import (
     read_beginning,
     read_word,
 )
-from pytest_golden.journal.routing import MOST_KEPT, Candidate, News, route
+from pytest_golden.journal.routing import MOST_KEPT, Candidate, News, Route, route
 from pytest_golden.journal.routing_store import ask_for_candidates, find_by_hint, find_route
 from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules, settle
-from pytest_golden.journal.store import Heard, take_signal
+from pytest_golden.journal.store import Heard, SweptStore, take_signal
 from pytest_golden.storage.columns import to_ms
-from pytest_golden.storage.statements import ask, is_near
+from pytest_golden.storage.statements import Question, ask, is_near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,12 +43,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.hints import Words
-    from pytest_golden.journal.model import Expectation, Signal
     from pytest_golden.journal.receiving_store import LastNumbers, Orphan
-    from pytest_golden.journal.routing import Route
-    from pytest_golden.journal.store import SweptStore
-    from pytest_golden.storage.statements import Question
 
 _WORDS = {SignalType.POSITIVE: Assessment.SUCCESS, SignalType.CORRECTION: Assessment.FAILURE}
 _DIGITS = 32
@@ -149,12 +144,7 @@ def _digest(signal: Signal, agent_id: str | None, session_key: str | None) -> st
 
 
 def _keep(
-    connection: Connection,
-    signal: Signal,
-    found: Route,
-    heard: Heard,
-    target: str | None,
-    rules: Mapping[str, Rules],
+    connection: Connection, signal: Signal, found: Route, heard: Heard, target: str | None, rules: Mapping[str, Rules]
 ) -> Signal:
     named = signal.entry_id
     if found.taken is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, Text, bindparam, func, literal_column, select
+from sqlalchemy import BigInteger, Connection, Integer, Row, Text, bindparam, func, literal_column, select
 
-from pytest_golden.journal.model import Assessment
+from pytest_golden.journal.model import Assessment, Signal
 from pytest_golden.journal.routing_store import COUNT_OF_AGENT, COUNT_OF_ANY, name_agent
 from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_signal
 from pytest_golden.storage.columns import to_ms
@@ -16,9 +16,6 @@ from pytest_golden.storage.statements import Prepared, Question
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection, Row
-
-    from pytest_golden.journal.model import Signal
 
 _SIGNALS = select(*(signals.c[name] for name in READ_SIGNAL_COLUMNS))
 _BY_EXTERNAL_ID = _SIGNALS.where(

@@ -14,7 +14,7 @@ from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.assessment_store import describe_unknown
 from pytest_golden.journal.caller_input import clean_name, clean_optional
-from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
 from pytest_golden.journal.review_store import (
     Count,
     SoughtEntries,
@@ -26,7 +26,7 @@ from pytest_golden.journal.review_store import (
     list_open_rows,
     list_signal_rows,
 )
-from pytest_golden.journal.routing import read_explanation
+from pytest_golden.journal.routing import RoutingExplanation, read_explanation
 from pytest_golden.journal.rows import read_expectation, read_signal
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
@@ -37,10 +37,6 @@ from pytest_golden.values.frozen import FrozenDict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from sqlalchemy import Row
-
-    from pytest_golden.journal.model import Expectation, JournalEntry, Signal
-    from pytest_golden.journal.routing import RoutingExplanation
     from pytest_golden.storage.store import Store
 
 ALL = "all"
@@ -209,7 +205,12 @@ class JournalPages:
         after = None if number is None else (None if expiry == _NEVER else expiry, number)
         with self._store.read() as connection:
             rows = list_open_rows(connection, to_ms(self._clock()), agent_id=agent, after=after, limit=limit + 1)
-        return listing.cut(rows, limit, _place_of_expectation, _read_open)
+        return listing.cut(
+            rows,
+            limit,
+            lambda row: (_NEVER if row.expires_at is None else row.expires_at, row.number),
+            lambda row: OpenExpectation(read_expectation(row), row.agent_id),
+        )
 
     def list_signals(
         self,
@@ -252,7 +253,12 @@ class JournalPages:
         (after,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
             rows = list_agent_rows(connection, after=after, limit=limit + 1)
-        return listing.cut(rows, limit, lambda row: (row.agent_id,), _read_agent)
+        return listing.cut(
+            rows,
+            limit,
+            lambda row: (row.agent_id,),
+            lambda row: ListedAgent(row.agent_id, row.id, from_ms(row.created_at)),
+        )
 
 
 def read_filter(word: str) -> Assessment | None:
@@ -286,18 +292,6 @@ def parse_moment(text: str, now: datetime) -> datetime:
     except (ValueError, OverflowError):
         shown = text if text.isprintable() else show(text)
         raise ValueError(f"{shown} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z") from None
-
-
-def _place_of_expectation(row: Row[Any]) -> tuple[int, int]:
-    return _NEVER if row.expires_at is None else row.expires_at, row.number
-
-
-def _read_open(row: Row[Any]) -> OpenExpectation:
-    return OpenExpectation(read_expectation(row), row.agent_id)
-
-
-def _read_agent(row: Row[Any]) -> ListedAgent:
-    return ListedAgent(row.agent_id, row.id, from_ms(row.created_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,9 +363,5 @@ def summarize(by_day: Iterable[Count], by_kind: Iterable[Count]) -> JournalSumma
         whole.open,
         whole.expired,
         FrozenDict({kind: SuccessRate.of(kinds[kind]) for kind in sorted(kinds)}),
-        FrozenDict({_write_day(day): SuccessRate.of(days[day]) for day in sorted(days)}),
+        FrozenDict({(_EPOCH + timedelta(days=day)).isoformat(): SuccessRate.of(days[day]) for day in sorted(days)}),
     )
-
-
-def _write_day(day: int) -> str:
-    return (_EPOCH + timedelta(days=day)).isoformat()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import func, literal_column, select, tuple_, union_all
+from sqlalchemy import Connection, Row, func, literal_column, select, tuple_, union_all
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
 from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from sqlalchemy import Connection, Row
-
-    from pytest_golden.journal.model import Expectation, JournalEntry, Signal
 
 _IS_OPEN = expectations.c.status == literal_column("'open'")
 _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
@@ -65,19 +62,6 @@ class BoundedEntry(NamedTuple):
     children: tuple[JournalEntry, ...]
 
 
-def list_entries(
-    connection: Connection,
-    *,
-    agent_id: str | None = None,
-    assessment: Assessment | None = None,
-    intent_type: str | None = None,
-    limit: int,
-) -> tuple[JournalEntry, ...]:
-    """Return the newest entries with their expectations, newest first; None stands for any."""
-    sought = SoughtEntries(agent_id, assessment, intent_type)
-    return tuple(one.entry for one in list_numbered_entries(connection, sought, limit=limit))
-
-
 def list_numbered_entries(
     connection: Connection,
     sought: SoughtEntries,
@@ -109,7 +93,14 @@ def list_numbered_entries(
     asked: dict[str, list[Any]] = {row.id: [] for row in found}
     for row in connection.execute(_expectations_of(tuple(asked), most_expectations)):
         asked[row.entry_id].append(row)
-    return tuple(NumberedEntry(row.number, read_entry(row, expectations=asked[row.id]), _count(row)) for row in found)
+    return tuple(
+        NumberedEntry(
+            row.number,
+            read_entry(row, expectations=asked[row.id]),
+            row.open_count + row.met_count + row.unmet_count + row.expired_count,
+        )
+        for row in found
+    )
 
 
 def _expectations_of(entry_ids: Sequence[str], most: int | None) -> Any:
@@ -122,24 +113,13 @@ def _expectations_of(entry_ids: Sequence[str], most: int | None) -> Any:
     return query.join(ids, expectations.c.number.in_(first.correlate(ids)))
 
 
-def _count(row: Any) -> int:
-    return int(row.open_count + row.met_count + row.unmet_count + row.expired_count)
-
-
-def list_open(connection: Connection, now: int, *, agent_id: str | None, limit: int) -> tuple[Expectation, ...]:
-    """Return the open expectations whose time is not over, the soonest first, those without an expiry last."""
-    return tuple(map(read_expectation, list_open_rows(connection, now, agent_id=agent_id, limit=limit)))
-
-
 def list_open_rows(
-    connection: Connection,
-    now: int,
-    *,
-    agent_id: str | None,
-    after: tuple[int | None, int] | None = None,
-    limit: int,
+    connection: Connection, now: int, *, agent_id: str | None, after: tuple[int | None, int] | None = None, limit: int
 ) -> tuple[Row[Any], ...]:
-    """Return the rows of the same; with `after`, an expiry and a number, those that follow that one."""
+    """Return the rows of open expectations whose time is not over, the soonest first, those without an expiry last.
+
+    With `after`, an expiry and a number, return those that follow that one.
+    """
     chosen = select(expectations).where(_IS_OPEN)
     if agent_id is not None:
         chosen = chosen.where(expectations.c.agent_id == agent_id)

@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, s
 
 from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
 from pytest_golden.journal.model import ExpectationStatus, SignalType
-from pytest_golden.journal.routing import MOST_COUNTED, Candidate, News, Routing
+from pytest_golden.journal.routing import MOST_COUNTED, Candidate, News, Route, Routing
 from pytest_golden.storage.schema import expectations
 from pytest_golden.storage.statements import Prepared, Question, ask, is_near, list_numbers
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Select
 
     from pytest_golden.journal.hints import Words
-    from pytest_golden.journal.routing import Route
 
     _Kind = tuple[ExpectationStatus, bool]
 
@@ -135,10 +134,7 @@ _BY_SHAPE = {
         Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*NEAREST_FIRST)),
         Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*_LATEST_FIRST)),
     ),
-    False: (
-        Prepared(_OF_SHAPE.order_by(*NEAREST_FIRST)),
-        Prepared(_OF_SHAPE.order_by(*_LATEST_FIRST)),
-    ),
+    False: (Prepared(_OF_SHAPE.order_by(*NEAREST_FIRST)), Prepared(_OF_SHAPE.order_by(*_LATEST_FIRST))),
 }
 _OF_ENTRY = Prepared(
     select(*COLUMNS)

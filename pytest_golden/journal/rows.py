@@ -71,11 +71,7 @@ def entry_columns(entry: JournalEntry) -> dict[str, Any]:
 
 
 def read_entry(
-    row: Any,
-    *,
-    expectations: Iterable[Any] = (),
-    signals: Iterable[Any] = (),
-    history: Iterable[Any] = (),
+    row: Any, *, expectations: Iterable[Any] = (), signals: Iterable[Any] = (), history: Iterable[Any] = ()
 ) -> JournalEntry:
     """Make an entry of its row and the rows that belong to it."""
     return JournalEntry(

@@ -27,11 +27,19 @@ from pytest_golden.journal.caller_input import (
 )
 from pytest_golden.journal.checks.rules import refuse_forbidden
 from pytest_golden.journal.expectation_input import read_expectations
-from pytest_golden.journal.model import Assessment, ImmediateResult, JournalEntry, Signal, SignalType
-from pytest_golden.journal.receiving import ask_about, hear, read_incoming, reroute_orphans, route_to_new
-from pytest_golden.journal.review import ALL, read_filter, summarize
-from pytest_golden.journal.review_store import count_entries, get_routing, list_entries, list_open, list_orphans
-from pytest_golden.journal.routing import read_explanation
+from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, JournalEntry, Signal, SignalType
+from pytest_golden.journal.receiving import Incoming, ask_about, hear, read_incoming, reroute_orphans, route_to_new
+from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
+from pytest_golden.journal.review_store import (
+    SoughtEntries,
+    count_entries,
+    get_routing,
+    list_numbered_entries,
+    list_open_rows,
+    list_orphans,
+)
+from pytest_golden.journal.routing import RoutingExplanation, read_explanation
+from pytest_golden.journal.rows import read_expectation
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.store import (
     Outcome,
@@ -54,10 +62,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.model import Expectation
-    from pytest_golden.journal.receiving import Incoming
-    from pytest_golden.journal.review import JournalSummary
-    from pytest_golden.journal.routing import RoutingExplanation
     from pytest_golden.journal.transfer.service import ExportReport, ImportReport
 
 
@@ -278,14 +282,10 @@ class Journal:
             StorageError: it cannot be read.
         """
         assessment, limit = read_filter(filter), check_limit(limit)
+        agent_id, intent_type = clean_optional("agent_id", agent_id), clean_optional("intent_type", intent_type)
         with self._store.read() as connection:
-            return list_entries(
-                connection,
-                agent_id=clean_optional("agent_id", agent_id),
-                assessment=assessment,
-                intent_type=clean_optional("intent_type", intent_type),
-                limit=limit,
-            )
+            found = list_numbered_entries(connection, SoughtEntries(agent_id, assessment, intent_type), limit=limit)
+            return tuple(one.entry for one in found)
 
     def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
         """Return what is still expected, the soonest expiry first and what never expires last, at most `limit` of them.
@@ -296,7 +296,8 @@ class Journal:
         """
         agent_id, limit = clean_optional("agent_id", agent_id), check_limit(limit)
         with self._store.read() as connection:
-            return list_open(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
+            rows = list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
+            return tuple(map(read_expectation, rows))
 
     def orphans(self, *, limit: int = 500) -> tuple[Signal, ...]:
         """Return the signals that found no entry yet, the newest first, at most `limit` of them.
@@ -343,11 +344,7 @@ class Journal:
         return export_journal(self._store, file, progress=progress)
 
     def import_(
-        self,
-        file: str | Path | IO[Any],
-        *,
-        with_checks: bool = False,
-        progress: Callable[[int], None] = tell_nobody,
+        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = tell_nobody
     ) -> ImportReport:
         """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy import BigInteger, Integer, bindparam, func, insert, literal_column, select, update
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, func, insert, literal_column, select, update
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.assessment_store import (
@@ -43,7 +43,7 @@ from pytest_golden.journal.rows import (
     signal_columns,
     storable_or_none,
 )
-from pytest_golden.journal.rules import DEFAULT_RULES, Rules, settle
+from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, settle
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.settings import NO_STORE, find_manifest_above
 from pytest_golden.storage.columns import from_ms, to_ms
@@ -56,10 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection
-
     from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, Signal
-    from pytest_golden.journal.rules import Counts
     from pytest_golden.storage.store import Store
 
 _T = TypeVar("_T")
@@ -319,11 +316,7 @@ def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[st
     """Return the columns that relate a signal to its entry."""
     is_late = expectation_id is not None and standing.expires_at is not None and now >= standing.expires_at
     is_answer = expectation_id is not None and standing.status == ExpectationStatus.OPEN and not is_late
-    return {
-        "expectation_id": expectation_id if is_answer else None,
-        "agent_id": standing.agent_id,
-        "is_late": is_late,
-    }
+    return {"expectation_id": expectation_id if is_answer else None, "agent_id": standing.agent_id, "is_late": is_late}
 
 
 def _assess_by(

@@ -189,8 +189,7 @@ ADD_SIGNAL = _answer(
 REVIEW_JOURNAL = _answer(entries=_list_of(_ENTRY))
 SEARCH_LESSONS = _answer(lessons=_list_of(_LESSON))
 RECALL = _answer(
-    recall_id=_OPTIONAL_TEXT,
-    recalled=_list_of(_object(lesson=_LESSON, score={"type": "number"}, why=_TEXT)),
+    recall_id=_OPTIONAL_TEXT, recalled=_list_of(_object(lesson=_LESSON, score={"type": "number"}, why=_TEXT))
 )
 LIST_GOLDEN_PROJECTS = _answer(
     projects=_list_of(

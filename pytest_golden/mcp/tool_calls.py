@@ -20,17 +20,7 @@ from pytest_golden.storage.paging import MOST_ITEMS
 if TYPE_CHECKING:
     from pytest_golden.history.recorded_model import ListedProject
     from pytest_golden.manifest.model import Manifest
-    from pytest_golden.mcp.tools import (
-        AddSignal,
-        ExplainFailure,
-        GoldenStatus,
-        ListGoldenProjects,
-        LogIntent,
-        LogOutcome,
-        Recall,
-        ReviewJournal,
-        SearchLessons,
-    )
+    from pytest_golden.mcp import tools
     from pytest_golden.mcp.workplace import Caller, Workplace
 
 # `explain_failure` gives the details of one project; colours are for people.
@@ -39,7 +29,7 @@ _NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours"})
 _NOT_LISTED = frozenset({"signals", "history"})
 
 
-def log_intent(place: Workplace, caller: Caller, given: LogIntent) -> dict[str, Any]:
+def log_intent(place: Workplace, caller: Caller, given: tools.LogIntent) -> dict[str, Any]:
     """Begin an entry."""
     entry = place.services().journal.log_intent(
         given.intent,
@@ -52,7 +42,7 @@ def log_intent(place: Workplace, caller: Caller, given: LogIntent) -> dict[str, 
     return {"entry_id": entry.id, "assessment": entry.assessment.value}
 
 
-def log_outcome(place: Workplace, caller: Caller, given: LogOutcome) -> dict[str, Any]:
+def log_outcome(place: Workplace, caller: Caller, given: tools.LogOutcome) -> dict[str, Any]:
     """Record how an entry ended, and what is expected."""
     entry = place.services().journal.log_outcome(
         given.entry_id,
@@ -66,7 +56,7 @@ def log_outcome(place: Workplace, caller: Caller, given: LogOutcome) -> dict[str
     return {"entry_id": entry.id, "assessment": entry.assessment.value, "expectations": told}
 
 
-def add_signal(place: Workplace, caller: Caller, given: AddSignal) -> dict[str, Any]:
+def add_signal(place: Workplace, caller: Caller, given: tools.AddSignal) -> dict[str, Any]:
     """Record a signal."""
     signal = place.services().journal.add_signal(
         check_free_source(given.source),
@@ -81,20 +71,20 @@ def add_signal(place: Workplace, caller: Caller, given: AddSignal) -> dict[str, 
     return signal.to_dict()
 
 
-def review_journal(place: Workplace, caller: Caller, given: ReviewJournal) -> dict[str, Any]:
+def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal) -> dict[str, Any]:
     """Return the caller's newest entries."""
     page = place.services().pages.list_entries(caller.agent, given.filter, given.intent_type, given.limit)
     return {"entries": [_without(_NOT_LISTED, entry.to_dict()) for entry in page.items]}
 
 
-def search_lessons(place: Workplace, _: Caller, given: SearchLessons) -> dict[str, Any]:
+def search_lessons(place: Workplace, _: Caller, given: tools.SearchLessons) -> dict[str, Any]:
     """Find lessons by words, also those that are not approved yet."""
     _refuse_blank("query", given.query)
     page = place.services().lesson_pages.list_lessons(given.query, limit=given.limit)
     return {"lessons": [lesson.to_dict() for lesson in page.items]}
 
 
-def recall(place: Workplace, _: Caller, given: Recall) -> dict[str, Any]:
+def recall(place: Workplace, _: Caller, given: tools.Recall) -> dict[str, Any]:
     """Find the lessons that bear on a failure; a read-only server does not record that they were shown."""
     _refuse_blank("text", given.text)
     services = place.services()
@@ -108,7 +98,7 @@ def recall(place: Workplace, _: Caller, given: Recall) -> dict[str, Any]:
     return {"recall_id": recall_id, "recalled": [one.to_dict() for one in found]}
 
 
-def list_golden_projects(place: Workplace, _: Caller, __: ListGoldenProjects) -> dict[str, Any]:
+def list_golden_projects(place: Workplace, _: Caller, __: tools.ListGoldenProjects) -> dict[str, Any]:
     """List the declared projects in their order; statuses are unknown where nothing is recorded yet."""
     manifest = load_manifest(place.manifest)
     try:
@@ -129,7 +119,7 @@ def list_golden_projects(place: Workplace, _: Caller, __: ListGoldenProjects) ->
     }
 
 
-def golden_status(place: Workplace, _: Caller, __: GoldenStatus) -> dict[str, Any]:
+def golden_status(place: Workplace, _: Caller, __: tools.GoldenStatus) -> dict[str, Any]:
     """Return the last gate run, each result without its steps."""
     services = place.services()
     try:
@@ -140,7 +130,7 @@ def golden_status(place: Workplace, _: Caller, __: GoldenStatus) -> dict[str, An
     return {**report, "results": [_without(_NOT_IN_STATUS, result) for result in report["results"]]}
 
 
-def explain_failure(place: Workplace, _: Caller, given: ExplainFailure) -> dict[str, Any]:
+def explain_failure(place: Workplace, _: Caller, given: tools.ExplainFailure) -> dict[str, Any]:
     """Explain why a project failed; an unreadable manifest counts as none."""
     _refuse_blank("project", given.project)
     manifest: Manifest | None = None

@@ -13,16 +13,12 @@ from mcp.server import Server, ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.mcp.tool_answers import make_answer, make_visible
-from pytest_golden.mcp.tools import TOOLS, list_tools, read_arguments, write_instructions
-from pytest_golden.mcp.workplace import begin_session, find_caller
+from pytest_golden.mcp.tool_answers import Answer, make_answer, make_visible
+from pytest_golden.mcp.tools import TOOLS, Arguments, GoldenTool, list_tools, read_arguments, write_instructions
+from pytest_golden.mcp.workplace import Caller, CallerOptions, Workplace, begin_session, find_caller
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
-
-    from pytest_golden.mcp.tool_answers import Answer
-    from pytest_golden.mcp.tools import Arguments, GoldenTool
-    from pytest_golden.mcp.workplace import Caller, CallerOptions, Workplace
 
     Context = ServerRequestContext[dict[str, str], Any]
 

@@ -73,13 +73,19 @@ _EXPECTATION: dict[str, Any] = {
 
 
 class Arguments(BaseModel):
-    """The arguments of one tool. Nothing is converted, and what is not known is refused."""
+    """The arguments of one tool. Nothing is converted, and unknown arguments are refused.
+
+    The docstring of a subclass describes its tool to clients.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class LogIntent(Arguments):
-    """Of `log_intent`."""
+    """Begin a journal entry: say what you are about to do, before you do it, when its success shows only later.
+
+    Gives the entry_id that log_outcome wants. Not for trifles.
+    """
 
     intent: str = Field(description="What you are about to do and why, in one sentence.")
     intent_type: str | None = Field(None, description="A word for the kind of work, such as deploy, fix or migration.")
@@ -88,7 +94,10 @@ class LogIntent(Arguments):
 
 
 class LogOutcome(Arguments):
-    """Of `log_outcome`."""
+    """Say how what you logged ended, as seen at once, and what must come true later.
+
+    Said again, the later result stands and expectations are added. Only for your own entries.
+    """
 
     entry_id: str = Field(description="What log_intent gave.")
     result: str = Field(
@@ -98,14 +107,16 @@ class LogOutcome(Arguments):
     notes: str | None = Field(None, description="What you saw.")
     actions: list[Any] | None = Field(None, description="What you did: texts or objects.")
     expectations: list[Any] | None = Field(
-        None,
-        description="What must come true later.",
-        json_schema_extra={"items": _EXPECTATION},
+        None, description="What must come true later.", json_schema_extra={"items": _EXPECTATION}
     )
 
 
 class AddSignal(Arguments):
-    """Of `add_signal`."""
+    """Report news that may answer an expectation.
+
+    It finds its entry by the keys of data that a match_hint names, else by your session. routed_by tells how;
+    orphan: nothing waits for it yet. Report only what you saw.
+    """
 
     source: str = Field(
         description=f"Who says it, such as ci or monitoring; {', '.join(sorted(RESERVED_SOURCES))} are reserved."
@@ -121,7 +132,7 @@ class AddSignal(Arguments):
 
 
 class ReviewJournal(Arguments):
-    """Of `review_journal`."""
+    """Show your own newest entries with what they expect, newest first: what you began, and how it stands."""
 
     filter: str = Field("all", description="Where the entries stand.", json_schema_extra={"enum": list(FILTERS)})
     intent_type: str | None = Field(None, description="Only entries of this kind.")
@@ -129,14 +140,20 @@ class ReviewJournal(Arguments):
 
 
 class SearchLessons(Arguments):
-    """Of `search_lessons`."""
+    """Find what was learned from earlier failures and their fixes, by a few words.
+
+    Lessons that nobody has approved yet are among them (approved is false): take those as hints.
+    """
 
     query: str = Field(description="A few words.")
     limit: _Limit = Field(10, description="How many at most.")
 
 
 class Recall(Arguments):
-    """Of `recall`."""
+    """Find the lessons that bear on a failure by its text, best first.
+
+    Only approved lessons that fit come back; an empty answer means that nothing is known.
+    """
 
     text: str = Field(description="The error's text, a traceback, or what you are about to do.")
     project: str | None = Field(None, description="The golden project that failed: its lessons come first.")
@@ -144,15 +161,19 @@ class Recall(Arguments):
 
 
 class ListGoldenProjects(Arguments):
-    """Of `list_golden_projects`: none."""
+    """List the pipelines that must always work, as declared, each with the status of its last run."""
 
 
 class GoldenStatus(Arguments):
-    """Of `golden_status`: none."""
+    """Tell the last gate run: its verdict, commit and time, and each project's status with its reasons."""
 
 
 class ExplainFailure(Arguments):
-    """Of `explain_failure`."""
+    """Tell why a golden project failed when it last ran.
+
+    Reasons, the failing step, the end of its output, what changed since it last passed, and what is known of this
+    failure.
+    """
 
     project: str = Field(description="The golden project's name.")
 
@@ -231,13 +252,12 @@ def _holds_nul(value: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GoldenTool:
-    """One tool. The function of its name in `tool_calls.py` does its work."""
+    """One tool. The docstring of `kind` describes it to clients; the function of its name in `tool_calls.py` does its work."""
 
     name: str
     title: str
-    told: str
     kind: type[Arguments]
     answers: Mapping[str, Any]
     is_writer: bool = False
@@ -247,7 +267,7 @@ class GoldenTool:
         return Tool(
             name=self.name,
             title=self.title,
-            description=self.told,
+            description=" ".join((self.kind.__doc__ or "").split()),
             input_schema=arguments_schema(self.kind),
             output_schema=dict(self.answers),
             annotations=ToolAnnotations(
@@ -263,90 +283,15 @@ class GoldenTool:
 TOOLS: Mapping[str, GoldenTool] = {
     tool.name: tool
     for tool in (
-        GoldenTool(
-            name="log_intent",
-            title="Log an intent",
-            told=(
-                "Begin a journal entry: say what you are about to do, before you do it, when its success shows only later. "
-                "Gives the entry_id that log_outcome wants. Not for trifles."
-            ),
-            kind=LogIntent,
-            answers=schemas.LOG_INTENT,
-            is_writer=True,
-        ),
-        GoldenTool(
-            name="log_outcome",
-            title="Log an outcome",
-            told=(
-                "Say how what you logged ended, as seen at once, and what must come true later. Said again, the later result "
-                "stands and expectations are added. Only for your own entries."
-            ),
-            kind=LogOutcome,
-            answers=schemas.LOG_OUTCOME,
-            is_writer=True,
-        ),
-        GoldenTool(
-            name="add_signal",
-            title="Add a signal",
-            told=(
-                "Report news that may answer an expectation. It finds its entry by the keys of data that a match_hint names, "
-                "else by your session. routed_by tells how; orphan: nothing waits for it yet. Report only what you saw."
-            ),
-            kind=AddSignal,
-            answers=schemas.ADD_SIGNAL,
-            is_writer=True,
-        ),
-        GoldenTool(
-            name="review_journal",
-            title="Review the journal",
-            told="Show your own newest entries with what they expect, newest first: what you began, and how it stands.",
-            kind=ReviewJournal,
-            answers=schemas.REVIEW_JOURNAL,
-        ),
-        GoldenTool(
-            name="search_lessons",
-            title="Search lessons",
-            told=(
-                "Find what was learned from earlier failures and their fixes, by a few words. Lessons that nobody has approved "
-                "yet are among them (approved is false): take those as hints."
-            ),
-            kind=SearchLessons,
-            answers=schemas.SEARCH_LESSONS,
-        ),
-        GoldenTool(
-            name="recall",
-            title="Recall",
-            told=(
-                "Find the lessons that bear on a failure by its text, best first. Only approved lessons that fit come back; "
-                "an empty answer means that nothing is known."
-            ),
-            kind=Recall,
-            answers=schemas.RECALL,
-        ),
-        GoldenTool(
-            name="list_golden_projects",
-            title="List golden projects",
-            told="List the pipelines that must always work, as declared, each with the status of its last run.",
-            kind=ListGoldenProjects,
-            answers=schemas.LIST_GOLDEN_PROJECTS,
-        ),
-        GoldenTool(
-            name="golden_status",
-            title="Status of the last gate run",
-            told="Tell the last gate run: its verdict, commit and time, and each project's status with its reasons.",
-            kind=GoldenStatus,
-            answers=schemas.GOLDEN_STATUS,
-        ),
-        GoldenTool(
-            name="explain_failure",
-            title="Explain a failure",
-            told=(
-                "Tell why a golden project failed when it last ran: reasons, the failing step, the end of its output, what "
-                "changed since it last passed, and what is known of this failure."
-            ),
-            kind=ExplainFailure,
-            answers=schemas.EXPLAIN_FAILURE,
-        ),
+        GoldenTool("log_intent", "Log an intent", LogIntent, schemas.LOG_INTENT, is_writer=True),
+        GoldenTool("log_outcome", "Log an outcome", LogOutcome, schemas.LOG_OUTCOME, is_writer=True),
+        GoldenTool("add_signal", "Add a signal", AddSignal, schemas.ADD_SIGNAL, is_writer=True),
+        GoldenTool("review_journal", "Review the journal", ReviewJournal, schemas.REVIEW_JOURNAL),
+        GoldenTool("search_lessons", "Search lessons", SearchLessons, schemas.SEARCH_LESSONS),
+        GoldenTool("recall", "Recall", Recall, schemas.RECALL),
+        GoldenTool("list_golden_projects", "List golden projects", ListGoldenProjects, schemas.LIST_GOLDEN_PROJECTS),
+        GoldenTool("golden_status", "Status of the last gate run", GoldenStatus, schemas.GOLDEN_STATUS),
+        GoldenTool("explain_failure", "Explain a failure", ExplainFailure, schemas.EXPLAIN_FAILURE),
     )
 }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id
-from pytest_golden.errors import StorageTrouble
+from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.learning.gate_learning import GATE_AGENT
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from starlette.requests import Request
 
-    from pytest_golden.errors import StorageError
     from pytest_golden.gate.recorded import RecordedGates
     from pytest_golden.journal.review import JournalPages
     from pytest_golden.journal.service import Journal

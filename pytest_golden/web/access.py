@@ -31,7 +31,7 @@ _HOST = re.compile(r"(\[[0-9a-f.]*:[0-9a-f:.]*\]|[^\[\]:]+)(?::[0-9]*)?")
 # Not same-site: a page on another port of the same machine has it too.
 _OWN_SITES = frozenset({"same-origin", "none"})
 _SHORTEST_TOKEN = 16
-_MOST_WRONG, _WINDOW_SECONDS = 60, 300.0
+_MOST_WRONG = 60
 _MOST_ADDRESSES = 10_000
 _NETWORK_BITS = 64
 
@@ -147,7 +147,7 @@ class BearerCheck:
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._wrongs = Attempts(_MOST_WRONG, _WINDOW_SECONDS, monotonic_seconds)
+        self._wrongs = Attempts(_MOST_WRONG)
 
     def is_right(self, headers: Headers, address: str) -> bool:
         """Tell whether a request from this address carries the token; False where it carries none.
@@ -180,7 +180,9 @@ class _WrongAttempts(NamedTuple):
 class Attempts:
     """Counts wrong attempts by address in windows of some seconds; of very many addresses the oldest are forgotten."""
 
-    def __init__(self, most: int, window_seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, most: int, window_seconds: float = 300.0, clock: Callable[[], float] = monotonic_seconds
+    ) -> None:
         self._most = most
         self._window_seconds = window_seconds
         self._clock = clock

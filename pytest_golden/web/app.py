@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -23,21 +23,18 @@ from pytest_golden.web.api import api_app
 from pytest_golden.web.boundary import Boundary
 from pytest_golden.web.listening import bind, run_app, write_address
 from pytest_golden.web.pages import journal_pages, learning_pages, run_pages
-from pytest_golden.web.problems import answer_options, explain, read_http_error, tell
+from pytest_golden.web.problems import answer_options, explain, tell
 from pytest_golden.web.rendering import Renderer, Site
-from pytest_golden.web.services import Services
+from pytest_golden.web.services import ServeOptions, Services
 from pytest_golden.web.visitor import Doorkeeper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from pytest_golden.storage.store import Store
-    from pytest_golden.web.services import ServeOptions
 
 #: The parts of the site; each has a `list_routes(site)`.
 PARTS = (run_pages, journal_pages, learning_pages, sign_in, event_stream, webhooks, api_app)
@@ -66,7 +63,7 @@ def make_app(
     site = Site(options, services, doorkeeper, renderer, is_ending)
 
     def answer(request: Request, error: Exception) -> Response:
-        refusal = explain(read_http_error(error))
+        refusal = explain(error)
         return answer_options(refusal, request) or tell(refusal, request.scope["path"], renderer)
 
     app = Starlette(

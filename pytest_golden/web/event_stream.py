@@ -10,22 +10,20 @@ import json
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import StorageError
-from pytest_golden.gate.live import find_events
+from pytest_golden.gate.live import LiveEvent, find_events
 from pytest_golden.web.access import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from pytest_golden.gate.live import LiveEvent
     from pytest_golden.gate.live_model import LiveLook
     from pytest_golden.web.rendering import Site
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, StorageError, StorageTrouble
 from pytest_golden.web.access import Refusal
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.requests import Request
-    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from pytest_golden.web.rendering import Renderer
@@ -106,15 +105,12 @@ def _list_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
     return [*found, "HEAD"] if "GET" in found else found
 
 
-def is_for_programs(path: str) -> bool:
-    """Tell whether whoever asks for a path wants JSON."""
-    return path.startswith(_FOR_PROGRAMS)
-
-
 def explain(error: Exception) -> Refusal:
     """Turn what went wrong into what a visitor is told of it; of what is not theirs to mend the log has the rest."""
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, HTTPException):
+        return Refusal(error.status_code, _ROUTED.get(error.status_code, str(error.detail)), error.headers)
     # The services tell with no class of its own that there is no such lesson or plan.
     if isinstance(error, JournalError) or type(error) is GoldenError:
         return Refusal(404, str(error))
@@ -133,13 +129,6 @@ def explain(error: Exception) -> Refusal:
     return Refusal(500, "Something went wrong here: the server's log says what.")
 
 
-def read_http_error(error: Exception) -> Exception:
-    """Turn what the router says into a sentence of ours."""
-    if not isinstance(error, HTTPException):
-        return error
-    return Refusal(error.status_code, _ROUTED.get(error.status_code, str(error.detail)), error.headers)
-
-
 def tell_program(refusal: Refusal) -> Response:
     """Return the problem as JSON."""
     body = {
@@ -155,6 +144,6 @@ def tell(refusal: Refusal, path: str, renderer: Renderer) -> Response:
     """Return the answer in the form that fits the path."""
     if refusal.status is HTTPStatus.SEE_OTHER:
         return RedirectResponse(refusal.headers["Location"], refusal.status)
-    if is_for_programs(path):
+    if path.startswith(_FOR_PROGRAMS):
         return tell_program(refusal)
     return renderer.render_refusal(refusal)

@@ -82,14 +82,6 @@ class Services:
             PlanPages(store),
         )
 
-    def read_manifest(self) -> Manifest | None:
-        """Return the manifest as it is now; None if there is none.
-
-        Raises:
-            ManifestError: it cannot be used.
-        """
-        return self.manifest.read()
-
 
 class ManifestReader:
     """Reads one manifest, again only when its file has changed: a large one takes longer than a page. Threads may share it."""

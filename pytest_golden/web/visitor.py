@@ -11,8 +11,7 @@ from urllib.parse import quote
 from itsdangerous import BadSignature, Signer, TimestampSigner
 from starlette.requests import cookie_parser
 
-from pytest_golden.clock import monotonic_seconds
-from pytest_golden.web.access import Attempts, BearerCheck, Refusal, ask_for_token, is_same
+from pytest_golden.web.access import Attempts, BearerCheck, PublicPlace, Refusal, ask_for_token, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
-    from pytest_golden.web.access import PublicPlace
     from pytest_golden.web.services import ServeOptions
 
 SIGN_IN = "/sign-in"
 _OPEN_PATHS = frozenset({"/healthz", SIGN_IN})
 _OPEN_FOLDERS = ("/static/", "/webhooks/")
 _PROGRAM_FOLDERS = ("/api/", "/events")
-_MOST_WRONG_TOKENS, _WINDOW_SECONDS = 10, 300.0
+_MOST_WRONG_TOKENS = 10
 # Headers that proxies add: a request with one of them comes from another machine.
 _FORWARDING = ("x-forwarded", "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 _SESSION_SECONDS = 12 * 60 * 60
@@ -43,7 +41,7 @@ class Doorkeeper:
         self._place = options.place
         self.sessions = Sessions(options.token, options.place, options.cookie_suffix)
         self._bearers = BearerCheck(options.token)
-        self._wrong_tokens = Attempts(_MOST_WRONG_TOKENS, _WINDOW_SECONDS, monotonic_seconds)
+        self._wrong_tokens = Attempts(_MOST_WRONG_TOKENS)
 
     def is_token(self, told: str) -> bool:
         """Tell whether a text from the form is the token."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pytest_golden.clock import monotonic_seconds, utc_now
+from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError, PayloadError, SignatureError
 from pytest_golden.journal.outside.github_webhooks import github_signal
 from pytest_golden.journal.outside.signed import callback_signal
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from pytest_golden.web.rendering import Site
 
     Read = Callable[[Mapping[str, str], bytes, str], dict[str, Any] | None]
 
 _MOST_WRONG = 200
-_WINDOW_SECONDS = 300.0
 _IGNORED = {"ignored": True}
 
 
@@ -42,7 +40,7 @@ class _Webhooks:
     def __init__(self, site: Site) -> None:
         self._journal = site.services.journal
         self._secret = site.options.webhook_secret
-        self._wrongs = Attempts(_MOST_WRONG, _WINDOW_SECONDS, monotonic_seconds)
+        self._wrongs = Attempts(_MOST_WRONG)
 
     async def hear_github(self, request: Request) -> Response:
         return await self._hear(request, github_signal)

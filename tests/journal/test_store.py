@@ -29,7 +29,7 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
-from pytest_golden.journal.review_store import list_entries
+from pytest_golden.journal.review_store import SoughtEntries, list_numbered_entries
 from pytest_golden.journal.rows import read_counts
 from pytest_golden.journal.rules import Counts, Rules
 from pytest_golden.journal.service import Journal
@@ -302,9 +302,9 @@ def test_entries_are_listed_newest_first_by_their_recording(store: Store) -> Non
     new = make_entry(store, intent_type="etl")
     foreign = make_entry(store, agent_id="builder", assessment=Assessment.SUCCESS, closed_at=BEGIN)
 
-    def listed(**wanted: Any) -> list[str]:
+    def listed(limit: int = 10, **wanted: Any) -> list[str]:
         with store.read() as connection:
-            return [entry.id for entry in list_entries(connection, **{"limit": 10, **wanted})]
+            return [one.entry.id for one in list_numbered_entries(connection, SoughtEntries(**wanted), limit=limit)]
 
     assert listed() == [foreign.id, new.id, old.id]
     assert listed(agent_id="golden") == [new.id, old.id]
@@ -314,7 +314,7 @@ def test_entries_are_listed_newest_first_by_their_recording(store: Store) -> Non
     assert listed(assessment=Assessment.OPEN) == [new.id, old.id]
     assert listed(agent_id="nobody") == []
     with store.read() as connection:
-        kept = list_entries(connection, limit=10)[-1]
+        kept = list_numbered_entries(connection, SoughtEntries(), limit=10)[-1].entry
     assert [one.id for one in kept.expectations] == asked
 
 

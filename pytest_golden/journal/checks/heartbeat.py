@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
-from pytest_golden.gateway.model import AgentRole, Ending, Permissions
+from pytest_golden.gateway.model import AgentRole, Ending, Gateway, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.caller_input import clean_data, clean_text
 from pytest_golden.journal.checks.http_check import UnansweredError, fetch
@@ -29,29 +29,22 @@ from pytest_golden.journal.checks.rules import (
     name_signal,
     unable,
 )
-from pytest_golden.journal.checks.store import claim_check, count_due, end_claim, give_back, list_due
-from pytest_golden.journal.model import RoutedBy, Signal
+from pytest_golden.journal.checks.store import Claim, DueCheck, claim_check, count_due, end_claim, give_back, list_due
+from pytest_golden.journal.model import RoutedBy, Signal, SignalType
 from pytest_golden.journal.receiving import reroute_orphans
-from pytest_golden.journal.receiving_store import find_by_external_id, find_last_numbers
+from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers
 from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
-from pytest_golden.journal.store import Heard, take_signal
+from pytest_golden.journal.store import Heard, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import from_ms, to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
-    from pytest_golden.gateway.model import Gateway
-    from pytest_golden.journal.checks.model import Check
     from pytest_golden.journal.checks.rules import Answer
-    from pytest_golden.journal.checks.store import Claim, DueCheck
-    from pytest_golden.journal.model import SignalType
-    from pytest_golden.journal.receiving_store import LastNumbers
-    from pytest_golden.journal.store import SweptStore
 
 _PROJECT_NAME = "check"
 _REASON = "the check belongs to this expectation"
@@ -196,36 +189,38 @@ class Heartbeat:
         if not due:
             return (), 0
         deadline = monotonic_seconds() + self._budget_seconds
-        pages = [one for one in due if _asks_a_page(one)]
-        commands = [one for one in due if not _asks_a_page(one)]
-        with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._lazy_gateway() as lazy:
-            asked = [pool.submit(self._run_one, one, deadline, lazy) for one in pages]
+        pages = [one for one in due if "url" in one.check]
+        commands = [one for one in due if "url" not in one.check]
+        with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._open_gateway(commands) as gateway:
+            asked = [pool.submit(self._run_one, one, deadline, gateway) for one in pages]
             # In this thread alone: a gateway runs one thing at a time, and only here is a Ctrl-C received.
-            runs = [self._run_one(one, deadline, lazy) for one in commands]
+            runs = [self._run_one(one, deadline, gateway) for one in commands]
             runs = [*(one.result() for one in asked), *runs]
         taken = tuple(one for one in runs if one is not None)
         return taken, due_count - len(taken)
 
     @contextmanager
-    def _lazy_gateway(self) -> Iterator[_LazyGateway]:
-        lazy = _LazyGateway(self._gateway, self._root, self._view)
+    def _open_gateway(self, commands: Sequence[DueCheck]) -> Iterator[Gateway | None]:
+        """Yield the gateway for these commands; None where there are none."""
+        made = ExecutionGateway(self._root, view=self._view) if commands and self._gateway is None else None
         try:
-            yield lazy
+            yield made or self._gateway
         except BaseException:
-            # All threads end soon: the pool waits for them.
+            # The pool waits for its threads, so let them end soon.
             self._stop.set()
             raise
         finally:
-            lazy.close()
+            if made is not None:
+                made.close()
 
-    def _run_one(self, due: DueCheck, deadline: float, lazy: _LazyGateway) -> CheckRun | None:
+    def _run_one(self, due: DueCheck, deadline: float, gateway: Gateway | None) -> CheckRun | None:
         if self._stop.is_set() or monotonic_seconds() >= deadline:
             return None
         claim = self._claim(due)
         if claim is None:
             return None
         try:
-            answer = self._find_answer(claim, lazy)
+            answer = self._find_answer(claim, gateway)
         except BaseException:
             self._give_back(claim)
             raise
@@ -254,7 +249,7 @@ class Heartbeat:
         with self._swept.store.write() as connection:
             give_back(connection, claim, to_ms(self._swept.now()))
 
-    def _find_answer(self, claim: Claim, lazy: _LazyGateway) -> Answer:
+    def _find_answer(self, claim: Claim, gateway: Gateway | None) -> Answer:
         try:
             check = read_check(claim.check)
         except ValueError as error:
@@ -264,40 +259,16 @@ class Heartbeat:
             return unable(objection)
         if check.has_lost_a_secret:
             return unable("a secret was in it, and none is kept; let it find out in another way")
-        return self._ask(check) if check.is_page else run_command(lazy.get(), check.command, self._timeout_seconds)
-
-    def _ask(self, check: Check) -> Answer:
+        if not check.is_page:
+            # A check that was listed as a command is one still.
+            assert gateway is not None
+            return run_command(gateway, check.command, self._timeout_seconds)
         wants_body = check.path is not None
         try:
             reply = fetch(check.url, timeout_seconds=self._timeout_seconds, wants_body=wants_body, stop=self._stop)
         except UnansweredError as error:
             return unable(str(error))
         return judge_reply(check, reply)
-
-
-def _asks_a_page(due: DueCheck) -> bool:
-    return "url" in due.check
-
-
-@dataclass(slots=True)
-class _LazyGateway:
-    """The gateway of one beat, made when the first command is to be run."""
-
-    given: Gateway | None
-    root: Path
-    view: str
-    made: ExecutionGateway | None = field(default=None)
-
-    def get(self) -> Gateway:
-        if self.given is not None:
-            return self.given
-        if self.made is None:
-            self.made = ExecutionGateway(self.root, view=self.view)
-        return self.made
-
-    def close(self) -> None:
-        if self.made is not None:
-            self.made.close()
 
 
 def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float) -> Answer:

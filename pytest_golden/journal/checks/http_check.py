@@ -13,8 +13,9 @@ import selectors
 import socket
 import ssl
 import threading
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pytest_golden.clock import monotonic_seconds
@@ -32,23 +33,16 @@ MOST_BYTES = 1 << 20
 # Nor more of all that comes: lines, headers, and what a body is cut into.
 _MOST_RECEIVED = 8 * MOST_BYTES
 _PORTS = {"http": 80, "https": 443}
-_HEADERS = {
-    "Accept": "application/json, */*",
-    "Connection": "close",
-    "User-Agent": "pytest-golden-projects",
-}
+_HEADERS = {"Accept": "application/json, */*", "Connection": "close", "User-Agent": "pytest-golden-projects"}
 # So often it is looked whether the time is over or nobody wants the reply any more.
 _GLANCE_SECONDS = 0.1
+#: A family of addresses, and an address of it as `socket` takes it.
+_Address: TypeAlias = tuple[int, Any]
 _CONNECTING = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
 
 
 class UnansweredError(GoldenError):
     """No reply came."""
-
-
-class _Address(NamedTuple):
-    family: int
-    place: Any
 
 
 def fetch(url: str, *, timeout_seconds: float, wants_body: bool, stop: threading.Event | None = None) -> Reply:
@@ -95,15 +89,17 @@ class _Patience:
             selector.register(sock, selectors.EVENT_WRITE if to_write else selectors.EVENT_READ)
             self.wait_for(selector.select)
 
-    def run(self, sock: socket.socket, work: Callable[[], Any]) -> Any:
-        """Do something with a socket that does not block, as often as it takes."""
+    def run(self, sock: socket.socket, work: Callable[[], Any], *, to_write: bool = False) -> Any:
+        """Do something with a socket that does not block, as often as it takes; `to_write` tells what `work` waits for."""
         while True:
             try:
                 return work()
-            except (BlockingIOError, ssl.SSLWantReadError):
+            except ssl.SSLWantReadError:
                 self.wait(sock)
             except ssl.SSLWantWriteError:
                 self.wait(sock, to_write=True)
+            except BlockingIOError:
+                self.wait(sock, to_write=to_write)
 
 
 class _Line:
@@ -115,22 +111,13 @@ class _Line:
 
     def sendall(self, data: bytes) -> None:
         while data:
-            data = data[self._send(data) :]
+            data = data[self._patience.run(self._sock, partial(self._sock.send, data), to_write=True) :]
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(_Incoming(self._sock, self._patience))
 
     def close(self) -> None:
         pass
-
-    def _send(self, data: bytes) -> int:
-        try:
-            return self._sock.send(data)
-        except (BlockingIOError, ssl.SSLWantWriteError):
-            self._patience.wait(self._sock, to_write=True)
-        except ssl.SSLWantReadError:
-            self._patience.wait(self._sock)
-        return 0
 
 
 class _Incoming(io.RawIOBase):
@@ -184,7 +171,7 @@ def _read_body(response: HTTPResponse) -> bytes | None:
     return body
 
 
-def _find_addresses(host: str, port: int, patience: _Patience) -> tuple[_Address, ...]:
+def _find_addresses(host: str, port: int, patience: _Patience) -> list[_Address]:
     found: list[Any] = []
     is_known = threading.Event()
 
@@ -200,34 +187,33 @@ def _find_addresses(host: str, port: int, patience: _Patience) -> tuple[_Address
     patience.wait_for(is_known.wait)
     if isinstance(found[0], BaseException):
         raise found[0]
-    addresses = [_Address(family, place) for family, _, _, _, place in found[0]]
-    # One that is refused is enough: a name that means such a place besides others means no good.
-    for address in addresses:
-        if is_refused(address.place[0]):
-            raise UnansweredError(f"the host's address {address.place[0]} is one that is never asked")
-    return tuple(addresses)
+    addresses = [(family, address) for family, _, _, _, address in found[0]]
+    # One refused address is enough: a name that has such an address beside others is not to be trusted.
+    for _, address in addresses:
+        if is_refused(address[0]):
+            raise UnansweredError(f"the host's address {address[0]} is one that is never asked")
+    return addresses
 
 
-def _connect(addresses: tuple[_Address, ...], patience: _Patience) -> socket.socket:
+def _connect(addresses: list[_Address], patience: _Patience) -> socket.socket:
     trouble = OSError(errno.EADDRNOTAVAIL, "the host has no address")
-    for address in addresses:
-        sock = socket.socket(address.family, socket.SOCK_STREAM)
+    for family, address in addresses:
+        sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             _connect_one(sock, address, patience)
-        except OSError as error:
+        except BaseException as error:
             sock.close()
+            if not isinstance(error, OSError):
+                raise
             trouble = error
-        except BaseException:
-            sock.close()
-            raise
         else:
             return sock
     raise trouble
 
 
-def _connect_one(sock: socket.socket, address: _Address, patience: _Patience) -> None:
+def _connect_one(sock: socket.socket, address: Any, patience: _Patience) -> None:
     sock.setblocking(False)
-    number = sock.connect_ex(address.place)
+    number = sock.connect_ex(address)
     if number in _CONNECTING:
         patience.wait(sock, to_write=True)
         number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

@@ -9,9 +9,9 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
-from pytest_golden.journal.checks.model import read_check
+from pytest_golden.journal.checks.model import Check, read_check
 from pytest_golden.journal.hints import write_text
-from pytest_golden.journal.model import SignalType
+from pytest_golden.journal.model import Expectation, SignalType
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import find_sealed_signal
@@ -19,8 +19,6 @@ from pytest_golden.regression.wording import find_sealed_signal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_golden.journal.checks.model import Check
-    from pytest_golden.journal.model import Expectation
     from pytest_golden.journal.rules import Rules
 
 _MINUTE_MS = 60_000

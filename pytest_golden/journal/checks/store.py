@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Text, and_, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import BigInteger, Connection, Text, and_, bindparam, func, literal_column, or_, select, update
 
 from pytest_golden.storage.schema import expectations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlalchemy import Connection
 
 _MOMENT = bindparam("moment", type_=BigInteger())
 # What is over at its expiry is for the sweep.

@@ -169,11 +169,11 @@ def _find_correction(spoken: str) -> int | None:
     """Return the place behind a correction's phrase; None where there is none, or it is asked or doubted."""
     clause, pause = _first_clause(spoken)
     for length in range(len(clause), 0, -1):
-        if not is_correction(plain_words(found[0] for found in clause[:length])):
+        if plain_words(found[0] for found in clause[:length]) not in _CORRECTIONS:
             continue
         if length < len(clause):
             end = clause[length].end()
-            is_plain = leads_on(clause[length][0])
+            is_plain = plain(clause[length][0]) in _CONNECTIVES
         else:
             end = clause[-1].end()
             is_plain = pause in _PAUSES and not _is_doubted(spoken, end)
@@ -188,10 +188,10 @@ def _first_clause(spoken: str) -> tuple[list[re.Match[str]], str]:
         token = found[0]
         if _is_word(token):
             clause.append(found)
-        elif token not in _PAUSES or not is_opener(plain_words(found[0] for found in clause)):
-            return clause, token
-        else:
+        elif token in _PAUSES and _is_opener(plain_words(found[0] for found in clause)):
             clause = []
+        else:
+            return clause, token
         if len(clause) > _LONGEST_CLAUSE:
             break
     return clause, "\n"
@@ -204,7 +204,7 @@ def _is_word(token: str) -> bool:
 def _is_doubted(spoken: str, start: int) -> bool:
     """Tell whether the first word behind a pause takes the phrase back."""
     following = _FIRST_WORD.search(spoken, start)
-    return following is not None and takes_back(following[0])
+    return following is not None and plain(following[0]) in _DOUBTS
 
 
 def _is_asked(spoken: str, start: int) -> bool:
@@ -260,6 +260,10 @@ def praises(words: Words) -> bool | None:
     return False if _is_courtesy(words) else None
 
 
+def _is_opener(words: Words) -> bool:
+    return words in _OPENERS or _is_courtesy(words)
+
+
 def _is_courtesy(words: Words) -> bool:
     if not words or words in _COURTESIES:
         return True
@@ -273,26 +277,6 @@ def _is_object(words: Words) -> bool:
         and words[1] in _DETERMINERS
         and _TURNING.isdisjoint(words[2:])
     )
-
-
-def is_correction(words: Words) -> bool:
-    """Tell whether these words are a phrase of correction."""
-    return words in _CORRECTIONS
-
-
-def is_opener(words: Words) -> bool:
-    """Tell whether these words may stand before a correction."""
-    return words in _OPENERS or _is_courtesy(words)
-
-
-def leads_on(word: str) -> bool:
-    """Tell whether a word may follow a correction without a pause."""
-    return plain(word) in _CONNECTIVES
-
-
-def takes_back(word: str) -> bool:
-    """Tell whether a word behind a correction's pause takes it back."""
-    return plain(word) in _DOUBTS
 
 
 def _expand(patterns: Iterable[str]) -> frozenset[Words]:

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_golden.errors import PayloadError, SignatureError
@@ -18,11 +18,10 @@ from pytest_golden.journal.rules import check_free_source
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable
-from pytest_golden.values.checking import check_time, parse_time
+from pytest_golden.values.checking import check_time, check_word, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
 #: GitHub caps its own at 25 MiB; what decides something is a hundred times smaller.
 MAX_BODY_BYTES = 2 * 1024 * 1024
@@ -36,7 +35,6 @@ _NAMES = ("external_id", "agent_id", "session_key", "entry_id")
 _CREATED_AT = "created_at"
 #: The keys that a callback may have.
 CALLBACK_KEYS = (*_REQUIRED, "data", *_NAMES, _CREATED_AT)
-_SIGNAL_TYPES = tuple(signal_type.value for signal_type in SignalType)
 
 
 def callback_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes, *, now: datetime) -> dict[str, Any]:
@@ -171,11 +169,11 @@ def _read_callback(given: dict[str, Any], body: bytes, now: datetime) -> dict[st
     if not isinstance(data, dict):
         raise ValueError(f"data must be an object, not {show(data)}")  # noqa: TRY004 - one kind of refusal
     created_at = given.get(_CREATED_AT)
-    moment = None if created_at is None else _parse_time(created_at)
+    moment = None if created_at is None else parse_time(_CREATED_AT, created_at)
     named = {key: _text(given, key) for key in _NAMES if key in given}
     return {
         "source": check_free_source(_text(given, "source")),
-        "signal_type": _word(_text(given, "signal_type")),
+        "signal_type": check_word("signal_type", _text(given, "signal_type"), SignalType).value,
         "summary": _text(given, "summary"),
         "data": data,
         **({} if "external_id" in named else {"external_id": _derive_id(moment, body, now)}),
@@ -192,19 +190,6 @@ def _text(given: dict[str, Any], key: str) -> str:
     if not value.strip():
         raise ValueError(f"{key} is blank")
     return value
-
-
-def _word(word: str) -> str:
-    if word not in _SIGNAL_TYPES:
-        raise ValueError(f"signal_type {show(word)} is unknown: give one of {', '.join(_SIGNAL_TYPES)}")
-    return word
-
-
-def _parse_time(text: Any) -> datetime:
-    try:
-        return parse_time(_CREATED_AT, text)
-    except ValueError:
-        raise ValueError(f"created_at must be a time such as 2026-01-31T12:00:00Z, not {show(text)}") from None
 
 
 def _derive_id(moment: datetime | None, body: bytes, now: datetime) -> str:

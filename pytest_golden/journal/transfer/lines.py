@@ -9,7 +9,6 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -17,19 +16,18 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.caller_input import clean_actions, clean_external_id, clean_json, clean_name, clean_text
-from pytest_golden.journal.hints import LONGEST_KEY, LONGEST_SHAPE, MOST_KEYS, write_shape
+from pytest_golden.journal.caller_input import clean_external_id, clean_json, clean_name, clean_text
+from pytest_golden.journal.hints import find_problem
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, RoutedBy, SignalType
-from pytest_golden.journal.transfer.entry_merging import MERGER, Copy
+from pytest_golden.journal.transfer.entry_merging import MERGER, Copy, Row
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
-from pytest_golden.values.checking import check_word, parse_time
+from pytest_golden.values.checking import check_mapping, check_word, list_items, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from enum import StrEnum
 
-    from pytest_golden.journal.transfer.entry_merging import Row
 
 #: Writes a line: pure ASCII, in which half a character is an escape.
 _write_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -70,27 +68,18 @@ def _read_flag(field: str, value: Any) -> bool:
 
 
 def _read_list(field: str, value: Any) -> Any:
-    if not isinstance(value, list):
-        raise ValueError(f"{field} must be a list, not {show(value)}")  # noqa: TRY004 - one kind of refusal
-    return list(clean_actions(value))
+    return list(clean_json(field, list_items(field, value)))
 
 
 def _read_mapping(field: str, value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{field} must be an object, not {show(value)}")  # noqa: TRY004 - one kind of refusal
-    return clean_json(field, value)
+    return clean_json(field, check_mapping(field, value))
 
 
 def _read_hint(field: str, value: Any) -> Any:
     hint = _read_mapping(field, value)
-    if not 0 < len(hint) <= MOST_KEYS or any(len(key) > LONGEST_KEY for key in hint):
-        raise ValueError(f"{field} must have 1 to {MOST_KEYS} keys of at most {LONGEST_KEY} characters")
-    if any(isinstance(item, dict | list) for item in hint.values()):
-        raise ValueError(
-            f"{field} must hold texts, numbers, true, false or null alone, since they are compared as text"
-        )
-    if len(write_shape(hint)) > LONGEST_SHAPE:
-        raise ValueError(f"{field} has more than {LONGEST_SHAPE:,} characters of keys and source together")
+    problem = find_problem(hint)
+    if problem:
+        raise ValueError(f"{field}: {problem}")
     return hint
 
 
@@ -98,8 +87,11 @@ def _read_routing(field: str, value: Any) -> Any:
     """Read what was kept of a routing; its explanation relies on this form."""
     routing = _read_mapping(field, value)
     candidates = routing.get("candidates")
-    is_whole = isinstance(candidates, list) and type(routing.get("others")) is int and all(map(_is_verdict, candidates))
-    if not is_whole:
+    if (
+        type(routing.get("others")) is not int
+        or not isinstance(candidates, list)
+        or not all(map(_is_verdict, candidates))
+    ):
         raise ValueError(f"{field} must be {{candidates: [{{expectation_id, rule, taken, reason}}], others}}")
     return routing
 
@@ -193,9 +185,7 @@ def read_row(what: str, fields: dict[str, Field], given: Any) -> Row:
     Raises:
         ValueError: it is no row; the message says which key is wrong, and what is allowed.
     """
-    if not isinstance(given, dict):
-        raise ValueError(f"{what} must be an object, not {show(given)}")  # noqa: TRY004 - one kind of refusal
-    unknown = given.keys() - fields.keys()
+    unknown = check_mapping(what, given).keys() - fields.keys()
     if unknown:
         raise ValueError(f"{what}: there is no key {min(unknown)!r}; there are {', '.join(fields)}")
     return {name: _read_value(what, name, field, given.get(name)) for name, field in fields.items()}
@@ -232,8 +222,8 @@ def write_orphan(signal: Row) -> str:
     return _write_json({"kind": _ORPHAN, **write_row(SIGNAL_FIELDS, signal)})
 
 
-def parse(text: str | bytes) -> Any:
-    """Read a line as JSON.
+def parse(text: str | bytes, *, is_whole: bool = True) -> Any:
+    """Read a line as JSON; `is_whole` tells whether it has an end.
 
     Raises:
         ValueError: it is not JSON, or holds what cannot be kept.
@@ -241,11 +231,12 @@ def parse(text: str | bytes) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float, parse_int=_read_int)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        problem = "it is nested too deeply"
     except UnicodeDecodeError:
-        raise ValueError("it is no UTF-8 text") from None
+        problem = "it is no UTF-8 text"
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON ({error.msg} at character {error.pos + 1})") from None
+        problem = f"it is no JSON ({error.msg} at character {error.pos + 1})"
+    raise ValueError(problem if is_whole else "it is cut off: the file ends in the middle of it")
 
 
 def read_header(given: Any) -> Mapping[str, int]:
@@ -290,7 +281,7 @@ def read_again(copy: Copy) -> Copy:
 
 
 def _read_entry(given: dict[str, Any]) -> Copy:
-    parts = {name: _check_list(name, given.pop(name, [])) for name in _PARTS}
+    parts = {name: list_items(name, given.pop(name, [])) for name in _PARTS}
     copy = Copy(
         read_row("entry", ENTRY_FIELDS, given),
         **{
@@ -307,12 +298,6 @@ def _read_orphan(given: dict[str, Any]) -> Row:
     if signal["routed_by"] != RoutedBy.ORPHAN or signal["expectation_id"] is not None:
         raise ValueError("signal: a signal without an entry has routed_by orphan and no expectation_id")
     return signal
-
-
-def _check_list(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{name} must be a list, not {show(value)}")  # noqa: TRY004 - one kind of refusal
-    return value
 
 
 def _check_entry(copy: Copy) -> None:

@@ -12,13 +12,8 @@ from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.rules import DEFAULT_RULES
-from pytest_golden.journal.transfer.entry_merging import (
-    Copy,
-    leave_out,
-    merge,
-    settle_alone,
-)
+from pytest_golden.journal.rules import DEFAULT_RULES, Rules
+from pytest_golden.journal.transfer.entry_merging import Copy, Row, leave_out, merge, settle_alone
 from pytest_golden.journal.transfer.lines import (
     name_file,
     open_lines_to_write,
@@ -39,7 +34,6 @@ from pytest_golden.journal.transfer.store import (
     find_copy,
     find_entry_of_expectation,
     find_latest,
-    find_latest_expectation,
     find_places,
     insert_copy,
     insert_orphan,
@@ -56,8 +50,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.rules import Rules
-    from pytest_golden.journal.transfer.entry_merging import Row
     from pytest_golden.storage.store import Store
 
 _TOLD_EACH = 1000
@@ -106,10 +98,9 @@ def import_journal(
     """
     try:
         with open_to_read(file) as stream, store.write() as connection:
-            reader = _Reader(Intake(connection, rules, with_checks=with_checks), progress)
-            for number, line, is_whole in read_lines(stream):
-                reader.read(number, line, is_whole=is_whole)
-            return reader.finish()
+            intake = Intake(connection, rules, with_checks=with_checks)
+            _read_into(intake, stream, progress)
+            return intake.finish()
     except ValueError as error:
         raise JournalError(f"{name_file(file)}: {error}; nothing was imported") from None
 
@@ -145,55 +136,38 @@ class ImportReport:
         return {"added": self.added, "merged": self.merged, "unchanged": self.unchanged, "orphans": self.orphans}
 
 
-class _Reader:
-    """Imports line after line, and compares their number with what the first line has announced."""
-
-    def __init__(self, intake: Intake, progress: Callable[[int], None]) -> None:
-        self._intake = intake
-        self._progress = progress
-        self._announced: Mapping[str, int] | None = None
-        self._seen = {"entries": 0, "orphans": 0}
-
-    def read(self, number: int, line: bytes, *, is_whole: bool) -> None:
-        """Import what a line holds; an error names its number."""
+def _read_into(intake: Intake, stream: IO[bytes], progress: Callable[[int], None]) -> None:
+    """Import line after line, and compare their number with what the first line announces; an error names its line."""
+    announced: Mapping[str, int] | None = None
+    seen = {"entries": 0, "orphans": 0}
+    for number, line, is_whole in read_lines(stream):
         try:
-            self._take(self._parse(line, is_whole=is_whole))
+            given = parse(line, is_whole=is_whole)
+            if announced is None:
+                announced = read_header(given)
+            else:
+                seen[_take(intake, read_line(given))] += 1
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
         if number % _TOLD_EACH == 0:
-            self._progress(number)
+            progress(number)
+    if announced is None:
+        raise ValueError("it is empty: not even the first line of an export is there")
+    for name, amount in announced.items():
+        if seen[name] != amount:
+            raise ValueError(
+                f"the first line announces {amount:,} {name}, and the file has {seen[name]:,}: the file is cut off, or lines "
+                f"were taken out; to import those that are there, take {name} out of the first line"
+            )
 
-    def _parse(self, line: bytes, *, is_whole: bool) -> Any:
-        try:
-            return parse(line)
-        except ValueError:
-            if is_whole:
-                raise
-            raise ValueError("it is cut off: the file ends in the middle of it") from None
 
-    def _take(self, given: Any) -> None:
-        if self._announced is None:
-            self._announced = read_header(given)
-            return
-        read = read_line(given)
-        if isinstance(read, Copy):
-            self._intake.take(read)
-            self._seen["entries"] += 1
-        else:
-            self._intake.take_orphan(read)
-            self._seen["orphans"] += 1
-
-    def finish(self) -> ImportReport:
-        """Finish the import, if all that the first line has announced is there."""
-        if self._announced is None:
-            raise ValueError("it is empty: not even the first line of an export is there")
-        for name, amount in self._announced.items():
-            if self._seen[name] != amount:
-                raise ValueError(
-                    f"the first line tells of {amount:,} {name}, and {self._seen[name]:,} are there: the file is cut off, or "
-                    f"lines were taken out; for those that are there, take {name} out of the first line"
-                )
-        return self._intake.finish()
+def _take(intake: Intake, read: Copy | Row) -> str:
+    """Import what a line holds, and return the name under which the first line counts it."""
+    if isinstance(read, Copy):
+        intake.take(read)
+        return "entries"
+    intake.take_orphan(read)
+    return "orphans"
 
 
 class Intake:
@@ -206,8 +180,7 @@ class Intake:
         self._with_checks = with_checks
         self._connection = connection
         self._rules = rules
-        self._entry_times = _Times(find_latest(connection))
-        self._expectation_times = _Times(find_latest_expectation(connection))
+        self._entry_times, self._expectation_times = map(_Times, find_latest(connection))
         self.added = self.merged = self.unchanged = self.orphans = 0
 
     def take(self, copy: Copy) -> None:

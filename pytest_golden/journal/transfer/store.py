@@ -12,7 +12,7 @@ from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy
 from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, find_due
 from pytest_golden.journal.store import choose_anchor
-from pytest_golden.journal.transfer.entry_merging import Copy, count, differ, write_content
+from pytest_golden.journal.transfer.entry_merging import Copy, Row, count, differ, write_content
 from pytest_golden.journal.transfer.lines import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
 from pytest_golden.storage.row_copies import number_by_time, number_parts_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Select, Table
 
-    from pytest_golden.journal.transfer.entry_merging import Row
 
 # As many rows of expectations and signals may be in memory at once as belong to one entry, or about so many.
 _MOST_ROWS = 2000
@@ -97,11 +96,7 @@ def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str], 
 
 
 _EXPECTATIONS = _make_part(
-    expectations,
-    (*(expectations.c[name] for name in _STORED), _BY_HINT_ONLY),
-    itemgetter("id"),
-    *_STORED,
-    *_FOUND_BY,
+    expectations, (*(expectations.c[name] for name in _STORED), _BY_HINT_ONLY), itemgetter("id"), *_STORED, *_FOUND_BY
 )
 _SIGNALS = _make_part(signals, [signals.c[name] for name in SIGNAL_FIELDS], itemgetter("id"), *SIGNAL_FIELDS)
 _HISTORY = _make_part(entry_history, [entry_history.c[name] for name in HISTORY_FIELDS], write_content, *HISTORY_FIELDS)
@@ -153,21 +148,14 @@ def find_entry_of_expectation(connection: Connection, expectation_id: str) -> st
     return None if row is None else row.entry_id
 
 
-def find_latest(connection: Connection) -> int | None:
-    """Return when the last entry began, in milliseconds since the epoch; None without any."""
-    latest: int | None = connection.scalar(_LATEST)
-    return latest
+def find_latest(connection: Connection) -> tuple[int | None, int | None]:
+    """Return when the last entry and the last expectation began, in milliseconds since the epoch; None without any."""
+    return connection.scalar(_LATEST), connection.scalar(_LATEST_EXPECTATION)
 
 
 def number_entries(connection: Connection, since: int) -> None:
     """Renumber the entries that began at a timestamp or later in the order of time."""
     number_by_time(connection, entries.c.created_at, entries.c.id, since)
-
-
-def find_latest_expectation(connection: Connection) -> int | None:
-    """Return when the last expectation was made, in milliseconds since the epoch; None without any."""
-    latest: int | None = connection.scalar(_LATEST_EXPECTATION)
-    return latest
 
 
 def number_expectations(connection: Connection, since: int) -> None:

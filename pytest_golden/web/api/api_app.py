@@ -12,7 +12,7 @@ from starlette.routing import Mount
 from pytest_golden.errors import GoldenError
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.api.routes import make_routers
-from pytest_golden.web.problems import AnsweringHead, answer_options, explain, read_http_error, tell_program
+from pytest_golden.web.problems import AnsweringHead, answer_options, explain, tell_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,12 +39,8 @@ def list_routes(site: Site) -> list[Mount]:
         docs_url=None,
         redoc_url=None,
         exception_handlers={
+            **dict.fromkeys((HTTPException, Refusal, GoldenError, ValueError, Exception), _tell),
             RequestValidationError: _tell_shape,
-            HTTPException: _tell,
-            Refusal: _tell,
-            GoldenError: _tell,
-            ValueError: _tell,
-            Exception: _tell,
         },
     )
     for router in make_routers(site):
@@ -66,7 +62,7 @@ def _describe_token(app: FastAPI, *, is_demanded: bool) -> None:
 
 
 async def _tell(request: Request, error: Exception) -> Response:
-    refusal = explain(read_http_error(error))
+    refusal = explain(error)
     return answer_options(refusal, request) or tell_program(refusal)
 
 

@@ -6,6 +6,7 @@ Endpoints call one service each. Their answers are the services' `to_dict`.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,32 +21,12 @@ from pytest_golden.learning.learned_pages import CURRENT
 from pytest_golden.report.gate_report import recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.web.access import Refusal
-from pytest_golden.web.api.schemas import (
-    Agent,
-    Entry,
-    Expectation,
-    Judged,
-    Lesson,
-    ListedProject,
-    ListedRun,
-    NewAssessment,
-    NewEntry,
-    NewOutcome,
-    NewSignal,
-    PageOf,
-    Plan,
-    Problem,
-    Project,
-    Result,
-    RoutedSignal,
-    Run,
-    Signal,
-    Summary,
-)
+from pytest_golden.web.api import schemas
+from pytest_golden.web.api.schemas import PageOf
 from pytest_golden.web.boundary import refuse_other_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -81,7 +62,7 @@ Standing = Annotated[str, Query(description="current, all, shown, waits, harmful
 
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Return the problems that a route may answer with, for OpenAPI."""
-    content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
+    content = {"application/problem+json": {"schema": schemas.Problem.model_json_schema()}}
     told: dict[int | str, dict[str, Any]] = {
         code: {"description": _TOLD[code], "content": content} for code in (*codes, 401, 421, 422, 429, 503)
     }
@@ -160,37 +141,39 @@ def _make_gates_routes(site: Site) -> APIRouter:
     router = APIRouter(tags=["gates"], route_class=JsonRoute)
     services = site.services
 
-    @router.get("/runs", response_model=PageOf[ListedRun], responses=problems(400) | leads_on(200, "get_run"))
+    @router.get("/runs", response_model=PageOf[schemas.ListedRun], responses=problems(400) | leads_on(200, "get_run"))
     def list_runs(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the gate runs, newest first."""
         return services.gates.list_runs(limit, cursor).to_dict()
 
     @router.get(
-        "/runs/{id}", response_model=Run, responses=problems(404) | leads_on(200, "get_result", by="results/0/entry_id")
+        "/runs/{id}",
+        response_model=schemas.Run,
+        responses=problems(404) | leads_on(200, "get_result", by="results/0/entry_id"),
     )
     def get_run(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a run: the gate report, with the entry of each result."""
         services.gates.get_listed_run(id)
         return recorded_report(services.gates.get_run(id))
 
-    @router.get("/results/{id}", response_model=Result, responses=problems(404))
+    @router.get("/results/{id}", response_model=schemas.Result, responses=problems(404))
     def get_result(id: Id) -> Any:  # noqa: A002 - the public name
         """Get one project's result in a run with all that is kept of it."""
         return services.gates.get_result(id).to_dict()
 
     @router.get(
         "/projects",
-        response_model=PageOf[ListedProject],
+        response_model=PageOf[schemas.ListedProject],
         responses=problems(400) | leads_on(200, "get_project", "name", by="items/0/name"),
     )
     def list_projects(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the declared projects in their order, then those that were declared once."""
-        return services.gates.list_projects(services.read_manifest(), limit, cursor).to_dict()
+        return services.gates.list_projects(services.manifest.read(), limit, cursor).to_dict()
 
-    @router.get("/projects/{name:path}", response_model=Project, responses=problems(404))
+    @router.get("/projects/{name:path}", response_model=schemas.Project, responses=problems(404))
     def get_project(name: Name) -> Any:
         """Get a project with its history, its figures, its last difference and what is known of it."""
-        return services.gates.get_project(name, services.read_manifest()).to_dict()
+        return services.gates.get_project(name, services.manifest.read()).to_dict()
 
     return router
 
@@ -206,7 +189,7 @@ def _make_journal_routes(site: Site) -> APIRouter:
 def _add_journal_reading(router: APIRouter, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get("/entries", response_model=PageOf[Entry], responses=problems(400) | leads_on(200, "get_entry"))
+    @router.get("/entries", response_model=PageOf[schemas.Entry], responses=problems(400) | leads_on(200, "get_entry"))
     def list_entries(
         agent: Word = None,
         filter: Filter = ALL,  # noqa: A002 - the public name
@@ -217,26 +200,26 @@ def _add_journal_reading(router: APIRouter, site: Site) -> None:
         """List the entries, newest first."""
         return pages.list_entries(agent, filter, type, limit, cursor).to_dict()
 
-    @router.get("/entries/{id}", response_model=Entry, responses=problems(404))
+    @router.get("/entries/{id}", response_model=schemas.Entry, responses=problems(404))
     def get_entry(id: Id) -> Any:  # noqa: A002 - the public name
         """Get an entry with its expectations, signals and history."""
         return journal.get(id).to_dict()
 
     @router.get(
         "/expectations",
-        response_model=PageOf[Expectation],
+        response_model=PageOf[schemas.Expectation],
         responses=problems(400) | leads_on(200, "get_entry", by="items/0/entry_id"),
     )
     def list_expectations(agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the open expectations, the soonest first."""
         return pages.list_expectations(agent, limit, cursor).to_dict()
 
-    @router.get("/agents", response_model=PageOf[Agent], responses=problems(400))
+    @router.get("/agents", response_model=PageOf[schemas.Agent], responses=problems(400))
     def list_agents(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the agents, by name."""
         return pages.list_agents(limit, cursor).to_dict()
 
-    @router.get("/summary", response_model=Summary, responses=problems(400))
+    @router.get("/summary", response_model=schemas.Summary, responses=problems(400))
     def sum_up(agent: Word = None, since: Since = None) -> Any:
         """Tell how often entries succeeded: in all, by intent type, and by day."""
         return journal.summary(agent, None if since is None else parse_moment(since, utc_now())).to_dict()
@@ -245,55 +228,55 @@ def _add_journal_reading(router: APIRouter, site: Site) -> None:
 def _add_signals(router: APIRouter, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get("/signals", response_model=PageOf[Signal], responses=problems(400) | leads_on(200, "get_signal"))
+    @router.get(
+        "/signals", response_model=PageOf[schemas.Signal], responses=problems(400) | leads_on(200, "get_signal")
+    )
     def list_signals(
         routed_by: Word = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
     ) -> Any:
         """List the signals, newest first."""
         return pages.list_signals(routed_by, agent, limit, cursor).to_dict()
 
-    @router.get("/signals/{id}", response_model=RoutedSignal, responses=problems(404))
+    @router.get("/signals/{id}", response_model=schemas.RoutedSignal, responses=problems(404))
     def get_signal(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a signal, and why it went where it went."""
         return pages.get_signal(id).to_dict()
 
-    @router.post("/signals", response_model=Signal, status_code=201, responses=problems(400, 403, 413, 415))
-    def add_signal(news: NewSignal) -> Any:
+    @router.post("/signals", response_model=schemas.Signal, status_code=201, responses=problems(400, 403, 413, 415))
+    def add_signal(news: schemas.NewSignal) -> Any:
         """Take news in. It cannot speak as a person, as the gate or as GitHub."""
         check_free_source(news.source)
-        with _RefusingParts():
+        with _refusing_parts():
             return journal.add_signal(**news.model_dump()).to_dict()
 
 
 def _add_writing(router: APIRouter, site: Site) -> None:
     journal = site.services.journal
 
-    @router.post("/entries", response_model=Entry, status_code=201, responses=problems(400, 403, 413, 415))
-    def log_intent(told: NewEntry) -> Any:
+    @router.post("/entries", response_model=schemas.Entry, status_code=201, responses=problems(400, 403, 413, 415))
+    def log_intent(told: schemas.NewEntry) -> Any:
         """Say what is about to be done, before it is done."""
-        with _RefusingParts():
+        with _refusing_parts():
             return journal.log_intent(**told.model_dump()).to_dict()
 
-    @router.post("/entries/{id}/outcome", response_model=Entry, responses=problems(400, 403, 404, 413, 415))
-    def log_outcome(id: Id, told: NewOutcome) -> Any:  # noqa: A002 - the public name
+    @router.post("/entries/{id}/outcome", response_model=schemas.Entry, responses=problems(400, 403, 404, 413, 415))
+    def log_outcome(id: Id, told: schemas.NewOutcome) -> Any:  # noqa: A002 - the public name
         """Say how it ended, and what is expected of it now."""
         return journal.log_outcome(id, **told.model_dump()).to_dict()
 
-    @router.post("/entries/{id}/assessment", response_model=Entry, responses=problems(400, 403, 404, 413, 415))
-    def assess(id: Id, told: NewAssessment) -> Any:  # noqa: A002 - the public name
+    @router.post("/entries/{id}/assessment", response_model=schemas.Entry, responses=problems(400, 403, 404, 413, 415))
+    def assess(id: Id, told: schemas.NewAssessment) -> Any:  # noqa: A002 - the public name
         """Let a person say where an entry stands, above all rules."""
         return journal.assess(id, told.assessment, told.notes, by=told.by).to_dict()
 
 
-class _RefusingParts:
-    """Where a body names an entry that is not there, the body is wrong, and no address."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, JournalError):
-            raise Refusal(400, str(error)) from None
+@contextmanager
+def _refusing_parts() -> Iterator[None]:
+    """Turn an unknown entry into a refusal of the body that names it: the address exists."""
+    try:
+        yield
+    except JournalError as error:
+        raise Refusal(400, str(error)) from None
 
 
 def _make_learning_routes(site: Site) -> APIRouter:
@@ -306,7 +289,9 @@ def _make_learning_routes(site: Site) -> APIRouter:
 def _add_lesson_reading(router: APIRouter, site: Site) -> None:
     lessons, plans = site.services.lesson_pages, site.services.plan_pages
 
-    @router.get("/lessons", response_model=PageOf[Lesson], responses=problems(400) | leads_on(200, "get_lesson"))
+    @router.get(
+        "/lessons", response_model=PageOf[schemas.Lesson], responses=problems(400) | leads_on(200, "get_lesson")
+    )
     def list_lessons(
         q: Words = None,
         agent: Word = None,
@@ -317,17 +302,17 @@ def _add_lesson_reading(router: APIRouter, site: Site) -> None:
         """List the lessons, newest first, or those that have the words, best first."""
         return lessons.list_lessons(q, agent, filter, limit, cursor).to_dict()
 
-    @router.get("/lessons/{id}", response_model=Lesson, responses=problems(404))
+    @router.get("/lessons/{id}", response_model=schemas.Lesson, responses=problems(404))
     def get_lesson(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a lesson with its evidence and its history."""
         return lessons.get_lesson(id).to_dict()
 
-    @router.get("/plans", response_model=PageOf[Plan], responses=problems(400) | leads_on(200, "get_plan"))
+    @router.get("/plans", response_model=PageOf[schemas.Plan], responses=problems(400) | leads_on(200, "get_plan"))
     def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the plans, newest first, or those that have the words, best first."""
         return plans.list_plans(q, agent, limit, cursor).to_dict()
 
-    @router.get("/plans/{id}", response_model=Plan, responses=problems(404))
+    @router.get("/plans/{id}", response_model=schemas.Plan, responses=problems(404))
     def get_plan(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a plan with the outcome that it was read out of."""
         return plans.get_plan(id).to_dict()
@@ -336,17 +321,17 @@ def _add_lesson_reading(router: APIRouter, site: Site) -> None:
 def _add_judging(router: APIRouter, site: Site) -> None:
     lessons = site.services.lessons
 
-    @router.post("/lessons/{id}/approve", response_model=Lesson, responses=problems(400, 403, 404, 413, 415))
-    def approve(id: Id, judged: Judged) -> Any:  # noqa: A002 - the public name
+    @router.post("/lessons/{id}/approve", response_model=schemas.Lesson, responses=problems(400, 403, 404, 413, 415))
+    def approve(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person approve a lesson."""
         return lessons.approve(id, judged.by).to_dict()
 
-    @router.post("/lessons/{id}/reject", response_model=Lesson, responses=problems(400, 403, 404, 413, 415))
-    def reject(id: Id, judged: Judged) -> Any:  # noqa: A002 - the public name
+    @router.post("/lessons/{id}/reject", response_model=schemas.Lesson, responses=problems(400, 403, 404, 413, 415))
+    def reject(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person reject a lesson: it is not shown, and not learned again."""
         return lessons.reject(id, judged.by).to_dict()
 
-    @router.delete("/lessons/{id}", response_model=Lesson, responses=problems(400, 403, 404))
+    @router.delete("/lessons/{id}", response_model=schemas.Lesson, responses=problems(400, 403, 404))
     def delete(id: Id) -> Any:  # noqa: A002 - the public name
         """Delete a lesson with all its versions, and give what it was."""
         return lessons.delete(id).to_dict()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from pytest_golden.web.rendering import Site
 
@@ -33,39 +32,40 @@ _WORDS = tuple(word.value for word in (Assessment.SUCCESS, Assessment.PARTIAL, A
 
 def list_routes(site: Site) -> list[Route]:
     """Return the routes of these pages."""
-    journal, signals = _JournalPages(site), _SignalPages(site)
+    pages = _JournalPages(site)
     return [
-        Route("/journal", journal.show_timeline),
-        Route("/journal/{entry}", journal.show_entry),
-        Route("/journal/{entry}/assess", form_action(site, journal.assess), methods=["POST"]),
-        Route("/expectations", journal.show_expectations),
-        Route("/summary", _SummaryPage(site).show),
-        Route("/signals", signals.show_list),
-        Route("/signals/{signal}", signals.show_signal),
+        Route("/journal", pages.show_timeline),
+        Route("/journal/{entry}", pages.show_entry),
+        Route("/journal/{entry}/assess", form_action(site, pages.assess), methods=["POST"]),
+        Route("/expectations", pages.show_expectations),
+        Route("/summary", pages.show_summary),
+        Route("/signals", pages.list_signals),
+        Route("/signals/{signal}", pages.show_signal),
     ]
 
 
 class _JournalPages:
     def __init__(self, site: Site) -> None:
-        self._services = site.services
+        self._journal = site.services.journal
+        self._pages = site.services.journal_pages
         self._renderer = site.renderer
 
     def show_timeline(self, request: Request) -> Response:
         agent, intent_type = asked(request, "agent"), asked(request, "type")
         standing = asked(request, "filter") or ALL
-        page = self._services.journal_pages.list_entries(agent, standing, intent_type, cursor=asked(request, "cursor"))
+        page = self._pages.list_entries(agent, standing, intent_type, cursor=asked(request, "cursor"))
         return self._renderer.render(
             request,
             "journal.html",
             current="Journal",
             page=page,
-            agents=self._services.journal_pages.list_agents(limit=200).items,
+            agents=self._pages.list_agents(limit=200).items,
             standings=FILTERS,
             chosen={"agent": agent, "filter": standing, "type": intent_type},
         )
 
     def show_entry(self, request: Request) -> Response:
-        details = self._services.journal_pages.get_entry(named(request, "entry"), DEFAULT_ITEMS)
+        details = self._pages.get_entry(named(request, "entry"), DEFAULT_ITEMS)
         return self._renderer.render(request, "entry.html", current="Journal", details=details, words=_WORDS)
 
     def assess(self, request: Request, fields: Mapping[str, str]) -> Response:
@@ -74,28 +74,22 @@ class _JournalPages:
         if word not in _WORDS:
             raise Refusal(400, f"The assessment is one of {', '.join(_WORDS)}.")
         notes = fields.get("notes", "").strip() or None
-        self._services.journal.assess(entry, word, notes, by=_PERSON)
+        self._journal.assess(entry, word, notes, by=_PERSON)
         return RedirectResponse(self._renderer.url("journal", entry), _SEE_OTHER)
 
     def show_expectations(self, request: Request) -> Response:
         agent = asked(request, "agent")
-        page = self._services.journal_pages.list_expectations(agent, cursor=asked(request, "cursor"))
+        page = self._pages.list_expectations(agent, cursor=asked(request, "cursor"))
         return self._renderer.render(
             request,
             "expectations.html",
             current="Expectations",
             page=page,
-            agents=self._services.journal_pages.list_agents(limit=200).items,
+            agents=self._pages.list_agents(limit=200).items,
             agent=agent,
         )
 
-
-class _SignalPages:
-    def __init__(self, site: Site) -> None:
-        self._pages = site.services.journal_pages
-        self._renderer = site.renderer
-
-    def show_list(self, request: Request) -> Response:
+    def list_signals(self, request: Request) -> Response:
         rule, agent = asked(request, "routed_by"), asked(request, "agent")
         return self._renderer.render(
             request,
@@ -111,22 +105,16 @@ class _SignalPages:
         details = self._pages.get_signal(named(request, "signal"))
         return self._renderer.render(request, "signal.html", current="Signals", details=details)
 
-
-class _SummaryPage:
-    def __init__(self, site: Site) -> None:
-        self._services = site.services
-        self._renderer = site.renderer
-
-    def show(self, request: Request) -> Response:
+    def show_summary(self, request: Request) -> Response:
         agent, since = asked(request, "agent"), asked(request, "since")
-        summary = self._services.journal.summary(agent, None if since is None else parse_moment(since, utc_now()))
+        summary = self._journal.summary(agent, None if since is None else parse_moment(since, utc_now()))
         return self._renderer.render(
             request,
             "summary.html",
             current="Summary",
             summary=summary,
             stacks=stack_periods(summary.by_time),
-            agents=self._services.journal_pages.list_agents(limit=200).items,
+            agents=self._pages.list_agents(limit=200).items,
             agent=agent,
             since=since or "",
             spans=SPANS if (since or "") in dict(SPANS) else (*SPANS, (since, since)),

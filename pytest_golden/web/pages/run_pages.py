@@ -24,18 +24,19 @@ _SHOWN_RUNS = 100
 
 def list_routes(site: Site) -> list[Route]:
     """Return the routes of these pages."""
-    runs, projects = _RunPages(site), _ProjectPages(site)
+    pages = _RunPages(site)
     return [
-        Route("/", runs.show_overview),
-        Route("/runs/{entry}", runs.show_run),
-        Route("/results/{entry}", _ResultPage(site).show),
-        Route("/projects", projects.show_list),
-        Route("/projects/{name:path}", projects.show_project),
+        Route("/", pages.show_overview),
+        Route("/runs/{entry}", pages.show_run),
+        Route("/results/{entry}", pages.show_result),
+        Route("/projects", pages.list_projects),
+        Route("/projects/{name:path}", pages.show_project),
     ]
 
 
 class _RunPages:
     def __init__(self, site: Site) -> None:
+        self._services = site.services
         self._gates = site.services.gates
         self._live = site.services.live_gates
         self._renderer = site.renderer
@@ -58,13 +59,7 @@ class _RunPages:
             live=next((gate for gate in self._live.look().gates if gate.run_id == entry), None),
         )
 
-
-class _ResultPage:
-    def __init__(self, site: Site) -> None:
-        self._gates = site.services.gates
-        self._renderer = site.renderer
-
-    def show(self, request: Request) -> Response:
+    def show_result(self, request: Request) -> Response:
         recorded = self._gates.get_result(named(request, "entry"))
         return self._renderer.render(
             request,
@@ -78,19 +73,13 @@ class _ResultPage:
             written={name: getattr(recorded.result.write_set, name) for name in ("created", "changed", "removed")},
         )
 
-
-class _ProjectPages:
-    def __init__(self, site: Site) -> None:
-        self._services = site.services
-        self._renderer = site.renderer
-
-    def show_list(self, request: Request) -> Response:
-        page = self._services.gates.list_projects(self._services.read_manifest(), cursor=asked(request, "cursor"))
+    def list_projects(self, request: Request) -> Response:
+        page = self._gates.list_projects(self._services.manifest.read(), cursor=asked(request, "cursor"))
         return self._renderer.render(request, "projects.html", current=_PROJECTS, page=page)
 
     def show_project(self, request: Request) -> Response:
         name = named(request, "name")
-        details = self._services.gates.get_project(name, self._services.read_manifest(), _SHOWN_RUNS)
+        details = self._gates.get_project(name, self._services.manifest.read(), _SHOWN_RUNS)
         trend = details.history.trend
         figures = details.history.to_dict()
         return self._renderer.render(

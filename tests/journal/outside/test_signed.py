@@ -207,9 +207,9 @@ def test_nobody_is_spoken_for(source: str) -> None:
         ({"entry_id": 5}, "entry_id must be a text, not 5"),
         ({"external_id": ""}, "external_id is blank"),
         ({"external_id": {}}, "external_id must be a text, not a mapping"),
-        ({"created_at": "yesterday"}, "created_at must be a time such as 2026-01-31T12:00:00Z, not 'yesterday'"),
-        ({"created_at": 1772366400}, "created_at must be a time"),
-        ({"created_at": "2026-03-01T12:00:00"}, "created_at must be a time"),
+        ({"created_at": "yesterday"}, "created_at must be ISO-8601 text such as 2026-01-31T12:00:00Z, not 'yesterday'"),
+        ({"created_at": 1772366400}, "created_at must be"),
+        ({"created_at": "2026-03-01T12:00:00"}, "created_at must be"),
         ({"external_id": None}, "give an external_id, or a created_at"),
     ],
 )

@@ -333,7 +333,7 @@ BAD = {
     "kind no text": ([HEADER, {"kind": []}], "line 2: a line must be an object whose kind is entry or signal"),
     "wide hint": (
         [HEADER, {**ENTRY, "expectations": [{**ASKED, "match_hint": {"k" * 280 + str(n): 1 for n in range(4)}}]}],
-        "line 2: expectations[0]: match_hint has more than 1,000 characters of keys and source together",
+        "line 2: expectations[0]: match_hint: its keys, and its source, have more than 1,000 characters together",
     ),
     "wide name": ([HEADER, {**ENTRY, "agent_id": "\u4e00" * 300}], "line 2: entry: agent_id has 900 bytes"),
     "unknown kind": ([HEADER, {"kind": "x"}], "line 2: a line must be an object whose kind is"),
@@ -348,7 +348,7 @@ BAD = {
     "open and closed": ([HEADER, change(**CLOSED)], "closed_at is set when the assessment is no longer open"),
     "word differs": ([HEADER, change(assessment="failure", human_word="success", **CLOSED)], "a person's word"),
     "parts": ([HEADER, change(signals={})], "line 2: signals must be a list"),
-    "part": ([HEADER, change(signals=[1])], "line 2: signals[0] must be an object"),
+    "part": ([HEADER, change(signals=[1])], "line 2: signals[0] must be a mapping"),
     "twice": ([HEADER, change(expectations=[ASKED, ASKED])], "expectations: 'e1' is there twice"),
     "half resolved": (
         [HEADER, change(expectations=[{**ASKED, "status": "met"}])],
@@ -359,9 +359,12 @@ BAD = {
         "polarity negative wants expires_at",
     ),
     "flag": ([HEADER, change(expectations=[{**ASKED, "critical": 1}])], "critical must be true or false, not 1"),
-    "empty hint": ([HEADER, change(expectations=[{**ASKED, "match_hint": {}}])], "must have 1 to 99 keys"),
-    "deep hint": ([HEADER, change(expectations=[{**ASKED, "match_hint": {"a": [1]}}])], "must hold texts, numbers"),
-    "check": ([HEADER, change(expectations=[{**ASKED, "check": "rm"}])], "check must be an object"),
+    "empty hint": (
+        [HEADER, change(expectations=[{**ASKED, "match_hint": {}}])],
+        "has 0 keys, and 1 to 99 are compared",
+    ),
+    "deep hint": ([HEADER, change(expectations=[{**ASKED, "match_hint": {"a": [1]}}])], "a must be a text, a number"),
+    "check": ([HEADER, change(expectations=[{**ASKED, "check": "rm"}])], "check must be a mapping"),
     "orphan inside": ([HEADER, change(signals=[{**SIGNAL, "routed_by": "orphan"}])], "has a line of its own"),
     "no orphan": ([HEADER, {"kind": "signal", **SIGNAL}], "has routed_by orphan and no expectation_id"),
     "answers nothing": (
@@ -373,7 +376,7 @@ BAD = {
         [HEADER, change(history=[{"what": "assessment", "who": "merge", "changed_at": ENTRY["created_at"]}])],
         "details must tell from and to",
     ),
-    "too few": ([{**HEADER, "entries": 2}, ENTRY], "the first line tells of 2 entries, and 1 are there"),
+    "too few": ([{**HEADER, "entries": 2}, ENTRY], "the first line announces 2 entries, and the file has 1"),
     "another": ([HEADER, ENTRY, change(agent_id="b")], "line 3: entry entry_1: its agent_id is another one here"),
     "stolen": (
         [HEADER, change(expectations=[ASKED]), change(id="entry_2", expectations=[ASKED])],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.web.conftest import Visit
 
 API = "/api/v1"
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json-api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "json-api.md"
 _ROW = re.compile(r"^\| `(GET|POST|DELETE) (/[^`]*)` \|.*\| ([^|]*)\|$", re.MULTILINE)
 
 
