@@ -1,4 +1,4 @@
-"""Write the memories and lessons of one store into another, as rows. The rules are in `memory_merging.py`."""
+"""Write the memories and lessons of one store into another, as rows. `memory_merging.py` has the rules."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from pytest_golden.learning.memory_merging import (
     find_learned_entry,
     fold_versions,
     is_tally,
-    merge_versions,
+    number_versions,
     settle_lessons,
-    unite_versions,
+    unite_lessons,
+    unite_memories,
 )
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import read_namespace, write_namespace
@@ -31,31 +32,27 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.model import SkillMemory
-
     Row = dict[str, Any]
 
 _log = logging.getLogger(__name__)
 _LESSON_DEPTH = 2
-_RECALLS_AT_ONCE = 500
+_RECALLS_AT_ONCE, _MEMORIES_AT_ONCE = 500, 200
 _COLUMNS: tuple[Any, ...] = tuple(column for column in memories.c if column.name != "number")
 _RECALL_COLUMNS = tuple(column for column in lesson_recalls.c if column.name != "number")
-_MEMORIES_AT_ONCE = 200
-_PLACE, _KEY = bindparam("the_place", type_=Text()), bindparam("the_key", type_=Text())
+_NAMESPACE, _KEY = bindparam("the_namespace", type_=Text()), bindparam("the_key", type_=Text())
 _PAGE = select(*_COLUMNS).order_by(memories.c.namespace, memories.c.key, memories.c.version).limit(_MEMORIES_AT_ONCE)
 _AFTER = _PAGE.where(
-    memories.c.namespace >= _PLACE,
+    memories.c.namespace >= _NAMESPACE,
     or_(
-        memories.c.namespace > _PLACE,
+        memories.c.namespace > _NAMESPACE,
         memories.c.key > _KEY,
         and_(memories.c.key == _KEY, memories.c.version > bindparam("the_version", type_=Integer())),
     ),
 )
-_OF_KEY = select(*_COLUMNS).where(memories.c.namespace == _PLACE, memories.c.key == _KEY).order_by(memories.c.version)
-_NEWEST = select(memories.c.number, memories.c.words).where(
-    memories.c.namespace == _PLACE, memories.c.key == _KEY, memories.c.is_newest.is_(True)
-)
-_DELETE = delete(memories).where(memories.c.namespace == _PLACE, memories.c.key == _KEY)
+_IS_OF_KEY = (memories.c.namespace == _NAMESPACE, memories.c.key == _KEY)
+_OF_KEY = select(*_COLUMNS).where(*_IS_OF_KEY).order_by(memories.c.version)
+_NEWEST = select(memories.c.number, memories.c.words).where(*_IS_OF_KEY, memories.c.is_newest.is_(True))
+_DELETE = delete(memories).where(*_IS_OF_KEY)
 _INSERT = insert(memories).returning(memories.c.number)
 _HAS_RESULT = Prepared(
     select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("the_entry", type_=Text()))
@@ -65,38 +62,41 @@ _HAS_RESULT = Prepared(
 def merge_memories(source: Connection, target: Connection) -> int:
     """Write the new memories of a store into another, and return how many keys have something new.
 
-    The gate's results must already be in the target: what they teach is skipped, since it is learned from them again. Each
+    The target must already have the gate's results: what they teach is skipped, since it is learned from them again. Each
     change of a lesson counts once.
 
     Raises:
         ValueError: a row is not a valid memory.
     """
     changed = 0
-    lessons = LessonMerger(target)
-    lessons.take_recalls(source)
-    for (place, key), versions in groupby(_page_memories(source), key=lambda row: (row["namespace"], row["key"])):
-        if not place.endswith("/"):
-            raise ValueError(f"memories: {show(place)} is no namespace")
-        namespace = read_namespace(place)
-        if is_of_lesson(namespace):
-            changed += lessons.take(namespace[1], key, list(versions))
-        elif not _is_learned_again(target, namespace, key):
-            changed += _merge_key(target, {"the_place": place, "the_key": key}, list(versions))
-    lessons.finish()
+    agents: set[str] = set()
+    _merge_recalls(source, target)
+    for (namespace, key), rows in groupby(_page_memories(source), key=lambda row: (row["namespace"], row["key"])):
+        if not namespace.endswith("/"):
+            raise ValueError(f"memories: {show(namespace)} is no namespace")
+        elements = read_namespace(namespace)
+        is_lesson = len(elements) == _LESSON_DEPTH and elements[0] == LESSONS
+        if is_lesson:
+            agents.add(elements[1])
+        elif _is_learned_again(target, elements, key):
+            continue
+        changed += _merge_key(target, {"the_namespace": namespace, "the_key": key}, list(rows), is_lesson=is_lesson)
+    for agent in sorted(agents):
+        _settle_agent(target, agent)
     return changed
 
 
-def _page_memories(source: Connection) -> Iterator[dict[str, Any]]:
+def _page_memories(source: Connection) -> Iterator[Row]:
     rows = source.execute(_PAGE).mappings().all()
     while rows:
         yield from map(_check_row, rows)
         last = rows[-1]
-        names = {"the_place": last["namespace"], "the_key": last["key"], "the_version": last["version"]}
+        names = {"the_namespace": last["namespace"], "the_key": last["key"], "the_version": last["version"]}
         rows = source.execute(_AFTER, names).mappings().all()
 
 
-def _check_row(row: Any) -> dict[str, Any]:
-    """Return a row, after checking what readers of memories rely on."""
+def _check_row(row: Any) -> Row:
+    """Return a row. Raise a `ValueError` when readers of memories could not use it."""
     check_key(row["key"])
     check_texts("tags of a memory", row["tags"])
     for name in ("value", "provenance"):
@@ -112,154 +112,75 @@ def _is_learned_again(target: Connection, namespace: tuple[str, ...], key: str) 
     return _HAS_RESULT.first(target, {"the_entry": entry_id}) is not None
 
 
-def _merge_key(target: Connection, names: dict[str, str], versions: list[dict[str, Any]]) -> bool:
+def _merge_key(target: Connection, names: dict[str, str], versions: list[Row], *, is_lesson: bool) -> bool:
+    """Merge the versions of a key, and return whether one of them is new."""
     present = [dict(row) for row in target.execute(_OF_KEY, names).mappings()]
-    merged = merge_versions(present, versions)
-    if merged == present:
+    unite = unite_lessons if is_lesson else unite_memories
+    merged = unite(present, versions)
+    if is_lesson and len(merged) == len(unite(present)):
+        return False
+    return _replace_versions(target, names, present, number_versions(merged))
+
+
+def _replace_versions(target: Connection, names: dict[str, str], present: list[Row], wanted: list[Row]) -> bool:
+    """Store these versions of a key in place of the present ones; return False when they are equal."""
+    if wanted == present:
         return False
     newest = target.execute(_NEWEST, names).one_or_none()
     if newest is not None:
         unindex_memory(target, newest.number, newest.words or "")
     target.execute(_DELETE, names)
-    for row in merged:
+    for row in wanted:
         number = target.scalar(_INSERT, row)
         if row["is_newest"]:
             index_memory(target, int(number or 0), row["words"])
     return True
 
 
-def is_of_lesson(namespace: tuple[str, ...]) -> bool:
-    """Tell whether a memory is a lesson."""
-    return len(namespace) == _LESSON_DEPTH and namespace[0] == LESSONS
+def _settle_agent(target: Connection, agent: str) -> None:
+    """Store the lessons of an agent as they follow from all their versions, and the signatures that find them."""
+    namespace = write_namespace((LESSONS, agent))
+    query = select(*_COLUMNS).where(memories.c.namespace == namespace)
+    rows = target.execute(query.order_by(memories.c.key, memories.c.version)).mappings()
+    present = {key: list(versions) for key, versions in groupby(map(dict, rows), key=lambda row: row["key"])}
+    histories = {key: unite_lessons(versions) for key, versions in present.items()}
+    lessons = {}
+    for key, versions in histories.items():
+        try:
+            lessons[key] = fold_versions(versions)
+        except (TypeError, ValueError, IndexError):
+            _log.warning("a memory among the lessons is none", extra={"key": key})
+    for key, skill in settle_lessons(lessons).items():
+        versions = histories[key]
+        value = skill.to_dict()
+        if _write(versions[-1]["value"]) != _write(value):
+            why = {"why": LessonChange.MERGED.value, "by": None}
+            versions.append({**versions[-1], "value": value, "tags": list(tag_lesson(skill)), "provenance": why})
+        wanted = number_versions(versions, words_of_lesson(skill))
+        _replace_versions(target, {"the_namespace": namespace, "the_key": key}, present[key], wanted)
+        put_signatures(target, skill, agent)
 
 
-class LessonMerger:
-    """Merges the lessons of other stores; when all are read, `finish` settles how they stand together."""
-
-    def __init__(self, target: Connection) -> None:
-        self._target = target
-        self._agents: set[str] = set()
-
-    def take(self, agent: str, key: str, versions: Sequence[Row]) -> bool:
-        """Merge the versions of a lesson, and tell whether one of them is new."""
-        present = _read_versions(self._target, agent, key)
-        own = unite_versions(present, ())
-        united = unite_versions(present, versions)
-        self._agents.add(agent)
-        if len(united) == len(own):
-            return False
-        _write_versions(self._target, agent, key, united)
-        return True
-
-    def take_recalls(self, source: Connection) -> None:
-        """Merge what came of showing lessons; of two results of one recall the first counts."""
-        for rows in _page_recalls(source):
-            ids = [row["id"] for row in rows]
-            query = select(*_RECALL_COLUMNS).where(lesson_recalls.c.id.in_(ids))
-            known = {row["id"]: row for row in self._target.execute(query).mappings()}
-            new = [row for row in rows if row["id"] not in known]
-            if new:
-                self._target.execute(insert_if_absent(lesson_recalls), new)
-            for row in rows:
-                if row["id"] in known and _settled_key(row) < _settled_key(known[row["id"]]):
-                    values = {name: row[name] for name in ("settled_at", "passed")}
-                    self._target.execute(update(lesson_recalls).where(lesson_recalls.c.id == row["id"]).values(values))
-
-    def finish(self) -> None:
-        """Store the merged lessons of each agent, and the signatures that find them."""
-        for agent in sorted(self._agents):
-            self._finish_agent(agent)
-        self._agents.clear()
-
-    def _finish_agent(self, agent: str) -> None:
-        histories: dict[str, list[Row]] = {}
-        for key, rows in _read_lessons(self._target, agent):
-            histories[key] = unite_versions(rows, ())
-        folded = {key: skill for key, rows in histories.items() for skill in _fold(key, rows)}
-        for key, skill in settle_lessons(folded).items():
-            rows = histories[key]
-            if _write(rows[-1]["value"]) != _write(skill.to_dict()):
-                rows = [*rows, _merged_row(rows[-1], skill)]
-            _write_versions(self._target, agent, key, rows, skill)
-            put_signatures(self._target, skill, agent)
+def _merge_recalls(source: Connection, target: Connection) -> None:
+    """Merge what came of showing lessons; of two results of one recall the first counts."""
+    for rows in _page_recalls(source):
+        query = select(*_RECALL_COLUMNS).where(lesson_recalls.c.id.in_([row["id"] for row in rows]))
+        known = {row["id"]: row for row in target.execute(query).mappings()}
+        new = [row for row in rows if row["id"] not in known]
+        if new:
+            target.execute(insert_if_absent(lesson_recalls), new)
+        for row in rows:
+            if row["id"] in known and _settled_key(row) < _settled_key(known[row["id"]]):
+                values = {name: row[name] for name in ("settled_at", "passed")}
+                target.execute(update(lesson_recalls).where(lesson_recalls.c.id == row["id"]).values(values))
 
 
-def _fold(key: str, rows: Sequence[Row]) -> Iterator[SkillMemory]:
-    try:
-        yield fold_versions(rows)
-    except (TypeError, ValueError, IndexError):
-        _log.warning("a memory among the lessons is none", extra={"key": key})
-
-
-def _merged_row(last: Row, skill: SkillMemory) -> Row:
-    return {
-        **last,
-        "value": skill.to_dict(),
-        "tags": list(tag_lesson(skill)),
-        "provenance": {"why": LessonChange.MERGED.value, "by": None},
-    }
-
-
-def _write_versions(
-    target: Connection, agent: str, key: str, rows: Sequence[Row], skill: SkillMemory | None = None
-) -> None:
-    """Replace the stored versions with these; the newest has search words."""
-    place = write_namespace((LESSONS, agent))
-    last = len(rows)
-    created_at = min(row["created_at"] for row in rows)
-    wanted = [
-        {
-            **row,
-            "version": version,
-            "is_newest": version == last,
-            "words": _words(row, skill) if version == last else None,
-            "created_at": created_at,
-        }
-        for version, row in enumerate(rows, 1)
-    ]
-    if wanted == _read_versions(target, agent, key):
-        return
-    of_key = (memories.c.namespace == place, memories.c.key == key)
-    for number, words in target.execute(
-        select(memories.c.number, memories.c.words).where(*of_key, memories.c.is_newest.is_(True))
-    ):
-        unindex_memory(target, number, words or "")
-    target.execute(delete(memories).where(*of_key))
-    for row in wanted:
-        number = target.scalar(insert(memories).returning(memories.c.number), row)
-        if row["is_newest"]:
-            index_memory(target, int(number or 0), row["words"])
-
-
-def _words(row: Row, skill: SkillMemory | None) -> str:
-    return (row["words"] or "") if skill is None else words_of_lesson(skill)
-
-
-def _read_versions(connection: Connection, agent: str, key: str) -> list[Row]:
-    query = select(*_COLUMNS).where(memories.c.namespace == write_namespace((LESSONS, agent)), memories.c.key == key)
-    return [dict(row) for row in connection.execute(query.order_by(memories.c.version)).mappings()]
-
-
-def _read_lessons(connection: Connection, agent: str) -> Iterator[tuple[str, list[Row]]]:
-    query = select(*_COLUMNS).where(memories.c.namespace == write_namespace((LESSONS, agent)))
-    rows = connection.execute(query.order_by(memories.c.key, memories.c.version)).mappings()
-    for key, versions in groupby(map(dict, rows), key=lambda row: row["key"]):
-        yield key, list(versions)
-
-
-def _page_recalls(source: Connection) -> Iterator[list[Row]]:
-    after = 0
-    while True:
-        query = select(lesson_recalls).where(lesson_recalls.c.number > bindparam("after"))
-        rows = (
-            source.execute(query.order_by(lesson_recalls.c.number).limit(_RECALLS_AT_ONCE), {"after": after})
-            .mappings()
-            .all()
-        )
-        if not rows:
-            return
-        yield [{name: row[name] for name in row if name != "number"} for row in rows]
-        after = rows[-1]["number"]
+def _page_recalls(source: Connection) -> Iterator[Sequence[Row]]:
+    query = select(*_RECALL_COLUMNS).order_by(lesson_recalls.c.id).limit(_RECALLS_AT_ONCE)
+    rows = source.execute(query).mappings().all()
+    while rows:
+        yield [dict(row) for row in rows]
+        rows = source.execute(query.where(lesson_recalls.c.id > rows[-1]["id"])).mappings().all()
 
 
 def _settled_key(row: Any) -> tuple[bool, int, bool]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_golden.redaction.escapes import strip_escapes
@@ -16,6 +15,7 @@ from pytest_golden.redaction.escapes import strip_escapes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+# All patterns are compiled on use: a session without a failure needs none of them.
 # A failure is at the end.
 _MOST_OF_HEAD, _MOST_OF_TAIL = 5_000, 15_000
 _MOST_OF_LINE = 2_000
@@ -25,88 +25,94 @@ _ERROR_WORDS = ("Error", "Exception", "Failure", "ERROR", "FATAL", "error:", "fa
 _OTHER_ERROR_WORDS = ("ailed", "ot found", "enied", "ould not", "annot ", "o such ", "efused", "nvalid")
 _TRACEBACK = "Traceback (most recent call last)"
 # It says that something was raised, but not what.
-_BARE_HEAD = re.compile(r"\W*(?:Exception Group )?Traceback \(most recent call last\)\W*")
-_GROUP_MARGIN = re.compile(r"^\s*[|+] ?-*[ ]?")
+_BARE_HEAD = r"\W*(?:Exception Group )?Traceback \(most recent call last\)\W*"
+_GROUP_MARGIN = r"^\s*[|+] ?-*[ ]?"
 _CAUSE = "The above exception was the direct cause of the following exception"
 _CONTEXT = "During handling of the above exception, another exception occurred"
-_CLASS_NAME = re.compile(r"^\s*(?:[A-Za-z_]\w*\.)*_?[A-Za-z]\w*(?::| *$)")
-_FRAME = re.compile(r"^\s*File \"([^\"]*)\", line \d+")
-_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]([^\\/.]+)")
-_STANDARD = re.compile(
-    r"[\\/]lib(?:64)?[\\/]python3(?:\.\d+)?t?[\\/]([^\\/.]+)|[\\/]Python3\d+[\\/][Ll]ib[\\/]([^\\/.]+)|^<frozen ([\w.]+)>$"
-)
-_LOG_PREFIX = re.compile(
+_CLASS_NAME = r"^\s*(?:[A-Za-z_]\w*\.)*_?[A-Za-z]\w*(?::| *$)"
+_FRAME = r"^\s*File \"([^\"]*)\", line \d+"
+_INSTALLED = r"[\\/](?:site|dist)-packages[\\/]([^\\/.]+)"
+_STANDARD = r"[\\/]lib(?:64)?[\\/]python3(?:\.\d+)?t?[\\/]([^\\/.]+)|[\\/]Python3\d+[\\/][Ll]ib[\\/]([^\\/.]+)|^<frozen ([\w.]+)>$"
+_LOG_PREFIX = (
     r"^\s*(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?)?[\s|-]*"
     r"(?:\[?(?:ERROR|CRITICAL|FATAL|WARN(?:ING)?|INFO|DEBUG)\]?[\s:|-]+)*"
 )
-_NEW_LOG_LINE = re.compile(
-    r"^\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|^\s*\[?(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)\b"
-)
+_NEW_LOG_LINE = r"^\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|^\s*\[?(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)\b"
 # What follows a headline after a blank line.
-_REASON = re.compile(r"\s+(?:Error|Reason|Caused by|Cause): ")
-_CLASSED_ERROR = re.compile(r"\b_?[A-Z]\w*(?:Error|Exception): ")
-_NAMED_ERROR = re.compile(r"\b_?[A-Z]\w*(?:Error|Exception): |\b(?:Error|Failure) in \w+ |\b[A-Z]\w* Error\b")
+_REASON = r"\s+(?:Error|Reason|Caused by|Cause): "
+_CLASSED_ERROR = r"\b_?[A-Z]\w*(?:Error|Exception): "
+_NAMED_ERROR = r"\b_?[A-Z]\w*(?:Error|Exception): |\b(?:Error|Failure) in \w+ |\b[A-Z]\w* Error\b"
 _MOST_READ, _MOST_KEPT = 1_200, 1_000
 _MOST_ROUNDS = 5
 _DAY = r"\d{4}[-/]\d{2}[-/]\d{2}|\d{2}[-/.]\d{2}[-/.]\d{4}"
 _CLOCK = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"
-_QUOTED = re.compile(r"(?<!\w)'[^']{0,400}'(?!\w)|\"[^\"]{0,400}\"|`[^`]{0,400}`")
+_QUOTED = r"(?<!\w)'[^']{0,400}'(?!\w)|\"[^\"]{0,400}\"|`[^`]{0,400}`"
 # What stands in these places tells one cause from another: a module, an attribute, an argument, a command.
-_TELLING_BEFORE = re.compile(
-    r"(?:[Nn]o module named|cannot import name|has no attribute|unexpected keyword argument|positional arguments?:"
+_TELLING_BEFORE = (
+    r"(?i)(?:[Nn]o module named|cannot import name|has no attribute|unexpected keyword argument|positional arguments?:"
     r"|optional dependency|can't load plugin:|no such option:?|unrecognized arguments?:|unknown (?:option|command|format|method)"
-    r"|codec|encoding|unsupported operand type\(s\) for \S{1,3}:|instances of|unhashable type:|Command) $",
-    re.IGNORECASE,
+    r"|codec|encoding|unsupported operand type\(s\) for \S{1,3}:|instances of|unhashable type:|Command) $"
 )
-_TELLING_AFTER = re.compile(r" (?:object(?: has| is|$)|codec\b|has no attribute\b)")
-_IMPORTED_FROM = re.compile(r"cannot import name '[^']*' from $")
-_MISSING_COMMAND = re.compile(r"No such file or directory: $")
-_COMMAND = re.compile(r"[\w+-]{1,40}")
+_TELLING_AFTER = r" (?:object(?: has| is|$)|codec\b|has no attribute\b)"
+_IMPORTED_FROM = r"cannot import name '[^']*' from $"
+_MISSING_COMMAND = r"No such file or directory: $"
+_COMMAND = r"[\w+-]{1,40}"
 _TYPES = frozenset(
-    {
-        *(
-            "str",
-            "int",
-            "float",
-            "bool",
-            "bytes",
-            "list",
-            "dict",
-            "tuple",
-            "set",
-            "NoneType",
-            "object",
-            "datetime",
-            "date",
-        ),
-        *("Decimal", "DataFrame", "Series", "Timestamp", "Timedelta", "timedelta", "ndarray", "generator", "function"),
-        *("method", "module", "type", "category", "int64", "float64", "datetime64[ns]", "Path", "PosixPath", "Index"),
-    }
+    [
+        "bool",
+        "bytes",
+        "category",
+        "DataFrame",
+        "date",
+        "datetime",
+        "datetime64[ns]",
+        "Decimal",
+        "dict",
+        "float",
+        "float64",
+        "function",
+        "generator",
+        "Index",
+        "int",
+        "int64",
+        "list",
+        "method",
+        "module",
+        "ndarray",
+        "NoneType",
+        "object",
+        "Path",
+        "PosixPath",
+        "Series",
+        "set",
+        "str",
+        "timedelta",
+        "Timedelta",
+        "Timestamp",
+        "tuple",
+        "type",
+    ]
 )
 # A quoted sentence, which holds the cause, and not a quoted value.
-_SENTENCE = re.compile(
-    r"\w*(?:Error|Exception|Errno)\b|\b(?:not|cannot|could|failed|is|was|does|has|with|were|must)\b|['`\"]"
-)
-_QUERY = re.compile(r"\s*(?:select|insert|update|delete|with|create|alter|drop|merge|copy)\b", re.IGNORECASE)
-_RAISED_WITH = re.compile(r"\b[A-Z]\w+\((?:[^()]{0,100}, )?$")
+_SENTENCE = r"\w*(?:Error|Exception|Errno)\b|\b(?:not|cannot|could|failed|is|was|does|has|with|were|must)\b|['`\"]"
+_QUERY = r"(?i)\s*(?:select|insert|update|delete|with|create|alter|drop|merge|copy)\b"
+_RAISED_WITH = r"\b[A-Z]\w+\((?:[^()]{0,100}, )?$"
 _FEWEST_WORDS_OF_SENTENCE = 3
 # As variables of the environment are called; columns and keys mostly are not.
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_VARIABLE = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
 # What is added to a message and differs with the query, the version or the spelling.
-_ADDITIONS = re.compile(
+_ADDITIONS = (
     r" ?\(Background on this error at: \S*\)| ?\[SQL: .*| ?\[parameters: .*| LINE \d+: .*| Candidate bindings: .*"
     r"| Did you mean:? [^?]{0,200}\?| \((?:timestamp|elapsed|duration)\w*=.*| For further information visit \S+| \(PID \d+\)"
     r"| You might want to try:.*| (?:HINT|DETAIL|CONTEXT): .*| Available(?: \w+)?: .*"
     r"| ?[\w.:/'-]* \.\.\.$"
     r"|(?<=, column \d): .* \^.*|(?<=, column \d\d): .* \^.*"
 )
-_MODULE = re.compile(
-    r"\b(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*(?:Error|Exception|Warning)\b)|(?<![\w.])(?:[a-z_]\w*\.)+(?=_?[A-Z]\w*: )(?!(?:Error|Exception): )"
-)
-_RAN = re.compile(r"\bCommand '(?:\['?)?(?:[^\s']*/)?([\w.+-]+)(?:'|[ ]).{0,2000}?'?\]?' (?=returned|died|timed)")
-_STATUS = re.compile(
+_MODULE = r"\b(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*(?:Error|Exception|Warning)\b)|(?<![\w.])(?:[a-z_]\w*\.)+(?=_?[A-Z]\w*: )(?!(?:Error|Exception): )"
+_RAN = r"\bCommand '(?:\['?)?(?:[^\s']*/)?([\w.+-]+)(?:'|[ ]).{0,2000}?'?\]?' (?=returned|died|timed)"
+_STATUS = (
     r"(?:\bHTTP(?:/\d(?:\.\d)?)?(?: Error| status| code)*|\bstatus(?:[ _]code)?)[ :=]{1,3}[1-5]\d\d\b"
-    r"|\bbyte 0xf[ef] in position 0\b|\b[45]\d\d (?=(?:Client|Server) Error)|\b(?:ORA|SQLSTATE|TS|KB|CVE)[-_ ]?[\dA-Z]{4,}\b|\bexit (?:code|status) 1[2-4]\d\b",
+    r"|\bbyte 0xf[ef] in position 0\b|\b[45]\d\d (?=(?:Client|Server) Error)|\b(?:ORA|SQLSTATE|TS|KB|CVE)[-_ ]?[\dA-Z]{4,}\b|\bexit (?:code|status) 1[2-4]\d\b"
 )
 _NOUN = r"(?:table|column|view|index|relation|schema|database)"
 _TEST = "(?:not_null|unique|accepted_values|relationships)_"
@@ -151,58 +157,60 @@ _RULES = (
     (r"(<value>|<n>)(?:, \1)+", r"\1"),
     (r"(?<=url: )<path>\?\S+", "<path>"),
 )
-_SNAKE = re.compile(r"(?<![\w.<'\"=-])[a-z][a-z0-9]*(?:_(?:[a-z0-9]+|<n>))+(?![\w(=.'\"])")
+_SNAKE = r"(?<![\w.<'\"=-])[a-z][a-z0-9]*(?:_(?:[a-z0-9]+|<n>))+(?![\w(=.'\"])"
 # An error's own code, such as invalid_grant, and no name of the project's.
 _CODE_WORDS = frozenset(
-    {
-        *(
-            "invalid",
-            "not",
-            "no",
-            "missing",
-            "failed",
-            "failure",
-            "error",
-            "errors",
-            "denied",
-            "exceeded",
-            "expired",
-            "bad",
-        ),
-        *(
-            "insufficient",
-            "unknown",
-            "unsupported",
-            "forbidden",
-            "unauthorized",
-            "required",
-            "timeout",
-            "refused",
-            "too",
-        ),
-        *(
-            "unavailable",
-            "conflict",
-            "duplicate",
-            "mismatch",
-            "exception",
-            "unresolved",
-            "limit",
-            "null",
-            "unique",
-            "values",
-        ),
-        *("for", "is", "to", "by", "call", "args", "max", "min", "relationships"),
-    }
+    [
+        "args",
+        "bad",
+        "by",
+        "call",
+        "conflict",
+        "denied",
+        "duplicate",
+        "error",
+        "errors",
+        "exceeded",
+        "exception",
+        "expired",
+        "failed",
+        "failure",
+        "for",
+        "forbidden",
+        "insufficient",
+        "invalid",
+        "is",
+        "limit",
+        "max",
+        "min",
+        "mismatch",
+        "missing",
+        "no",
+        "not",
+        "null",
+        "refused",
+        "relationships",
+        "required",
+        "timeout",
+        "to",
+        "too",
+        "unauthorized",
+        "unavailable",
+        "unique",
+        "unknown",
+        "unresolved",
+        "unsupported",
+        "values",
+    ]
 )
 # What the gate puts around the cause when it judges an exit code.
-_MORE = re.compile(r" \(and \d+ more reasons?\)$")
-_VERDICT = re.compile(r"^exit code -?\d+(?: \([^)\n]*\))?(?:, expected -?\d+)?: (?=\S)")
+_MORE = r" \(and \d+ more reasons?\)$"
+_VERDICT = r"^exit code -?\d+(?: \([^)\n]*\))?(?:, expected -?\d+)?: (?=\S)"
 # What must stay is written with private letters while the rest is normalised.
 _PRIVATE, _LAST_PRIVATE = 0xE000, 0xE0FF
 _HIDE = {code: _PRIVATE + code for code in range(256)}
 _SHOW = {hidden: code for code, hidden in _HIDE.items()}
-_FOREIGN_PRIVATE = re.compile(f"[{chr(_PRIVATE)}-{chr(_LAST_PRIVATE)}]")
+_FOREIGN_PRIVATE = f"[{chr(_PRIVATE)}-{chr(_LAST_PRIVATE)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +236,7 @@ def find_causes(text: str) -> tuple[str, ...]:
     """
     lines = _read_lines(text)
     raised = list(_find_raised(lines))
-    lines = [line for line in lines if not _BARE_HEAD.fullmatch(line)]
+    lines = [line for line in lines if not re.fullmatch(_BARE_HEAD, line)]
     if not any(lines):
         return ()
     if len(lines) == 1 and not raised:
@@ -256,7 +264,7 @@ def cut_failure(text: str) -> str:
 def _read_lines(text: str) -> list[str]:
     lines = [line[:_MOST_OF_LINE].rstrip() for line in strip_escapes(cut_failure(text)).strip().splitlines()]
     if any("Exception Group Traceback" in line for line in lines):
-        lines = [_GROUP_MARGIN.sub("", line) for line in lines]
+        lines = [re.sub(_GROUP_MARGIN, "", line) for line in lines]
     return lines
 
 
@@ -282,13 +290,13 @@ def _read_traceback(lines: Sequence[str], position: int, *, is_linked: bool) -> 
     margin = len(lines[position - 1]) - len(lines[position - 1].lstrip()) if position else 0
     while position < len(lines):
         line = lines[position]
-        frame = _FRAME.match(line)
+        frame = re.match(_FRAME, line)
         if frame:
             origin = _name_origin(frame[1])
         elif _TRACEBACK in line or (line.strip() and _indent(line) <= margin):
             break
         position += 1
-    if position == len(lines) or origin is None or not _CLASS_NAME.match(lines[position].split(": ")[0] + ":"):
+    if position == len(lines) or origin is None or not re.match(_CLASS_NAME, lines[position].split(": ")[0] + ":"):
         return position, None
     end = position + 1
     while (
@@ -306,10 +314,10 @@ def _indent(line: str) -> int:
 
 
 def _name_origin(path: str) -> str:
-    installed = _INSTALLED.search(path)
+    installed = re.search(_INSTALLED, path)
     if installed:
         return installed[1]
-    standard = _STANDARD.search(path)
+    standard = re.search(_STANDARD, path)
     return next(filter(None, standard.groups()), "") if standard else ""
 
 
@@ -335,8 +343,8 @@ def _find_blocks(lines: Sequence[str]) -> Iterator[str]:
     """Return the errors of a log: those with a class first, then those with a name, and the last first."""
     blocks = list(_list_blocks(lines, _ERROR_WORDS)) or list(_list_blocks(lines, _OTHER_ERROR_WORDS))
     blocks.reverse()
-    yield from (block for block in blocks if _CLASSED_ERROR.search(block))
-    yield from (block for block in blocks if _NAMED_ERROR.search(block))
+    yield from (block for block in blocks if re.search(_CLASSED_ERROR, block))
+    yield from (block for block in blocks if re.search(_NAMED_ERROR, block))
     yield from blocks
 
 
@@ -345,7 +353,7 @@ def _list_blocks(lines: Sequence[str], words: Sequence[str]) -> Iterator[str]:
     for position, line in enumerate(lines):
         if position >= end and any(word in line for word in words):
             end = _find_end(lines, position)
-            yield _join(_LOG_PREFIX.sub("", one, count=1) for one in lines[position:end])
+            yield _join(re.sub(_LOG_PREFIX, "", one, count=1) for one in lines[position:end])
 
 
 def _find_end(lines: Sequence[str], start: int) -> int:
@@ -353,12 +361,12 @@ def _find_end(lines: Sequence[str], start: int) -> int:
     end = start + 1
     last = min(len(lines), start + _MOST_LINES_OF_CAUSE)
     while end < last:
-        told = _LOG_PREFIX.sub("", lines[end], count=1)
-        if not told.strip() and end + 1 < last and _REASON.match(lines[end + 1]):
+        told = re.sub(_LOG_PREFIX, "", lines[end], count=1)
+        if not told.strip() and end + 1 < last and re.match(_REASON, lines[end + 1]):
             end += 2
             continue
-        is_new = _NEW_LOG_LINE.match(lines[end]) is not None
-        if not told.strip() or (is_new and (end > start + 1 or _NAMED_ERROR.search(told) is None)):
+        is_new = re.match(_NEW_LOG_LINE, lines[end]) is not None
+        if not told.strip() or (is_new and (end > start + 1 or re.search(_NAMED_ERROR, told) is None)):
             break
         end += 1
     return end
@@ -381,7 +389,7 @@ def error_signature(text: str) -> str:
 
 def normalise_cause(cause: str) -> str:
     """Return the normalised form of a text that is one error's message."""
-    normal = " ".join(_FOREIGN_PRIVATE.sub("?", strip_escapes(cause[:_MOST_READ])).split())
+    normal = " ".join(re.sub(_FOREIGN_PRIVATE, "?", strip_escapes(cause[:_MOST_READ])).split())
     # One replacement can complete what another rule looks for.
     for _ in range(_MOST_ROUNDS):
         before = normal
@@ -393,7 +401,7 @@ def normalise_cause(cause: str) -> str:
 
 def cause_of(message: str) -> str:
     """Return a result's message without what the gate puts around the cause: the exit code, how many more reasons."""
-    return _VERDICT.sub("", _MORE.sub("", message.strip()), count=1)
+    return re.sub(_VERDICT, "", re.sub(_MORE, "", message.strip()), count=1)
 
 
 def digest_signature(signature: str) -> str:
@@ -402,18 +410,12 @@ def digest_signature(signature: str) -> str:
 
 
 def _normalise_once(text: str) -> str:
-    normal = _RAN.sub(r"Command '\1' ", _MODULE.sub("", _ADDITIONS.sub("", text)))
-    normal = _STATUS.sub(lambda found: found[0].translate(_HIDE), normal)
-    normal = _QUOTED.sub(_replace_quoted, normal)
-    for rule, mark in _compile_rules():
-        normal = rule.sub(mark, normal)
-    return _SNAKE.sub(_replace_snake, normal).translate(_SHOW)
-
-
-@cache
-def _compile_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
-    # A session in which nothing fails needs none of them.
-    return tuple((re.compile(pattern), mark) for pattern, mark in _RULES)
+    normal = re.sub(_RAN, r"Command '\1' ", re.sub(_MODULE, "", re.sub(_ADDITIONS, "", text)))
+    normal = re.sub(_STATUS, lambda found: found[0].translate(_HIDE), normal)
+    normal = re.sub(_QUOTED, _replace_quoted, normal)
+    for pattern, mark in _RULES:
+        normal = re.sub(pattern, mark, normal)
+    return re.sub(_SNAKE, _replace_snake, normal).translate(_SHOW)
 
 
 def _replace_quoted(found: re.Match[str]) -> str:
@@ -422,7 +424,7 @@ def _replace_quoted(found: re.Match[str]) -> str:
     after = found.string[found.end() : found.end() + 20]
     if inner in _TYPES or _is_telling(inner, before, after):
         return whole.translate(_HIDE)
-    if before.endswith("KeyError: ") and _VARIABLE.fullmatch(inner):
+    if before.endswith("KeyError: ") and re.fullmatch(_VARIABLE, inner):
         return "<variable>"
     return inner if _is_sentence(inner, before) else "<value>"
 
@@ -430,16 +432,16 @@ def _replace_quoted(found: re.Match[str]) -> str:
 def _is_telling(inner: str, before: str, after: str) -> bool:
     if not inner.strip() or len(inner) > 80:
         return False
-    if _MISSING_COMMAND.search(before):
-        return _COMMAND.fullmatch(inner) is not None
-    is_told = _TELLING_BEFORE.search(before) or _IMPORTED_FROM.search(before)
-    return is_told is not None or (_TELLING_AFTER.match(after) is not None and " " not in inner)
+    if re.search(_MISSING_COMMAND, before):
+        return re.fullmatch(_COMMAND, inner) is not None
+    is_told = re.search(_TELLING_BEFORE, before) or re.search(_IMPORTED_FROM, before)
+    return is_told is not None or (re.match(_TELLING_AFTER, after) is not None and " " not in inner)
 
 
 def _is_sentence(inner: str, before: str) -> bool:
-    if len(inner.split()) < _FEWEST_WORDS_OF_SENTENCE or _QUERY.match(inner):
+    if len(inner.split()) < _FEWEST_WORDS_OF_SENTENCE or re.match(_QUERY, inner):
         return False
-    return _SENTENCE.search(inner) is not None or _RAISED_WITH.search(before) is not None
+    return re.search(_SENTENCE, inner) is not None or re.search(_RAISED_WITH, before) is not None
 
 
 def _replace_snake(found: re.Match[str]) -> str:

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pytest_golden.learning.lessons.model import SkillMemory
 
 # A variable that is not set is a different cause from a missing key.
-_MARK = re.compile(r"<(?!variable>)[a-z]+>")
-_KEPT = re.compile(r"'[^']{1,80}'|<variable>|\b0xf[ef]\b|\b[1-5]\d\d\b|\bdialects:\w+")
-_CLASS = re.compile(r"\b_?[A-Z]\w*?(?:Error|Exception|Interrupt|Timeout|Exit|Invalid|NotFound)\b")
-_HEADLINE = re.compile(r"(?:^|> )(_?[A-Z]\w+): ")
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_MARK = r"<(?!variable>)[a-z]+>"
+_KEPT = r"'[^']{1,80}'|<variable>|\b0xf[ef]\b|\b[1-5]\d\d\b|\bdialects:\w+"
+_CLASS = r"\b_?[A-Z]\w*?(?:Error|Exception|Interrupt|Timeout|Exit|Invalid|NotFound)\b"
+_HEADLINE = r"(?:^|> )(_?[A-Z]\w+): "
+_WORD = r"[^\W\d_]{2,}"
 _CLASS_WEIGHT, _COMMON_WEIGHT, _RUN_WEIGHT = 2.0, 0.25, 0.5
 _FEWEST_WORDS, _FEWEST_SEARCHED = 2, 3
 # Comparisons, signs and the names of languages tell advice apart; other punctuation does not.
-_TOKEN = re.compile(r"[^\W_]+|[<>=!]=|[<>]|(?<![^\s(=,])-(?=\d)|\+\+|#")
+_TOKEN = r"[^\W_]+|[<>=!]=|[<>]|(?<![^\s(=,])-(?=\d)|\+\+|#"
 _NEGATIONS = frozenset({"not", "never", "avoid", "without", "dont", "don", "cannot", "stop"})
 # A word that negates another counts as that other word, negated.
 _OPPOSITES = {
@@ -89,12 +89,13 @@ class ErrorFeatures:
 
 def read_features(signature: str) -> ErrorFeatures:
     """Return what a signature says, as features."""
-    bare = _MARK.sub(" ", signature)
-    kept = _KEPT.findall(bare)
-    without = _KEPT.sub(" ", bare)
-    classes = {*_CLASS.findall(without), *_HEADLINE.findall(without)}
+    bare = re.sub(_MARK, " ", signature)
+    kept = re.findall(_KEPT, bare)
+    without = re.sub(_KEPT, " ", bare)
+    classes = {*re.findall(_CLASS, without), *re.findall(_HEADLINE, without)}
     words = [
-        word.lower() for word in _WORD.findall(_HEADLINE.sub(" ", _CLASS.sub(" ", without)).replace("n't", " not"))
+        word.lower()
+        for word in re.findall(_WORD, re.sub(_HEADLINE, " ", re.sub(_CLASS, " ", without)).replace("n't", " not"))
     ]
     pairs = pairwise(words)
     return ErrorFeatures(frozenset(kept), frozenset(classes), frozenset(words), frozenset(pairs))
@@ -139,7 +140,7 @@ def _weigh_word(word: str) -> float:
 def holds_all_words(asked: ErrorFeatures, told: str) -> bool:
     """Tell whether what a person typed, three words that mean something or more, stands in what a lesson tells."""
     words = asked.words - _COMMON
-    return len(words) >= _FEWEST_SEARCHED and words <= set(map(str.lower, _WORD.findall(told)))
+    return len(words) >= _FEWEST_SEARCHED and words <= set(map(str.lower, re.findall(_WORD, told)))
 
 
 def choose_query(features: Iterable[ErrorFeatures], most: int) -> str:
@@ -162,7 +163,7 @@ class LessonKeys:
 
 def normalise(text: str) -> str:
     """Return the words of a text, without case and punctuation."""
-    return " ".join(_TOKEN.findall(text.casefold()))
+    return " ".join(re.findall(_TOKEN, text.casefold()))
 
 
 def list_errors(skill: SkillMemory) -> tuple[str, ...]:

@@ -26,36 +26,36 @@ _FILE_ENDINGS = (
 _SEGMENT = r"[\w.~+@%=,-]+"
 # Dates that stand for a limit or for nothing, not for a day.
 _GENERAL_DAYS = frozenset(
-    {
-        *(
-            "0000-00-00",
-            "0001-01-01",
-            "1582-10-15",
-            "1677-09-21",
-            "1899-12-30",
-            "1900-01-01",
-            "1904-01-01",
-            "1970-01-01",
-        ),
-        *("1999-12-31", "2000-01-01", "2000-02-29", "2038-01-19", "2262-04-11", "9999-12-31"),
-    }
+    [
+        "0000-00-00",
+        "0001-01-01",
+        "1582-10-15",
+        "1677-09-21",
+        "1899-12-30",
+        "1900-01-01",
+        "1904-01-01",
+        "1970-01-01",
+        "1999-12-31",
+        "2000-01-01",
+        "2000-02-29",
+        "2038-01-19",
+        "2262-04-11",
+        "9999-12-31",
+    ]
 )
-_GENERAL_PATHS = re.compile(
+_GENERAL_PATHS = (
     r"/(?:dev|proc|sys)(?:/[\w.*-]+)*/?|/(?:tmp|etc|usr|var|opt|home|bin|root|mnt)/?|/etc/[\w.-]+|/etc/ssl/certs/?"
     r"|/usr/bin/(?:env|python3?)|/bin/(?:ba)?sh|/var/(?:tmp|log|run)/?|~/?|~/\.[\w.-]+(?:/[\w.-]+)*/?"
     r"|/?path/to/.*|[A-Z]:\\path\\to\\.*|/(?:api|v\d+|healthz?|metrics|login|status)(?:/[\w{}:.-]*)*|/\d+|/[a-z]"
 )
-_GENERAL_HOSTS = re.compile(
-    r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|(?:[\w-]+\.)*example(?:\.\w+)?|pypi\.org|(?:www\.)?python\.org|docs\.[\w.-]+"
+_GENERAL_HOSTS = (
+    r"(?i)(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|(?:[\w-]+\.)*example(?:\.\w+)?|pypi\.org|(?:www\.)?python\.org|docs\.[\w.-]+"
     r"|[\w-]+\.readthedocs\.io|(?:my[-_]?)?(?:host|hostname|server|bucket|user|account|project|domain|url|address|address:port)"
-    r"|\W.*)?",
-    re.IGNORECASE,
+    r"|\W.*)?"
 )
-_GENERAL_ADDRESSES = re.compile(
-    r"127\.\d+\.\d+\.\d+|0\.0\.0\.0|255\.255\.255\.\d+|169\.254\.169\.254|8\.8\.[48]\.[48]|1\.1\.1\.1|\d+\.0\.0\.0|192\.168\.0\.0|172\.16\.0\.0"
-)
-_VERSION_BEFORE = re.compile(r"(?:\bv|versions?[ =:]*|[=~<>]=?\s*|-)$", re.IGNORECASE)
-_API_VERSION_BEFORE = re.compile(r"version[ =:]+$", re.IGNORECASE)
+_GENERAL_ADDRESSES = r"127\.\d+\.\d+\.\d+|0\.0\.0\.0|255\.255\.255\.\d+|169\.254\.169\.254|8\.8\.[48]\.[48]|1\.1\.1\.1|\d+\.0\.0\.0|192\.168\.0\.0|172\.16\.0\.0"
+_VERSION_BEFORE = r"(?i)(?:\bv|versions?[ =:]*|[=~<>]=?\s*|-)$"
+_API_VERSION_BEFORE = r"(?i)version[ =:]+$"
 _HOURS_OF_DAY = frozenset({"00:00", "23:59", "24:00", "00:00:00", "23:59:59", "24:00:00", "12:00"})
 _ROUND_ZEROS = 3
 _SECONDS = 3600
@@ -64,28 +64,296 @@ LEAST_CONFIDENCE = 0.7
 MOST_CHARACTERS = 800
 _LEAST_WORDS = 3
 _MOST_NAMED, _MOST_OF_NAMED = 3, 60
-_QUOTED = re.compile(r"`[^`\s][^`]*`")
+_QUOTED = r"`[^`\s][^`]*`"
 # Advice of these words alone, and of those that no search looks for, tells nobody what to do.
-_VAGUE_WORDS = """
-about account actually after again alright always another any anything approach approaches appropriate
-appropriately attempt attempts attention aware bad been before best better both broken bug bugs can cant care
-careful carefully carry cause caution cautious change check checking checks clear clearly code consider correct
-correctly could debug debugging different do docs documentation does doesn doing don done dont double each easy
-effort ensure error errors every everything exact exactly expect expected fail failed failing fails failure
-failures find first fix fixed fixes fixing follow follows forget general get gets give given go goes good guess
-guideline guidelines handle handled handling happen happens hard he help here idea if important instead
-instruction instructions isn issue issues just keep keeps know known last later learn least less lesson lessons
-let like look looking make makes making may maybe me mind mistake mistakes more most much must my need needed
-needs never new next nothing ok okay once one only other others our out over patient pay perhaps persist plan
-please possible practice practices prepared problem problems proceed proper properly quality quick quickly re read
-ready really reliable remember repeat resolve rest result results retry review right run running same second see
-should shouldn simple simply slow slowly so solution solutions solve solved some something sometimes soon specific
-step steps still stop strategy succeed succeeds success successful successfully suitable sure task tasks test
-tested testing tests them thing things think thorough thoroughly through time times too tool tools tried try
-trying twice understand until up us use used useful uses using usually valid validate verify very want watch way
-ways we well while whole wise without won work worked working works worse worst would wrong your
-"""
-_VAGUE = frozenset(_VAGUE_WORDS.split())
+_VAGUE = frozenset(
+    [
+        "about",
+        "account",
+        "actually",
+        "after",
+        "again",
+        "alright",
+        "always",
+        "another",
+        "any",
+        "anything",
+        "approach",
+        "approaches",
+        "appropriate",
+        "appropriately",
+        "attempt",
+        "attempts",
+        "attention",
+        "aware",
+        "bad",
+        "been",
+        "before",
+        "best",
+        "better",
+        "both",
+        "broken",
+        "bug",
+        "bugs",
+        "can",
+        "cant",
+        "care",
+        "careful",
+        "carefully",
+        "carry",
+        "cause",
+        "caution",
+        "cautious",
+        "change",
+        "check",
+        "checking",
+        "checks",
+        "clear",
+        "clearly",
+        "code",
+        "consider",
+        "correct",
+        "correctly",
+        "could",
+        "debug",
+        "debugging",
+        "different",
+        "do",
+        "docs",
+        "documentation",
+        "does",
+        "doesn",
+        "doing",
+        "don",
+        "done",
+        "dont",
+        "double",
+        "each",
+        "easy",
+        "effort",
+        "ensure",
+        "error",
+        "errors",
+        "every",
+        "everything",
+        "exact",
+        "exactly",
+        "expect",
+        "expected",
+        "fail",
+        "failed",
+        "failing",
+        "fails",
+        "failure",
+        "failures",
+        "find",
+        "first",
+        "fix",
+        "fixed",
+        "fixes",
+        "fixing",
+        "follow",
+        "follows",
+        "forget",
+        "general",
+        "get",
+        "gets",
+        "give",
+        "given",
+        "go",
+        "goes",
+        "good",
+        "guess",
+        "guideline",
+        "guidelines",
+        "handle",
+        "handled",
+        "handling",
+        "happen",
+        "happens",
+        "hard",
+        "he",
+        "help",
+        "here",
+        "idea",
+        "if",
+        "important",
+        "instead",
+        "instruction",
+        "instructions",
+        "isn",
+        "issue",
+        "issues",
+        "just",
+        "keep",
+        "keeps",
+        "know",
+        "known",
+        "last",
+        "later",
+        "learn",
+        "least",
+        "less",
+        "lesson",
+        "lessons",
+        "let",
+        "like",
+        "look",
+        "looking",
+        "make",
+        "makes",
+        "making",
+        "may",
+        "maybe",
+        "me",
+        "mind",
+        "mistake",
+        "mistakes",
+        "more",
+        "most",
+        "much",
+        "must",
+        "my",
+        "need",
+        "needed",
+        "needs",
+        "never",
+        "new",
+        "next",
+        "nothing",
+        "ok",
+        "okay",
+        "once",
+        "one",
+        "only",
+        "other",
+        "others",
+        "our",
+        "out",
+        "over",
+        "patient",
+        "pay",
+        "perhaps",
+        "persist",
+        "plan",
+        "please",
+        "possible",
+        "practice",
+        "practices",
+        "prepared",
+        "problem",
+        "problems",
+        "proceed",
+        "proper",
+        "properly",
+        "quality",
+        "quick",
+        "quickly",
+        "re",
+        "read",
+        "ready",
+        "really",
+        "reliable",
+        "remember",
+        "repeat",
+        "resolve",
+        "rest",
+        "result",
+        "results",
+        "retry",
+        "review",
+        "right",
+        "run",
+        "running",
+        "same",
+        "second",
+        "see",
+        "should",
+        "shouldn",
+        "simple",
+        "simply",
+        "slow",
+        "slowly",
+        "so",
+        "solution",
+        "solutions",
+        "solve",
+        "solved",
+        "some",
+        "something",
+        "sometimes",
+        "soon",
+        "specific",
+        "step",
+        "steps",
+        "still",
+        "stop",
+        "strategy",
+        "succeed",
+        "succeeds",
+        "success",
+        "successful",
+        "successfully",
+        "suitable",
+        "sure",
+        "task",
+        "tasks",
+        "test",
+        "tested",
+        "testing",
+        "tests",
+        "them",
+        "thing",
+        "things",
+        "think",
+        "thorough",
+        "thoroughly",
+        "through",
+        "time",
+        "times",
+        "too",
+        "tool",
+        "tools",
+        "tried",
+        "try",
+        "trying",
+        "twice",
+        "understand",
+        "until",
+        "up",
+        "us",
+        "use",
+        "used",
+        "useful",
+        "uses",
+        "using",
+        "usually",
+        "valid",
+        "validate",
+        "verify",
+        "very",
+        "want",
+        "watch",
+        "way",
+        "ways",
+        "we",
+        "well",
+        "while",
+        "whole",
+        "wise",
+        "without",
+        "won",
+        "work",
+        "worked",
+        "working",
+        "works",
+        "worse",
+        "worst",
+        "would",
+        "wrong",
+        "your",
+    ]
+)
 _MOST_OF_ERROR = 20_000
 # Where a name begins, and no longer than names are: a word of thousands of characters would be looked at from each of them.
 _START = r"(?<![\w.+-])"
@@ -126,7 +394,7 @@ def _name_specifics(text: str) -> Iterator[str]:
 
 def is_platitude(text: str) -> bool:
     """Tell whether advice has no word that says what to do, or with what; what stands in backticks does."""
-    return _QUOTED.search(text) is None and all(
+    return re.search(_QUOTED, text) is None and all(
         word in _VAGUE or word in STOP_WORDS or (len(word) == 1 and word.isascii()) for word in find_words(text)
     )
 
@@ -190,7 +458,7 @@ def _is_general_url(found: str, _: str, match: re.Match[str]) -> bool:
         return not match["host"].strip("/")
     host = match["host"].rpartition("@")[2].partition("/")[0].partition("?")[0]
     named = host if host.startswith("[") else host.partition(":")[0]
-    return _GENERAL_HOSTS.fullmatch(named.rstrip(".,;:")) is not None and not _has_day(found)
+    return re.fullmatch(_GENERAL_HOSTS, named.rstrip(".,;:")) is not None and not _has_day(found)
 
 
 def _is_general_mail(_: str, __: str, match: re.Match[str]) -> bool:
@@ -202,11 +470,11 @@ def _is_general_path(found: str, before: str, _: re.Match[str]) -> bool:
     # An end tag, a variable's or a pattern's rest, and what stands after a scheme are no paths.
     if re.search(r"[<\w}>)\]*%$]$|:$", before) or any(sign in found for sign in "<>{}$*|%"):
         return True
-    return _GENERAL_PATHS.fullmatch(found) is not None and not _has_day(found)
+    return re.fullmatch(_GENERAL_PATHS, found) is not None and not _has_day(found)
 
 
 def _is_general_day(found: str, before: str, _: re.Match[str]) -> bool:
-    return found[:10].replace("/", "-") in _GENERAL_DAYS or _API_VERSION_BEFORE.search(before) is not None
+    return found[:10].replace("/", "-") in _GENERAL_DAYS or re.search(_API_VERSION_BEFORE, before) is not None
 
 
 def _is_general_time(found: str, before: str, _: re.Match[str]) -> bool:
@@ -216,7 +484,11 @@ def _is_general_time(found: str, before: str, _: re.Match[str]) -> bool:
 def _is_general_address(found: str, before: str, _: re.Match[str]) -> bool:
     address = found.partition(":")[0]
     is_octets = all(int(part) <= 255 for part in address.split("."))
-    return not is_octets or _GENERAL_ADDRESSES.fullmatch(address) is not None or bool(_VERSION_BEFORE.search(before))
+    return (
+        not is_octets
+        or re.fullmatch(_GENERAL_ADDRESSES, address) is not None
+        or bool(re.search(_VERSION_BEFORE, before))
+    )
 
 
 def _is_general_number(found: str, before: str, _: re.Match[str]) -> bool:

@@ -58,9 +58,7 @@ LEAST_LIKENESS = 0.7
 # Scores. A match of a part of a text is less sure than one of its main cause.
 _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
 # A limit or a rule of the gate: it says what happened and not why, which differs from project to project.
-_VERDICT = re.compile(
-    r"timed out after |used .{1,20} of (?:memory|CPU time)|ended by signal |wrote .* pattern of <value> names"
-)
+_VERDICT = r"timed out after |used .{1,20} of (?:memory|CPU time)|ended by signal |wrote .* pattern of <value> names"
 _MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 8, 12
 
 
@@ -82,7 +80,7 @@ def recall_lessons(
         return ()
     origin = find_origin(readable)
     found = list(_find_same(connection, signatures, origin, (agent, project)))
-    if not found and _VERDICT.match(next(iter(signatures))):
+    if not found and re.match(_VERDICT, next(iter(signatures))):
         return ()
     if not found:
         found = list(_find_alike(connection, signatures, origin, agent))
@@ -131,7 +129,7 @@ def _find_same(
     for position, signature in enumerate(signatures):
         kept = find_by_digest(connection, digest_signature(signature), *wanted, _MOST_CANDIDATES)
         fitting = [one.skill for one in kept if _is_sure(one.skill) and _came_from(one.skill, origin)]
-        if _VERDICT.match(signature):
+        if re.match(_VERDICT, signature):
             own = [skill for skill in fitting if project_of(skill) is not None and project_of(skill) == wanted[1]]
             yield from ((skill, _OF_A_PROJECT, RecallReason.PROJECT) for skill in own)
         elif fitting:
