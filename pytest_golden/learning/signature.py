@@ -15,6 +15,12 @@ from pytest_golden.redaction.escapes import strip_escapes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
 # All patterns are compiled on use: a session without a failure needs none of them.
 # A failure is at the end.
 _MOST_OF_HEAD, _MOST_OF_TAIL = 5_000, 15_000
@@ -57,42 +63,11 @@ _TELLING_AFTER = r" (?:object(?: has| is|$)|codec\b|has no attribute\b)"
 _IMPORTED_FROM = r"cannot import name '[^']*' from $"
 _MISSING_COMMAND = r"No such file or directory: $"
 _COMMAND = r"[\w+-]{1,40}"
-_TYPES = frozenset(
-    [
-        "bool",
-        "bytes",
-        "category",
-        "DataFrame",
-        "date",
-        "datetime",
-        "datetime64[ns]",
-        "Decimal",
-        "dict",
-        "float",
-        "float64",
-        "function",
-        "generator",
-        "Index",
-        "int",
-        "int64",
-        "list",
-        "method",
-        "module",
-        "ndarray",
-        "NoneType",
-        "object",
-        "Path",
-        "PosixPath",
-        "Series",
-        "set",
-        "str",
-        "timedelta",
-        "Timedelta",
-        "Timestamp",
-        "tuple",
-        "type",
-    ]
-)
+_TYPES = word_set("""
+    bool bytes category DataFrame date datetime datetime64[ns] Decimal dict float float64 function generator Index
+    int int64 list method module ndarray NoneType object Path PosixPath Series set str timedelta Timedelta Timestamp
+    tuple type
+""")
 # A quoted sentence, which holds the cause, and not a quoted value.
 _SENTENCE = r"\w*(?:Error|Exception|Errno)\b|\b(?:not|cannot|could|failed|is|was|does|has|with|were|must)\b|['`\"]"
 _QUERY = r"(?i)\s*(?:select|insert|update|delete|with|create|alter|drop|merge|copy)\b"
@@ -159,50 +134,11 @@ _RULES = (
 )
 _SNAKE = r"(?<![\w.<'\"=-])[a-z][a-z0-9]*(?:_(?:[a-z0-9]+|<n>))+(?![\w(=.'\"])"
 # An error's own code, such as invalid_grant, and no name of the project's.
-_CODE_WORDS = frozenset(
-    [
-        "args",
-        "bad",
-        "by",
-        "call",
-        "conflict",
-        "denied",
-        "duplicate",
-        "error",
-        "errors",
-        "exceeded",
-        "exception",
-        "expired",
-        "failed",
-        "failure",
-        "for",
-        "forbidden",
-        "insufficient",
-        "invalid",
-        "is",
-        "limit",
-        "max",
-        "min",
-        "mismatch",
-        "missing",
-        "no",
-        "not",
-        "null",
-        "refused",
-        "relationships",
-        "required",
-        "timeout",
-        "to",
-        "too",
-        "unauthorized",
-        "unavailable",
-        "unique",
-        "unknown",
-        "unresolved",
-        "unsupported",
-        "values",
-    ]
-)
+_CODE_WORDS = word_set("""
+    args bad by call conflict denied duplicate error errors exceeded exception expired failed failure for forbidden
+    insufficient invalid is limit max min mismatch missing no not null refused relationships required timeout to too
+    unauthorized unavailable unique unknown unresolved unsupported values
+""")
 # What the gate puts around the cause when it judges an exit code.
 _MORE = r" \(and \d+ more reasons?\)$"
 _VERDICT = r"^exit code -?\d+(?: \([^)\n]*\))?(?:, expected -?\d+)?: (?=\S)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.learning.signature import cause_of, digest_signature, error_signature
+from pytest_golden.learning.signature import cause_of, digest_signature, error_signature, word_set
 from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
@@ -43,16 +43,12 @@ MOST_ERRORS = 10
 _JOINED_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
 
 
-def _read_words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # These say that something failed, and not what.
-_GENERIC_CLASSES = _read_words("""
+_GENERIC_CLASSES = word_set("""
     Exception RuntimeError ValueError TypeError OSError AssertionError SystemExit Error BaseException IOError
     NodeExecutionError PipelineError TaskError Invalid AttributeError ConnectionError
 """)
-_COMMON = _read_words("""
+_COMMON = word_set("""
     error errors exception failed failure fail exit code expected status run job task step pipeline process returned non zero
     see log line column char position an the of at in on to for is it with and or by be this that you your please try use using
     more reason reasons caused during while from encountered model node execution location runtime unknown message details
@@ -62,7 +58,7 @@ _COMMON = _read_words("""
     inspect specific next steps suggestions database compilation dependency parsing
 """)
 # Each names a cause by itself: where only one of two errors has it, they are two.
-_TELLING = _read_words("""
+_TELLING = word_set("""
     not no never without missing duplicate exists already unique null ambiguous refused timed timeout reset aborted denied
     unauthorized forbidden expired locked readonly empty invalid undefined unexpected full memory overflow truncated corrupted
     cycle duplicated overlapping mismatch required unsupported resolve unreachable signature extra more fewer less large small
