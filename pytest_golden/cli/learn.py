@@ -17,17 +17,15 @@ from pytest_golden.cli.options import (
     read_command_settings,
 )
 from pytest_golden.cli.screen import open_console, print_json, show_line, styled
-from pytest_golden.clock import monotonic_seconds, utc_now
+from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.hiding import SecretHider
 from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.learning.gate_learning import note_old_turns
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.manifest.units import parse_duration
-from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
     import argparse
@@ -79,7 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
     # What could not be read is counted; a traceback of each says nothing more.
     logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
     with open_store(arguments) as store:
-        note_old_turns(store, to_ms(utc_now()))
         done = _learn(GateLearner(store, root, manifest, hide=hider.hide_for_all), ends_at)
         worded = None if model is None else _reword(store, model, ends_at)
     if arguments.json:

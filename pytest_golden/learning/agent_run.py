@@ -1,4 +1,4 @@
-"""One run of an agent of any framework, as a with-block or a decorator: what it did is logged when it ends."""
+"""Log one run of an agent of any framework when it ends: as a with-block or a decorator."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ Given = TypeVar("Given")
 
 
 def current_run() -> AgentRun | None:
-    """Return the innermost run that this thread or task is in, or None: so a decorated function names its steps."""
+    """Return the innermost run of this thread or task, or None; a decorated function names its steps through it."""
     return _CURRENT.get()
 
 
 def agent_run(logger: OutcomeTrajectoryLogger, *, task: str, agent_name: str) -> AgentRun:
     """Log a piece of an agent's work when it ends: `with`, `async with`, or a decorator that logs each call.
 
-    An exception is logged as a failure with its error, and goes on. A plain with-block ends when the outcome is on the
-    disk; inside an event loop it does not wait, and `aclose` of the logger does. A decorated function's result is what it
-    gives back.
+    An exception is logged as a failure with its error, and propagates. A plain with-block ends when the outcome is on the
+    disk; inside an event loop it does not wait, but `aclose` of the logger does. The result of a decorated function is its
+    return value.
 
     Raises:
-        ValueError: the task is no text, or the agent's name is blank or too long.
+        ValueError: the task is not text, or the agent's name is blank or too long.
     """
     return AgentRun(logger, task, agent_name)
 
 
 class AgentRun:
-    """What `agent_run` gives: one run, or for a decorated function what each call's run is made of.
+    """One run, or the template of the runs of a decorated function. `agent_run` makes it.
 
-    Set `result` to what came out, and put into `context` what may help to understand it.
+    Set `result` to the result of the run, and put further facts that help to understand it into `context`.
     """
 
     def __init__(self, logger: OutcomeTrajectoryLogger, task: str, agent_name: str) -> None:
@@ -71,15 +71,15 @@ class AgentRun:
 
     @property
     def outcome(self) -> ProductionOutcome | None:
-        """Return what was logged when it ended; None before, and when it could not be."""
+        """Return the logged outcome; None before the run ended, and when it could not be logged."""
         return None if self._handed is None else self._handed.make()
 
     def step(self, name: str) -> None:
-        """Name the step that is taken now."""
+        """Record the name of the present step."""
         self._steps.append(name if isinstance(name, str) else f"{name}")
 
     def keep_given(self, given: Given) -> Given:
-        """Use the work's return value as its result, unless it is None and a result was set."""
+        """Use the work's return value as the result, unless it is None and a result was set."""
         if given is not None:
             self.result = given
         return given
@@ -110,7 +110,7 @@ class AgentRun:
         """Decorate a function or a coroutine function.
 
         Raises:
-            TypeError: it is a generator function, whose end may never come.
+            TypeError: it is a generator function, which may never end.
         """
         if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
             raise TypeError("a generator cannot be logged as a whole: use a with-block inside it")
@@ -139,32 +139,24 @@ class AgentRun:
         if self._logger.is_closed:
             raise GoldenError("this logger is closed; make another one")
         if self._token is not None:
-            raise GoldenError("this run has begun and not ended; call agent_run for each run that goes on beside it")
+            raise GoldenError("this run has not ended; call agent_run once for each run that goes on beside it")
         self.result, self._handed = None, None
         self.context, self._steps = {}, []
         self._started = monotonic_seconds()
         self._token = _CURRENT.set(self)
 
     def _end(self, error: BaseException | None) -> HandedOver | None:
-        """Hand the outcome over. Whatever hinders that is no business of the agent's."""
+        """Hand the outcome over. A failure to log must not stop the agent."""
         took = monotonic_seconds() - self._started
         if self._token is not None:
             with suppress(ValueError):  # ended in another context than it began
                 _CURRENT.reset(self._token)
             self._token = None
         failed = error is not None and not (isinstance(error, SystemExit) and not error.code)
+        message = error_text(error) if failed and error is not None else None
         try:
             self._handed = self._logger.hand_over(
-                Report(
-                    self._task,
-                    self.result,
-                    not failed,
-                    self._steps,
-                    self._agent_name,
-                    took,
-                    error_text(error) if failed and error is not None else None,
-                    self.context,
-                )
+                Report(self._task, self.result, not failed, self._steps, self._agent_name, took, message, self.context)
             )
         except (GoldenError, ValueError) as refusal:
             _log.warning("a run of %r cannot be logged: %s", self._agent_name, redact(str(refusal)))

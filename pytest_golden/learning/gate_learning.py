@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.learning.gate_results_store import (
-    MOST_EARLIER,
     count_unlearned,
     find_pass,
     list_earlier,
-    list_learned,
     list_unlearned,
     mark_learned,
     read_long_trajectory,
@@ -33,7 +30,6 @@ from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.learning.store import (
     delete_memory,
     find_by_keys,
-    find_memory,
     insert_all_new,
     list_keys,
     rewrite_memory,
@@ -42,7 +38,7 @@ from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -51,23 +47,24 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
-# Long enough to share one fdatasync, short enough that another gate does not wait for the store.
+# Large enough to share one fdatasync, small enough that another gate does not wait for the store.
 _BATCH = 100
 #: Namespaces that begin with this hold pending work of this store; they are not merged from other stores.
 OWN_WORK = "learning"
 TURNS = (OWN_WORK, "turns")
 PROGRESS = (OWN_WORK, "progress")
-_OLD_TURNS_KEY = "old turns"
 GATE_AGENT = "golden"
+# A run with another word for `--golden-learning` is skipped for good.
+_MAY_LEARN = frozenset({None, "on"})
 _MOST_STEPS = 100
 _MOST_OF_STEP, _MOST_OF_MESSAGE, _MOST_REASONS, _MOST_ERRORS = 120, 1_000, 5, 10
-# Their messages tell of the person at the keyboard, or of another project.
+# Their messages are about the person at the keyboard, or about another project.
 _NOT_TELLING = frozenset({ReasonKind.INTERRUPTED, ReasonKind.NEED_NOT_PASSED, ReasonKind.WORKER_CRASHED})
 
 
 @dataclass(frozen=True, slots=True)
 class LearningReport:
-    """What one call has done: results learned from, passed over because nothing ran, unreadable, and left for next time."""
+    """The numbers of results that a call learned from, passed over because nothing ran, could not read, and left for the next."""
 
     learned: int = 0
     passed_over: int = 0
@@ -76,13 +73,9 @@ class LearningReport:
     seconds: float = 0.0
 
 
-# A run that asked not to be learned from is skipped for good.
-_MAY_LEARN = frozenset({None, "on"})
-
-
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """What one result teaches."""
+    """The memories that one result teaches."""
 
     outcome: MemoryDraft
     training: MemoryDraft
@@ -97,14 +90,14 @@ def learn_from_results(
     monotonic: Callable[[], float] = monotonic_seconds,
     run_id: str | None = None,
 ) -> LearningReport:
-    """Learn from what the gate has recorded, oldest first, until nothing or no time is left.
+    """Learn from the results that the gate recorded, oldest first, until nothing or no time is left.
 
     Args:
-        store: where results and memories are.
-        budget_seconds: no result is begun after so long.
-        clock: gives the moment under which memories are stored.
-        monotonic: gives the seconds that the budget is measured by.
-        run_id: learn from this run alone.
+        store: the store of results and memories.
+        budget_seconds: after this time no further result is begun.
+        clock: returns the timestamp of the memories.
+        monotonic: returns the seconds that the budget is measured by.
+        run_id: learn only from this run.
 
     Raises:
         StorageError: the store cannot be read or written; what was learned before stays.
@@ -121,7 +114,7 @@ def learn_from_results(
 
 
 class _Batch:
-    """Learns from up to a hundred results in one transaction, and counts over all of them."""
+    """Learn from up to a hundred results in a transaction, and count over all transactions."""
 
     def __init__(self, clock: Callable[[], datetime], is_time_up: Callable[[], bool]) -> None:
         self._clock = clock
@@ -129,25 +122,25 @@ class _Batch:
         self.learned = self.passed_over = self.unreadable = 0
 
     def learn(self, connection: Connection, run_id: str | None) -> bool:
-        """Do one batch; True when there is nothing left to do, or no time."""
+        """Learn from one batch; return True when nothing or no time is left."""
         if self._is_time_up():
             return True
         recorded = list_unlearned(connection, _BATCH, run_id)
         bodies = read_short_trajectories(connection, [one.trajectory_id for one in recorded if one.trajectory_id])
         done: list[int] = []
-        told: list[RecordedResult] = []
+        ran: list[RecordedResult] = []
         lessons: list[_Lesson] = []
         for one in recorded:
             if self._is_time_up():
                 break
             taught = self._learn_from(connection, one, bodies)
             lessons += taught
-            told += [one] * bool(taught)
+            ran += [one] * bool(taught)
             done.append(one.number)
-        moment = to_ms(self._clock())
-        _keep(connection, lessons, moment)
-        note_turns(connection, told, moment)
-        mark_learned(connection, done, moment)
+        timestamp = to_ms(self._clock())
+        _keep(connection, lessons, timestamp)
+        note_turns(connection, ran, timestamp)
+        mark_learned(connection, done, timestamp)
         return len(done) < _BATCH
 
     def _learn_from(
@@ -159,7 +152,7 @@ class _Batch:
         try:
             lesson = _find_lesson(recorded, _find_trajectory(connection, recorded.trajectory_id, bodies))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-            # Whatever one row holds, the others are learned from.
+            # A damaged row must not stop the others.
             _log.warning("a result cannot be learned from", extra={"entry": recorded.occasion.entry}, exc_info=True)
             self.unreadable += 1
             return ()
@@ -173,25 +166,25 @@ def _find_trajectory(connection: Connection, trajectory_id: str | None, bodies: 
     return bodies[trajectory_id] or read_long_trajectory(connection, trajectory_id)
 
 
-def _keep(connection: Connection, lessons: Sequence[_Lesson], moment: int) -> None:
-    """Store what is new; what is there was learned before, and its failure counted."""
+def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) -> None:
+    """Store what is new. The failure of a result that was learned before is counted already."""
     new = insert_all_new(
-        connection, [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)], moment
+        connection, [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)], timestamp
     )
     failures = [lesson.failure for lesson in lessons if lesson.failure is not None and lesson.outcome.key in new]
-    _count_failures(connection, failures, moment)
+    _count_failures(connection, failures, timestamp)
 
 
 def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
-    result = read_result(recorded)
-    steps = read_steps(trajectory)
+    result = _read_result(recorded)
+    steps = _read_steps(trajectory)
     outcome = make_outcome(recorded, result, steps)
     plan = extract_plan_by_rules(outcome)
     training = training_value(outcome, plan)
-    message = find_telling_message(recorded, result)
+    message = find_reason(recorded.status, result)
     provenance = make_provenance(recorded, steps)
     ending = "success" if outcome.success else "failure"
-    telling = [outcome.task_description, outcome.error_message, ending, outcome.context["reasons"], recorded.status]
+    common = [outcome.task_description, outcome.error_message, ending, outcome.context["reasons"], recorded.status]
     return _Lesson(
         _draft(
             "outcomes",
@@ -199,7 +192,7 @@ def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
             training["outcome"],
             ("production", "outcome", ending),
             provenance,
-            [*telling, outcome.execution_path, outcome.context["commit"], outcome.context["branch"]],
+            [*common, outcome.execution_path, outcome.context["commit"], outcome.context["branch"]],
         ),
         _draft(
             "training",
@@ -224,7 +217,7 @@ def _draft(
     return MemoryDraft((kind, GATE_AGENT), key, value, tags, provenance, storable(words_of(words)))
 
 
-def _count_failures(connection: Connection, failures: Sequence[Tally], moment: int) -> None:
+def _count_failures(connection: Connection, failures: Sequence[Tally], timestamp: int) -> None:
     keys = list(dict.fromkeys(failure.key for failure in failures))
     tallies = {memory.key: Tally.from_value(memory.value) for memory in find_by_keys(connection, TALLIES, keys)}
     for failure in failures:
@@ -234,75 +227,17 @@ def _count_failures(connection: Connection, failures: Sequence[Tally], moment: i
             failure = known.count_on(failure, fixed)
         tallies[failure.key] = failure
     for tally in tallies.values():
-        rewrite_memory(connection, tally.to_draft(), moment)
+        rewrite_memory(connection, tally.to_draft(), timestamp)
 
 
-def note_turns(connection: Connection, recorded: Sequence[RecordedResult], moment: int) -> None:
-    """Note which of these results end differently from their project's previous result."""
-    turns = [one for one in recorded if is_turn(one, list_earlier(connection, one.project, one.number))]
-    drafts = [MemoryDraft(TURNS, one.occasion.entry, {"project": one.project}) for one in turns]
-    insert_all_new(connection, drafts, moment)
-
-
-def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierResult]) -> bool:
-    """Tell whether a result differs from the previous one (`earlier`: newest first), that of its own branch if there is one."""
-    ran = [one for one in earlier if one.status != ResultStatus.SKIPPED]
-    before = next((one for one in ran if one.branch == result.branch), ran[0] if ran else None)
-    return before is not None and (before.status == ResultStatus.PASSED) != (result.status == ResultStatus.PASSED)
-
-
-def list_turns(connection: Connection) -> tuple[str, ...]:
-    """Return the entries of turns that nobody has learned from yet, oldest first."""
-    return list_keys(connection, TURNS)
-
-
-def take_turn(connection: Connection, entry_id: str) -> bool:
-    """Remove a turn; return False when somebody else has already taken it."""
-    return delete_memory(connection, TURNS, entry_id)
-
-
-def note_old_turns(store: Store, moment: int) -> int:
-    """Note the turns among results that were learned from before turns were noted; return their number. Runs once per store.
-
-    What they have taught is not learned twice: each lesson's id follows from its result.
-
-    Raises:
-        StorageError: the store cannot be read or written.
-    """
-    with store.read() as connection:
-        if find_memory(connection, PROGRESS, _OLD_TURNS_KEY) is not None:
-            return 0
-        drafts = list(_find_turns(connection))
-    with store.write() as connection:
-        insert_all_new(connection, drafts, moment)
-        rewrite_memory(connection, MemoryDraft(PROGRESS, _OLD_TURNS_KEY, {"count": len(drafts)}), moment)
-    return len(drafts)
-
-
-def _find_turns(connection: Connection) -> Iterator[MemoryDraft]:
-    earlier: dict[str, deque[EarlierResult]] = {}
-    for entry_id, project, status, branch in list_learned(connection):
-        result = EarlierResult(status, branch)
-        before = earlier.setdefault(project, deque(maxlen=MOST_EARLIER))
-        if status != ResultStatus.SKIPPED and is_turn(result, before):
-            yield MemoryDraft(TURNS, entry_id, {"project": project})
-        before.appendleft(result)
-
-
-def read_result(recorded: RecordedResult) -> Mapping[str, Any]:
-    """Read a result's JSON.
-
-    Raises:
-        ValueError: it is none, or no object.
-    """
+def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:
     result = json.loads(recorded.result)
     if not isinstance(result, dict):
         raise ValueError(f"the result of {recorded.project} is no object")  # noqa: TRY004 - one kind of refusal
     return result
 
 
-def read_steps(trajectory: str | None) -> tuple[Mapping[str, Any], ...]:
-    """Read the steps out of a trajectory's JSON; none when there is no text."""
+def _read_steps(trajectory: str | None) -> tuple[Mapping[str, Any], ...]:
     body = json.loads(trajectory) if trajectory else {}
     return tuple(step for step in body.get("steps") or () if isinstance(step, dict))
 
@@ -310,7 +245,7 @@ def read_steps(trajectory: str | None) -> tuple[Mapping[str, Any], ...]:
 def make_outcome(
     recorded: RecordedResult, result: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
 ) -> ProductionOutcome:
-    """Return the outcome of a result. Its id follows from the result's entry, so that learning twice is learning once."""
+    """Return the outcome of a result. Its id follows from the result's entry, so that learning twice changes nothing."""
     # Nothing ran: the 0.0 was not measured.
     never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
     named = [step for step in steps if not _is_of_harness(step)]
@@ -345,7 +280,7 @@ def make_outcome(
 
 
 def make_provenance(recorded: RecordedResult, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Tell where the outcome comes from; `steps` are the ids of the steps with an error."""
+    """Return where the outcome comes from; `steps` are the ids of the steps with an error."""
     failed = [str(step.get("id")) for step in steps if (step.get("metadata") or {}).get("error")]
     return {
         "run": recorded.occasion.run,
@@ -355,13 +290,8 @@ def make_provenance(recorded: RecordedResult, steps: Sequence[Mapping[str, Any]]
     }
 
 
-def find_telling_message(recorded: RecordedResult, result: Mapping[str, Any]) -> str | None:
-    """Return the reason by which the same failure is known again; None for a pass, and where it tells nothing of the project."""
-    return find_reason(recorded.status, result)
-
-
 def find_reason(status: str, result: Mapping[str, Any]) -> str | None:
-    """Return the same by `reasons` and `error_message` of a result, and its status."""
+    """Return the reason that identifies a failure; None for a pass, and for a failure that is not about the project itself."""
     if status not in {ResultStatus.FAILED, ResultStatus.ERROR}:
         return None
     reasons = result.get("reasons") or ()
@@ -371,13 +301,13 @@ def find_reason(status: str, result: Mapping[str, Any]) -> str | None:
 
 
 def _is_of_harness(step: Mapping[str, Any]) -> bool:
-    """Tell the one observation that stands for a run without steps: it repeats the reason."""
+    """Return whether a step is the observation that replaces missing steps: it repeats the reason."""
     return step.get("type") == "observation" and step.get("content") == (step.get("metadata") or {}).get("error")
 
 
 def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep head and tail: a failure is at the end."""
     half = _MOST_STEPS // 2
+    # A failure is at the end.
     return path if len(path) <= _MOST_STEPS else path[:half] + path[-half:]
 
 
@@ -398,3 +328,27 @@ def _count_written(write_set: object) -> dict[str, int]:
 def _reasons(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     reasons = (result.get("reasons") or ())[:_MOST_REASONS]
     return [{"kind": reason["kind"], "message": _cut(str(reason["message"]), _MOST_OF_MESSAGE)} for reason in reasons]
+
+
+def note_turns(connection: Connection, recorded: Sequence[RecordedResult], timestamp: int) -> None:
+    """Note the results that differ from their project's previous result."""
+    turns = [one for one in recorded if is_turn(one, list_earlier(connection, one.project, one.number))]
+    drafts = [MemoryDraft(TURNS, one.occasion.entry, {"project": one.project}) for one in turns]
+    insert_all_new(connection, drafts, timestamp)
+
+
+def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierResult]) -> bool:
+    """Return whether a result differs from the previous one (`earlier`: newest first), if possible of the same branch."""
+    ran = [one for one in earlier if one.status != ResultStatus.SKIPPED]
+    before = next((one for one in ran if one.branch == result.branch), ran[0] if ran else None)
+    return before is not None and (before.status == ResultStatus.PASSED) != (result.status == ResultStatus.PASSED)
+
+
+def list_turns(connection: Connection) -> tuple[str, ...]:
+    """Return the entries of turns that were not learned from yet, oldest first."""
+    return list_keys(connection, TURNS)
+
+
+def take_turn(connection: Connection, entry_id: str) -> bool:
+    """Remove a turn; return False when another process has already taken it."""
+    return delete_memory(connection, TURNS, entry_id)

@@ -1,4 +1,4 @@
-"""The gate's results as the learner reads them, and the mark of those it has learned from. Works on an open connection."""
+"""Read the gate's results for learning, and mark those that were learned from. Works on an open connection."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pytest_golden.storage.shared_documents import is_own_run
 from pytest_golden.storage.statements import Prepared, json_member_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
-# A longer trajectory is not taken apart only to name its steps.
+# The steps of a longer trajectory are not read.
 _MOST_CHARACTERS = 4 * 1024 * 1024
-# So long a one is read by itself, so that many at once take little memory.
+# A longer one is read by itself, so that many at once need little memory.
 _SHORT_CHARACTERS = 64 * 1024
 _OCCASION: tuple[Any, ...] = (
     gate_results.c.created_at,
@@ -33,7 +33,7 @@ _REST: tuple[Any, ...] = (
     *_OCCASION,
     cast(gate_results.c.result, Text).label("result"),
     gate_runs.c.branch,
-    # Facts that are no JSON would end the whole look.
+    # Damaged facts must not stop the query.
     json_member_text(gate_runs.c.facts, "learning", may_be_damaged=True),
 )
 _TEXT = cast(trajectories.c.body, Text)
@@ -54,9 +54,8 @@ _FIRST_PASS = (
     .limit(1)
 )
 
-_AT_ONCE = 1_000
-# Enough to look past what was skipped, and past the runs of another branch in between.
-MOST_EARLIER = 10
+# Enough to look past skipped results and the runs of another branch.
+_MOST_EARLIER = 10
 _EARLIER = Prepared(
     select(gate_results.c.status, gate_runs.c.branch)
     .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
@@ -66,12 +65,12 @@ _EARLIER = Prepared(
         is_own_run(),
     )
     .order_by(gate_results.c.number.desc())
-    .limit(MOST_EARLIER)
+    .limit(_MOST_EARLIER)
 )
 
 
 def list_unlearned(connection: Connection, limit: int, run_id: str | None = None) -> tuple[RecordedResult, ...]:
-    """Return results that nothing was learned from yet, oldest first; of one run, or of all."""
+    """Return results that were not learned from yet, oldest first; of one run, or of all."""
     query = (
         select(
             gate_results.c.number,
@@ -95,19 +94,19 @@ def list_unlearned(connection: Connection, limit: int, run_id: str | None = None
 
 
 def count_unlearned(connection: Connection) -> int:
-    """Count the results that nothing was learned from yet, of all runs."""
+    """Return how many results of all runs were not learned from yet."""
     query = select(func.count()).select_from(gate_results).where(gate_results.c.learned_at.is_(None))
     return connection.scalar(query) or 0
 
 
-def mark_learned(connection: Connection, numbers: Sequence[int], moment: int) -> None:
+def mark_learned(connection: Connection, numbers: Sequence[int], timestamp: int) -> None:
     """Mark results as learned from."""
     if numbers:
-        connection.execute(update(gate_results).where(gate_results.c.number.in_(numbers)).values(learned_at=moment))
+        connection.execute(update(gate_results).where(gate_results.c.number.in_(numbers)).values(learned_at=timestamp))
 
 
 def read_short_trajectories(connection: Connection, ids: Sequence[str]) -> dict[str, str | None]:
-    """Return the JSON text of each of these trajectories that is there; None for one that is long."""
+    """Return the JSON text of each of these trajectories that exists; None for a long one."""
     if not ids:
         return {}
     rows = connection.execute(select(trajectories.c.id, _SHORT_TEXT).where(trajectories.c.id.in_(ids)))
@@ -115,13 +114,13 @@ def read_short_trajectories(connection: Connection, ids: Sequence[str]) -> dict[
 
 
 def read_long_trajectory(connection: Connection, trajectory_id: str) -> str | None:
-    """Return a trajectory's JSON text; None when there is none, or it has more than four million characters."""
+    """Return a trajectory's JSON text; None when it does not exist, or has more than four million characters."""
     text: str | None = connection.scalar(select(_LONG_TEXT).where(trajectories.c.id == trajectory_id))
     return text
 
 
 def find_pass(connection: Connection, project: str, *, after: str, before: str | None = None) -> Occasion | None:
-    """Return a project's first pass in people's own runs between two of its results, which are given by their entries."""
+    """Return a project's first pass, in runs that people started, between the results of two entries."""
     wanted = {"wanted_project": project, "after_entry": after}
     if before is None:
         row = connection.execute(_FIRST_PASS, wanted).one_or_none()
@@ -132,25 +131,13 @@ def find_pass(connection: Connection, project: str, *, after: str, before: str |
 
 
 def list_earlier(connection: Connection, project: str, number: int) -> tuple[EarlierResult, ...]:
-    """Return a project's last ten results of people's own runs before that of a number, newest first."""
+    """Return a project's last ten results before this number, in runs that people started, newest first."""
     rows = _EARLIER.run(connection, {"of_project": project, "before_number": number}).fetchall()
     return tuple(EarlierResult(status, branch) for status, branch in rows)
 
 
-def list_learned(connection: Connection) -> Iterator[tuple[str, str, str, str | None]]:
-    """Return entry, project, status and branch of each result that was learned from, oldest first."""
-    query = (
-        select(gate_results.c.entry_id, gate_results.c.project, gate_results.c.status, gate_runs.c.branch)
-        .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
-        .where(gate_results.c.learned_at.is_not(None))
-        .order_by(gate_results.c.number)
-    )
-    for row in connection.execute(query, execution_options={"yield_per": _AT_ONCE}):
-        yield row.entry_id, row.project, row.status, row.branch
-
-
 def read_results(connection: Connection, entries: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the gate's results under these entries, as far as they are there and can be read."""
+    """Return the gate's results of these entries that exist and can be read."""
     query = select(gate_results.c.entry_id, cast(gate_results.c.result, Text).label("result"))
     rows = connection.execute(query.where(gate_results.c.entry_id.in_(entries)))
     read = ((row.entry_id, _read(row.result)) for row in rows)

@@ -1,4 +1,4 @@
-"""What is known of a failure: lessons, when it was seen and which commit ended it, and memories with its words.
+"""Find what is known of a failure: lessons, when it was seen and which commit ended it, and memories with its words.
 
 A memory that shares only a few words with it is left out: no answer is better than noise.
 """
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.learning.gate_learning import GATE_AGENT
-from pytest_golden.learning.lessons.likeness import measure_likeness, read_features
+from pytest_golden.learning.lessons.likeness import measure_likeness, read_causes, read_features
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.recalling import may_be_shown
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memories import check_count, is_typed, list_telling, measure_coverage, words_of
 from pytest_golden.learning.seen_before import TALLIES, Tally, describe_tally, find_seen_before
-from pytest_golden.learning.signature import cause_of, find_causes, normalise_cause
+from pytest_golden.learning.signature import cause_of, find_causes
 from pytest_golden.learning.store import list_namespaces, search
 from pytest_golden.redaction.redactor import redact
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _MOST_WORDS, _MOST_LESSONS = 32, 3
-# How much of what was typed, and of a failure's words, stands in what is told; and how much alike two failures read.
+# The least shares of a typed text's words and of a failure's words that a hit contains, and the least likeness of two failures.
 _LEAST_TYPED, _LEAST_COVERED, _LEAST_LIKENESS = 0.5, 0.6, 0.5
-# A training example says the same as its outcome, and a tally is told in its own way.
-_TOLD_OTHERWISE = frozenset({TALLIES[0], "training"})
+# A training example repeats its outcome, and tallies are shown separately.
+_SHOWN_OTHERWISE = frozenset({TALLIES[0], "training"})
 
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What is known: lessons, failures seen before, the same ones first, and other memories with the words."""
+    """The knowledge about a failure: lessons, failures seen before, the same ones first, and other memories with its words."""
 
     seen: tuple[SeenBefore, ...] = ()
     memories: tuple[MemoryHit, ...] = ()
@@ -54,15 +54,15 @@ class Recollection:
 
 
 def recall_memories(store: Store, text: str, *, project: str | None = None, limit: int = 5) -> Recollection:
-    """Find what is known of a failure by its text: the same failure by its signature, else what reads alike.
+    """Find what is known of a failure by its text: the same failure by its signature, or similar ones.
 
-    That lessons were shown is kept, as far as the store takes it.
+    The store records that lessons were shown, if it can.
 
     Args:
-        store: where the memories are.
+        store: the store of the memories.
         text: the failure's message, or any words of it.
-        project: tell of this project alone; of lessons, those of this project first.
-        limit: how many of each kind at most; of lessons three.
+        project: return only this project's failures and memories, and its lessons first.
+        limit: the most of each kind; of lessons up to three.
 
     Raises:
         ValueError: the limit is below 1.
@@ -74,17 +74,16 @@ def recall_memories(store: Store, text: str, *, project: str | None = None, limi
         same = find_seen_before(connection, text, project=project, limit=limit)
         known = {(one.signature, one.project) for one in same}
         asked = _Asked.read(text)
-        alike = [
-            one for one in _find_alike(connection, asked, project, limit) if (one.signature, one.project) not in known
-        ]
-        told = frozenset(one.lesson.id for one in lessons)
-        memories = tuple(_find_memories(connection, asked, project, limit, told))
+        alike = _find_alike(connection, asked, project, limit)
+        alike = [one for one in alike if (one.signature, one.project) not in known]
+        shown = frozenset(one.lesson.id for one in lessons)
+        memories = tuple(_find_memories(connection, asked, project, limit, shown))
     return Recollection((*same, *alike)[:limit], memories, lessons)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked for: its words, and its causes, the main one first, when it is a failure's text."""
+    """The question: its words, and its causes, the main one first, when it is a failure's text."""
 
     words: tuple[str, ...]
     causes: tuple[ErrorFeatures, ...]
@@ -93,7 +92,7 @@ class _Asked:
     def read(cls, text: str) -> _Asked:
         causes = [redact(cause) for cause in find_causes(cause_of(text))]
         main = " ".join(causes[:1])
-        features = () if is_typed(main) else tuple(read_features(normalise_cause(cause)) for cause in causes)
+        features = () if is_typed(main) else tuple(read_causes(cause_of(text), redact).values())
         return cls(tuple(list_telling(main)[:_MOST_WORDS]), features)
 
     @property
@@ -116,35 +115,35 @@ def _reads_alike(tally: Tally, asked: _Asked) -> bool:
 
 
 def _find_memories(
-    connection: Connection, asked: _Asked, project: str | None, limit: int, told: frozenset[str]
+    connection: Connection, asked: _Asked, project: str | None, limit: int, shown: frozenset[str]
 ) -> list[MemoryHit]:
     if not asked.words:
         return []
-    rooms = {namespace[0] for namespace in list_namespaces(connection, ())} - _TOLD_OTHERWISE
-    hits = [hit for room in rooms for hit in search(connection, (room,), asked.query, limit * 10)]
+    prefixes = {namespace[0] for namespace in list_namespaces(connection, ())} - _SHOWN_OTHERWISE
+    hits = [hit for prefix in prefixes for hit in search(connection, (prefix,), asked.query, limit * 10)]
     wanted = [
         hit
         for hit in hits
-        if not (_is_told(hit) or _is_no_lesson(hit, told))
+        if not (_has_tally(hit) or _is_hidden_lesson(hit, shown))
         and (project is None or _is_of(hit, project))
         and measure_coverage(asked.words, _words(hit)) >= _LEAST_COVERED
     ]
     return sorted(wanted, key=lambda hit: -hit.score)[:limit]
 
 
-def _is_no_lesson(hit: MemoryHit, told: frozenset[str]) -> bool:
-    """Tell whether it is a lesson that is already listed, or one that must not be shown."""
+def _is_hidden_lesson(hit: MemoryHit, shown: frozenset[str]) -> bool:
+    """Return whether it is a lesson that is already listed, or that must not be shown."""
     if hit.memory.namespace[0] != "lessons":
         return False
     try:
         skill = SkillMemory.from_dict(hit.memory.value)
     except (TypeError, ValueError):
         return False
-    return hit.memory.key in told or not may_be_shown(skill)
+    return hit.memory.key in shown or not may_be_shown(skill)
 
 
-def _is_told(hit: MemoryHit) -> bool:
-    """Tell whether it is a failure of the gate, which a tally tells of."""
+def _has_tally(hit: MemoryHit) -> bool:
+    """Return whether it is a failure of the gate, which a tally describes."""
     return hit.memory.namespace == ("outcomes", GATE_AGENT) and hit.memory.value.get("success") is False
 
 

@@ -1,7 +1,4 @@
-"""The memory store: values under namespaces and keys, with their versions, found again by words and by what they mean.
-
-Safe between threads.
-"""
+"""Store values under namespaces and keys, with their versions, and find them by words and by meaning. Safe between threads."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import store as rows
-from pytest_golden.learning.memories import check_count, check_key, check_namespace, check_seconds, draft_memory
+from pytest_golden.learning.memories import check_count, check_key, check_namespace, check_timeout, draft_memory
 from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
@@ -26,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """Memories in a store that stays the caller's; `MemoryStore.open` opens one of its own.
+    """Memories in a store that the caller owns; `MemoryStore.open` opens one of its own.
 
-    Everything that is saved is redacted first. Every method raises `StorageError` when the store cannot be used.
+    Every value is redacted before it is saved. Every method raises `StorageError` when the store cannot be used.
 
     Args:
-        store: where they are.
-        embedder: gives a vector for each of some texts: `embedder(texts) -> vectors`, rows of numbers or a numpy array.
-            Its attribute `model`, when it has one, is the name that vectors are kept under, else its own name is.
-        clock: tells the time.
-        embedder_seconds: how long a search waits for the embedder at most.
+        store: the store of the memories.
+        embedder: returns a vector for each text: `embedder(texts) -> vectors`, rows of numbers or a numpy array. Vectors are
+            stored under its attribute `model`, or else under its own name.
+        clock: returns the present time.
+        embedder_seconds: the longest time that a search waits for the embedder.
     """
 
     def __init__(
@@ -49,7 +46,7 @@ class MemoryStore:
         self._store = store
         self._embedder = embedder
         self._clock = clock or utc_now
-        self._embedder_seconds = _check_seconds(embedder_seconds)
+        self._embedder_seconds = check_timeout(embedder_seconds, "embedder_seconds")
         self._owns_store = False
         self._hybrid: HybridSearch | None = None
         self._turn = Lock()
@@ -63,10 +60,10 @@ class MemoryStore:
         clock: Callable[[], datetime] | None = None,
         embedder_seconds: float = 5.0,
     ) -> Self:
-        """Open the memories of a store, by its file or URL; None is the one that the gate uses in this folder.
+        """Open the memories of a store, by its file or URL; None opens the store that the gate uses in this folder.
 
         Raises:
-            SettingsError: no store can be at such a place.
+            SettingsError: the location cannot be one of a store.
             StorageError: it cannot be opened.
         """
         store = Store.open(find_default_store() if url is None else url)
@@ -76,11 +73,11 @@ class MemoryStore:
 
     @property
     def store(self) -> Store:
-        """Return the store that the memories are in."""
+        """Return the store of the memories."""
         return self._store
 
     def close(self) -> None:
-        """Close the store, when it was opened by `open`."""
+        """Close the store if `open` opened it."""
         if self._owns_store:
             self._store.close()
 
@@ -101,18 +98,18 @@ class MemoryStore:
     ) -> Memory:
         """Save a value; it is on the disk when this returns.
 
-        Another value than the newest makes a new version. An equal one makes none: tags and provenance that are given
-        then replace those that are there.
+        A value that differs from the newest makes a new version. An equal one makes none; its tags and provenance, if given,
+        replace the stored ones.
 
         Args:
             namespace: such as `("plans", "global")`.
-            key: names the memory in its namespace.
-            value: a mapping of JSON content, 1 MiB at most.
-            tags: words that it is found by as well.
-            provenance: where it comes from: `{run, commit, steps}`.
+            key: the name of the memory in its namespace.
+            value: a mapping of JSON content, up to 1 MiB.
+            tags: further words that find it.
+            provenance: its origin: `{run, commit, steps}`.
 
         Raises:
-            ValueError: a part has a value that is not allowed; the message names it.
+            ValueError: a part has an invalid value; the message names it.
         """
         draft = draft_memory(namespace, key, value, tags, provenance)
         with self._store.write() as connection:
@@ -121,10 +118,10 @@ class MemoryStore:
     def save_memories(self, memories: Iterable[Mapping[str, Any]]) -> tuple[Memory, ...]:
         """Save many in one transaction, all or none; each is a mapping of the arguments of `save_memory`.
 
-        It may also have `words`, further ones that the memory is found by.
+        It may also have `words`, further words that find the memory.
 
         Raises:
-            ValueError: a part has a value that is not allowed, or an argument is missing or unknown.
+            ValueError: a part has an invalid value, or an argument is missing or unknown.
         """
         drafts = []
         for number, memory in enumerate(memories, 1):
@@ -136,7 +133,7 @@ class MemoryStore:
             return rows.put_memories(connection, drafts, to_ms(self._clock()))
 
     def get(self, namespace: Iterable[str], key: str, *, version: int | None = None) -> Memory | None:
-        """Return the newest version of a memory, or the given one; None when there is none."""
+        """Return the newest version of a memory, or the given one; None when it does not exist."""
         with self._store.read() as connection:
             return rows.find_memory(connection, check_namespace(namespace), check_key(key), version)
 
@@ -146,10 +143,10 @@ class MemoryStore:
             return rows.list_versions(connection, check_namespace(namespace), check_key(key))
 
     def delete(self, namespace: Iterable[str], key: str) -> bool:
-        """Delete a memory with all its versions, and tell whether there was one."""
-        place, name = check_namespace(namespace), check_key(key)
+        """Delete a memory with all its versions, and return whether it existed."""
+        elements, name = check_namespace(namespace), check_key(key)
         with self._store.write() as connection:
-            return rows.delete_memory(connection, place, name)
+            return rows.delete_memory(connection, elements, name)
 
     def list_namespaces(self, prefix: Iterable[str] = ()) -> tuple[tuple[str, ...], ...]:
         """Return the namespaces that begin with these whole elements and hold something, sorted."""
@@ -162,15 +159,15 @@ class MemoryStore:
             return rows.list_keys(connection, check_namespace(namespace))
 
     def search_memories(self, namespace: Iterable[str], query: str, limit: int = 10) -> tuple[MemoryHit, ...]:
-        """Find the memories in which any word of the query stands, best first; newest versions only.
+        """Find the memories that contain any word of the query, best first; newest versions only.
 
         Args:
-            namespace: its first elements; `()` is everywhere.
-            query: words; what is an operator elsewhere is text here.
-            limit: how many at most.
+            namespace: the first elements of the namespaces to search; `()` searches all.
+            query: words; operators of search languages are text.
+            limit: the most memories to return.
 
         Raises:
-            ValueError: the limit is below 1, or the namespace is none.
+            ValueError: the limit is below 1, or the namespace is invalid.
         """
         prefix = check_namespace(namespace)
         check_count("limit", limit, least=1)
@@ -178,19 +175,19 @@ class MemoryStore:
             return rows.search(connection, prefix, query, limit)
 
     def hybrid_search(self, namespace: Iterable[str], query: str, limit: int = 10) -> HybridAnswer:
-        """Find memories by words and by what they mean, the two rankings fused by reciprocal rank.
+        """Find memories by words and by meaning, and fuse the two rankings by reciprocal rank.
 
-        Vectors that are missing are made first, as far as there is time; saving waits for no embedder. Without one, or
-        when it gives nothing that can be used, words alone are searched by, and the answer's notice says why. No error of
-        an embedder is raised.
+        Missing vectors are made first, as far as there is time; saving a memory never waits for an embedder. Without an
+        embedder, or when it returns nothing usable, the search is by words alone, and the answer's notice says why. An
+        embedder's error is never raised.
 
         Args:
-            namespace: its first elements; `()` is everywhere.
-            query: words; the embedder gets it redacted.
-            limit: how many at most.
+            namespace: the first elements of the namespaces to search; `()` searches all.
+            query: words; the embedder gets them redacted.
+            limit: the most memories to return.
 
         Raises:
-            ValueError: the limit is below 1, or the namespace is none.
+            ValueError: the limit is below 1, or the namespace is invalid.
         """
         prefix = check_namespace(namespace)
         check_count("limit", limit, least=1)
@@ -201,15 +198,15 @@ class MemoryStore:
         return HybridAnswer(self.search_memories(prefix, query, limit), SearchMethod.WORDS, notice)
 
     def embed_memories(self, namespace: Iterable[str] = (), *, batch_seconds: float = 60.0) -> int:
-        """Make the vectors that memories in these namespaces lack, and return how many; a later search needs to make none.
+        """Make the missing vectors of memories in these namespaces, so that a later search makes none; return how many.
 
         Args:
-            namespace: its first elements; `()` is everywhere.
-            batch_seconds: how long the embedder may take for up to 256 of them.
+            namespace: the first elements of the namespaces; `()` means all.
+            batch_seconds: the time that the embedder has for up to 256 texts.
 
         Raises:
-            GoldenError: there is no embedder, or it failed; what was made by then is kept.
-            ValueError: the namespace is none.
+            GoldenError: there is no embedder, or it failed; the vectors that were made are stored.
+            ValueError: the namespace is invalid.
         """
         return self._by_both().embed(check_namespace(namespace), batch_seconds)
 
@@ -227,10 +224,3 @@ class MemoryStore:
                     raise VectorsError(message) from None
                 self._hybrid = HybridSearch(self._store, self._embedder, self._embedder_seconds)
             return self._hybrid
-
-
-def _check_seconds(seconds: object) -> float:
-    checked = check_seconds("embedder_seconds", seconds)
-    if not checked:
-        raise ValueError(f"embedder_seconds must be more than 0, not {seconds!r}")
-    return checked

@@ -260,7 +260,7 @@ def read_fields(kind: type[Any], mapping: Mapping[str, Any], *, required: Sequen
     """Return the arguments for a value of this kind; unknown keys are left out, timestamps are read.
 
     Raises:
-        ValueError: a required key is missing, a moment is none, or the form is that of a newer program.
+        ValueError: a required key is missing, a timestamp is none, or the form is that of a newer program.
     """
     check_known_version(mapping)
     known = {one.name: mapping[one.name] for one in fields(kind) if one.name in mapping}

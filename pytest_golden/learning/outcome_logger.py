@@ -19,7 +19,7 @@ from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
-from pytest_golden.learning.outcome_writer import Counted, GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
+from pytest_golden.learning.outcome_writer import GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
 from pytest_golden.learning.outcomes import Report, write_outcome, write_plan, write_training_example
 from pytest_golden.learning.rules import PATTERNS, extract_plan_by_rules
 from pytest_golden.storage.store import Store
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 _SHARED_NAME = "_shared_outcome_logger"
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    # Held while the process forks: otherwise the child could inherit a lock that nobody releases.
+    # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 CHECKED_CONFIDENCE = 0.95
 _TASK = """\
@@ -56,16 +56,16 @@ _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 
 class OutcomeTrajectoryLogger:
-    """Keeps what agents did, and of successes the plan and a training example. For any number of event loops and threads.
+    """Store the outcomes of agents, and the plan and a training example of each success. For any event loops and threads.
 
-    Awaiting `log_outcome` means that the outcome is on the disk; plan and training example may follow, and `aclose` waits
-    for them. A store that fails costs a warning and a count, and what was logged is given back all the same. Secrets are
-    taken out before anything is stored or sent.
+    When `log_outcome` returns, the outcome is on the disk; plan and training example may follow, and `aclose` waits for them.
+    A store that fails costs a warning and a count; the outcome is returned all the same. Secrets are redacted before anything
+    is stored or sent.
 
     Args:
-        memory_store: where to keep it, which stays the caller's; None keeps nothing and counts all.
-        llm_client: asked for plans by `extract_plan(..., use_llm=True)` alone.
-        enable_auto_extraction: have a plan and a training example follow each success, by rules.
+        memory_store: where to store it; it remains the caller's. None stores nothing and counts everything.
+        llm_client: only `extract_plan(..., use_llm=True)` asks it for plans.
+        enable_auto_extraction: extract a plan by rules after each success, and store it with a training example.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class OutcomeTrajectoryLogger:
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether `aclose` was called."""
+        """Return whether `aclose` was called."""
         return self._is_closed
 
     async def log_outcome(
@@ -98,21 +98,22 @@ class OutcomeTrajectoryLogger:
         error_message: str | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> ProductionOutcome:
-        """Keep what an agent did. It is on the disk when this returns, unless a warning says that the store has failed.
+        """Store what an agent did. It is on the disk when this returns, unless a warning says that the store failed.
 
         A task of more than 10,000 characters, a path of more than 1,000 steps, and results and contexts that make it more
-        than 1 MiB are cut; the cut is marked, and `context["cut_fields"]` names what was. A cancelled call is kept, too.
+        than 1 MiB are cut. A mark shows each cut, and `context["cut_fields"]` names the fields. The outcome of a cancelled
+        call is stored, too.
 
         Args:
-            task: what was to be done.
-            result: what came out, of any kind; what is no JSON content becomes readable text. A large one is read while
-                this is awaited, so that the event loop is not held.
+            task: what the agent had to do.
+            result: a value of any kind; anything but JSON content becomes readable text. A large one is read in another
+                thread, so that the event loop is not blocked.
             success: whether it worked.
             execution_path: the names of the steps, in order.
-            agent_name: who did it.
+            agent_name: the agent.
             execution_time: in seconds, None when unknown.
-            error_message: what went wrong, if anything.
-            context: whatever else may help to understand it.
+            error_message: the error, if there was one.
+            context: further facts that help to understand it.
 
         Raises:
             GoldenError: the logger is closed.
@@ -122,7 +123,7 @@ class OutcomeTrajectoryLogger:
         return await self.hand_over(report).wait()
 
     def hand_over(self, report: Report) -> HandedOver:
-        """Do what `log_outcome` does without waiting, from anywhere.
+        """Do what `log_outcome` does without waiting, from any thread.
 
         Raises:
             GoldenError: the logger is closed.
@@ -132,7 +133,7 @@ class OutcomeTrajectoryLogger:
 
         def settle(is_kept: bool) -> None:
             outcome = handed.make()
-            self._counts.count(Counted.OUTCOMES, outcome.outcome_id, is_kept=is_kept)
+            self._counts.count("outcomes", outcome.outcome_id, is_kept=is_kept)
             if is_kept and outcome.success and self._extracts:
                 self._follow(outcome)
 
@@ -145,10 +146,10 @@ class OutcomeTrajectoryLogger:
         return handed
 
     async def extract_plan(self, outcome: ProductionOutcome, use_llm: bool = False) -> ExtractedPlan:
-        """Return the plan of an outcome, a failed one as well, and keep it, for its agent and for everybody.
+        """Return the plan of an outcome, a failed one as well, and store it, for its agent and for everybody.
 
-        A model's plan is taken, with a confidence of 0.95, when every step that it names is one of the outcome's; else,
-        and when it gives none in time, the plan is that of the rules.
+        The model's plan is used, with a confidence of 0.95, when every step that it names is one of the outcome's. Otherwise,
+        and when the model is late, the rules make the plan.
 
         Raises:
             GoldenError: the logger is closed.
@@ -162,7 +163,7 @@ class OutcomeTrajectoryLogger:
         return plan
 
     async def store_training_example(self, outcome: ProductionOutcome, plan: ExtractedPlan) -> str:
-        """Keep an outcome beside the plan that was read out of it, and return the example's id; a second time changes nothing.
+        """Store an outcome with its plan, and return the example's id; a second call changes nothing.
 
         Raises:
             GoldenError: the logger is closed.
@@ -176,7 +177,7 @@ class OutcomeTrajectoryLogger:
         return f"training_{plan.plan_id}"
 
     def get_statistics(self) -> dict[str, int]:
-        """Count what is kept and, apart, what the store did not take; without a store all counts as kept.
+        """Return how many the store took and how many were lost; without a store everything counts as stored.
 
         `outcomes_logged, plans_extracted, training_examples_stored, outcomes_failed, plans_failed,
         training_examples_failed`.
@@ -184,12 +185,12 @@ class OutcomeTrajectoryLogger:
         return self._counts.read()
 
     async def flush(self) -> None:
-        """Wait until everything handed over so far is kept, plans and training examples included, or has failed."""
+        """Wait until everything handed over so far, with its plans and training examples, is stored or lost."""
         if self._commit is not None:
             await wait_for(self._commit.flush())
 
     async def aclose(self) -> None:
-        """Take nothing more and wait as `flush` does. The store stays open."""
+        """Refuse further outcomes and wait as `flush` does. The store stays open."""
         self._is_closed = True
         if self._commit is not None:
             self._commit.close()
@@ -213,7 +214,7 @@ class OutcomeTrajectoryLogger:
     def _keep_following(
         self, make: Callable[[], Sequence[Mapping[str, Any]]], settle: Callable[[bool], None]
     ) -> Future[bool] | None:
-        """Keep it behind all that follows by itself, so that a plan which was asked for is the newer one."""
+        """Store it after everything that follows by itself, so that a requested plan is the newer one."""
         if self._commit is None:
             settle(True)
             return None
@@ -222,32 +223,29 @@ class OutcomeTrajectoryLogger:
         return parcel.kept
 
     def _follow(self, outcome: ProductionOutcome) -> None:
-        """Have plan and training example follow what is kept by now."""
+        """Store plan and training example of an outcome that is on the disk."""
         plan = extract_plan_by_rules(outcome)
 
         def settle(is_kept: bool) -> None:
             self._count_plan(plan, is_kept=is_kept)
             self._count_example(plan, is_kept=is_kept)
 
-        self._keep_following(
-            lambda: (*write_plan(plan, outcome), *write_training_example(outcome, plan)),
-            settle,
-        )
+        self._keep_following(lambda: (*write_plan(plan, outcome), *write_training_example(outcome, plan)), settle)
 
     def _count_plan(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
-        self._counts.count(Counted.PLANS, plan.plan_id, is_kept=is_kept)
+        self._counts.count("plans", plan.plan_id, is_kept=is_kept)
 
     def _count_example(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
-        self._counts.count(Counted.TRAINING_EXAMPLES, plan.plan_id, is_kept=is_kept)
+        self._counts.count("training_examples", plan.plan_id, is_kept=is_kept)
 
     async def _ask_model(self, outcome: ProductionOutcome) -> ExtractedPlan | None:
-        """Return the model's plan when it can be believed."""
+        """Return the model's plan when it passes the checks."""
         if self._llm_client is None:
             return None
         reply = await ask(self._llm_client, write_plan_prompt(outcome), PlanReply)
         plan = check_plan_reply(outcome, reply)
         if plan is None and reply is not None:
-            _log.warning("language model: its plan is left, since it names steps that were not taken")
+            _log.warning("language model: its plan is ignored, since it names steps that were not taken")
         return plan
 
 
@@ -263,33 +261,26 @@ async def log_agent_outcome(  # noqa: PLR0917 - `log_outcome` and the store
     error_message: str | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> ProductionOutcome:
-    """Keep what an agent did, its plan and its training example; all of it is on the disk when this returns.
+    """Store what an agent did, its plan and its training example; all of it is on the disk when this returns.
 
-    It is `log_outcome` of the logger that callers with this store share. Nothing has to be closed.
+    It calls `log_outcome` of the logger that callers with this store share. There is nothing to close.
     """
     logger = get_outcome_logger(store)
     outcome = await logger.log_outcome(
-        task,
-        result,
-        success,
-        execution_path,
-        agent_name,
-        execution_time,
-        error_message=error_message,
-        context=context,
+        task, result, success, execution_path, agent_name, execution_time, error_message=error_message, context=context
     )
     await logger.flush()
     return outcome
 
 
 def get_outcome_logger(store: MemoryStore | Store | None) -> OutcomeTrajectoryLogger:
-    """Return the logger that all callers with this store share; a new one when it was closed. None keeps nothing."""
-    # It is kept on the store: a table would keep both alive as long as the process.
-    place = vars(_NO_STORE if store is None else store)
+    """Return the logger that all callers with this store share; a new one when it was closed. None stores nothing."""
+    # An attribute of the store: a table of loggers would keep both alive as long as the process.
+    attributes = vars(_NO_STORE if store is None else store)
     with _lock:
-        logger: OutcomeTrajectoryLogger | None = place.get(_SHARED_NAME)
+        logger: OutcomeTrajectoryLogger | None = attributes.get(_SHARED_NAME)
         if logger is None or logger.is_closed:
-            logger = place[_SHARED_NAME] = OutcomeTrajectoryLogger(store)
+            logger = attributes[_SHARED_NAME] = OutcomeTrajectoryLogger(store)
         return logger
 
 
@@ -301,7 +292,7 @@ _NO_STORE = _NoStore()
 
 
 class PlanReply(BaseModel):
-    """What a model must answer."""
+    """The reply that a model must give."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -314,28 +305,23 @@ class PlanReply(BaseModel):
 
 
 def write_plan_prompt(outcome: ProductionOutcome) -> str:
-    """Ask for the plan of an outcome; what the agent said in it is data, without its secrets."""
+    """Return the prompt that asks for the plan of an outcome; the agent's words are redacted data in it."""
     data = {
         "Task": outcome.task_description,
         "Steps taken, in order": list(outcome.execution_path),
         "Result": outcome.result,
-        "Ending": _tell_ending(outcome),
+        "Ending": _describe_ending(outcome),
         "Context": outcome.context,
     }
     return write_prompt(_TASK, data, most_of_block=_MOST_OF_BLOCK)
 
 
 def check_plan_reply(outcome: ProductionOutcome, reply: PlanReply | None) -> ExtractedPlan | None:
-    """Return the plan of a reply; None when it names a step that the outcome does not have, by itself or in a sentence."""
+    """Return the plan of a reply; None when it names a step, alone or in a sentence, that the outcome does not have."""
     if reply is None or not outcome.execution_path:
         return None
     by_rules = extract_plan_by_rules(outcome)
-    sentences = (
-        reply.strategy_description,
-        *reply.key_decisions,
-        *reply.success_factors,
-        *reply.failure_factors,
-    )
+    sentences = (reply.strategy_description, *reply.key_decisions, *reply.success_factors, *reply.failure_factors)
     named = {*reply.tools_sequence, *_find_named(sentences)}
     if not named <= set(outcome.execution_path):
         return None
@@ -353,14 +339,14 @@ def check_plan_reply(outcome: ProductionOutcome, reply: PlanReply | None) -> Ext
     )
 
 
-def _tell_ending(outcome: ProductionOutcome) -> str:
-    told = "success" if outcome.success else "failure"
+def _describe_ending(outcome: ProductionOutcome) -> str:
+    ending = "success" if outcome.success else "failure"
     took = "" if outcome.execution_time is None else f" after {outcome.execution_time:g} s"
-    return f"{told}{took}{f': {outcome.error_message}' if outcome.error_message else ''}"
+    return f"{ending}{took}{f': {outcome.error_message}' if outcome.error_message else ''}"
 
 
 def _find_named(sentences: Iterable[str]) -> set[str]:
-    """Find the steps that sentences name: in backticks, or between arrows (`first: a -> b`)."""
+    """Return the steps that sentences name: in backticks, or between arrows (`first: a -> b`)."""
     named: set[str] = set()
     for sentence in sentences:
         named.update(_QUOTED.findall(sentence))

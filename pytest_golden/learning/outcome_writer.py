@@ -1,4 +1,4 @@
-"""One thread that writes for all callers: it saves everything that waits in one transaction, which costs one flush.
+"""Write for all callers in one thread, which saves everything that waits in one transaction: that costs one flush.
 
 The thread lives only while something waits. It is not a daemon, so the interpreter waits for it at exit and loses nothing.
 """
@@ -14,7 +14,6 @@ import weakref
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -31,26 +30,31 @@ if TYPE_CHECKING:
     from pytest_golden.learning.outcomes import Report
 
 _log = logging.getLogger(__name__)
-# The most parcels of one transaction; a larger one would keep other writers of the store waiting.
+# The most parcels in a transaction; a larger one would keep other writers of the store waiting.
 _MOST_AT_ONCE = 500
-# Parcels that nobody waits for are written in smaller batches. Up to eight batches that somebody waits for go first, and
-# then both are written together, so that the others do not pile up.
+# Parcels that no caller waits for are written in smaller batches, after up to eight batches that callers wait for; then both
+# are written together, so that the former do not pile up.
 _MOST_FOLLOWING_AT_ONCE = 25
 _MOST_BATCHES_FIRST = 8
-# Agents that end together report together: waiting while more of them come costs less than another flush.
+# Agents that end together report together: to wait for more reports costs less than another flush.
 _PAUSE_SECONDS, _MOST_SECONDS = 0.0005, 0.01
 _COMMITS: WeakSet[GroupCommit] = WeakSet()
 _SLEEPERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Sleepers] = weakref.WeakKeyDictionary()
-# Nobody asks again for the plan of an outcome that is this old.
+# Older outcomes are forgotten: nobody asks for their plan again.
 _MOST_REMEMBERED = 10_000
+_KEPT_NAMES = {
+    "outcomes": "outcomes_logged",
+    "plans": "plans_extracted",
+    "training_examples": "training_examples_stored",
+}
 # One for all counts.
 _lock = threading.Lock()
 
 
 class HandedOver:
-    """A report on its way to the disk. `kept` becomes True when it is there, False when it is lost; None without a store.
+    """A report on its way to the disk. The future `kept` gives True for stored, False for lost; it is None without a store.
 
-    A large outcome is made by the thread that writes it, a small one at once.
+    The writing thread makes a large outcome; a small one is made at once.
     """
 
     def __init__(self, report: Report) -> None:
@@ -62,20 +66,20 @@ class HandedOver:
             self.make()
 
     def make(self) -> ProductionOutcome:
-        """Return the outcome, which is made only once."""
+        """Return the outcome; only the first call makes it."""
         with self._lock:
             if self._outcome is None:
                 self._outcome = make_outcome(self._report)
             return self._outcome
 
     async def wait(self) -> ProductionOutcome:
-        """Wait until it is kept or lost, and return the outcome."""
+        """Wait until it is stored or lost, and return the outcome."""
         await wait_for(self.kept)
         return self.make()
 
 
 class GroupCommit:
-    """Takes parcels from any thread and never makes the caller wait. A save that fails costs a warning.
+    """Take parcels from any thread without making it wait. A save that fails costs a warning.
 
     `save` saves many memories in one transaction.
     """
@@ -87,7 +91,7 @@ class GroupCommit:
         _COMMITS.add(self)
 
     def forget(self) -> None:
-        """Begin with nothing waiting: in a fork, whose parent writes what waited, and held the lock perhaps."""
+        """Start empty, also in a fork: the parent writes what waited, and may have held the lock."""
         self._lock = threading.Lock()
         self._waiting: deque[Parcel] = deque()
         self._following: deque[Parcel] = deque()
@@ -95,10 +99,10 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
 
     def put(self, parcel: Parcel) -> None:
-        """Have it saved at once.
+        """Save it as soon as possible.
 
         Raises:
-            GoldenError: it was closed.
+            GoldenError: the logger is closed.
         """
         with self._lock:
             if self._is_closed:
@@ -109,7 +113,7 @@ class GroupCommit:
             self._give_up()
 
     def put_following(self, parcel: Parcel) -> None:
-        """Have it saved when nothing else waits, or beside that; also after closing, as part of what was put before."""
+        """Save it after everything else, or beside it; also after `close`, since it follows from what was put before."""
         with self._lock:
             self._following.append(parcel)
             is_writing = self._start()
@@ -117,10 +121,10 @@ class GroupCommit:
             self._give_up()
 
     def flush(self) -> Future[bool]:
-        """Return what is done as soon as everything put so far, and what followed from it, is saved or has failed."""
-        last = Parcel(_no_memories, _ignore)
-        # What follows is put while that which it follows is settled, so before this.
-        first = Parcel(_no_memories, lambda _: self.put_following(last))
+        """Return a future that is done when everything put so far, and what follows from it, is saved or has failed."""
+        last = Parcel(tuple, lambda _: None)
+        # A parcel's followers are put while it is settled, so before `last`.
+        first = Parcel(tuple, lambda _: self.put_following(last))
         with self._lock:
             if self._thread is None:
                 last.kept.set_result(True)
@@ -129,23 +133,20 @@ class GroupCommit:
         return last.kept
 
     def close(self) -> None:
-        """Take no more; what was put is still saved."""
+        """Refuse further parcels; those put so far are still saved."""
         with self._lock:
             self._is_closed = True
 
     def _start(self) -> bool:
-        """Make sure that a thread writes."""
-        if self._thread is not None:
-            return True
-        thread = threading.Thread(target=self._write_all, name="golden-outcomes")
-        self._thread = thread
-        try:
-            thread.start()
-        except RuntimeError:
-            # The interpreter is about to end, or the system has no more threads.
-            self._thread = None
-            return False
-        return True
+        """Start the writing thread unless it runs; return False when no thread can be started."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_all, name="golden-outcomes")
+            try:
+                self._thread.start()
+            except RuntimeError:
+                # The interpreter is about to end, or the system has no more threads.
+                self._thread = None
+        return self._thread is not None
 
     def _give_up(self) -> None:
         _log.warning("what an agent did cannot be kept: no thread can be started")
@@ -159,7 +160,7 @@ class GroupCommit:
             self._gather()
 
     def _gather(self) -> None:
-        """Wait until no more come, or long enough; the threads that hand over, or were woken, need the processor."""
+        """Wait until no more parcels come, for up to 10 ms: the threads that hand over need the processor."""
         if not (self._waiting or self._following):
             return
         deadline, known = monotonic_seconds() + _MOST_SECONDS, -1
@@ -168,7 +169,7 @@ class GroupCommit:
             time.sleep(_PAUSE_SECONDS)
 
     def _take(self) -> list[Parcel]:
-        """Take what is written next; when there is nothing, the thread that asks is the last one."""
+        """Take the next batch; when there is none, the thread ends."""
         with self._lock:
             batch = [self._waiting.popleft() for _ in range(min(_MOST_AT_ONCE, len(self._waiting)))]
             self._batches_first = self._batches_first + 1 if batch else 0
@@ -183,7 +184,7 @@ class GroupCommit:
         made = [(parcel, memories) for parcel in batch if (memories := self._make(parcel)) is not None]
         error = self._try_to_save([memory for _, memories in made for memory in memories])
         if isinstance(error, ValueError) and len(made) > 1:
-            # One that cannot be kept costs no other.
+            # A parcel that cannot be saved must not cost another one.
             for parcel, memories in made:
                 self._end([parcel], self._try_to_save(memories))
         else:
@@ -192,7 +193,7 @@ class GroupCommit:
     def _make(self, parcel: Parcel) -> Sequence[Mapping[str, Any]] | None:
         try:
             return parcel.make()
-        except Exception as error:  # whatever it is, it must not end the thread
+        except Exception as error:  # it must not end the thread
             self._end([parcel], error)
             return None
 
@@ -212,9 +213,9 @@ class GroupCommit:
 
 
 class Parcel:
-    """Memories to be saved together. `kept` becomes True when they are on the disk, False when they could not be saved.
+    """Memories to save together. The future `kept` gives True when they are on the disk, False when they are lost.
 
-    `make` gives the arguments of `MemoryStore.save_memories`. `settle` is called with the same, before `kept` is set.
+    `make` returns the arguments of `MemoryStore.save_memories`. `settle` is called with the value of `kept` before it is set.
     Both run in the writing thread.
     """
 
@@ -224,48 +225,36 @@ class Parcel:
         self.make = make
         self.settle = settle
         self.kept: Future[bool] = Future()
-        # Whoever waits for it may be cancelled; what was handed over is saved all the same.
+        # A caller that waits may be cancelled; its parcel is saved all the same.
         self.kept.set_running_or_notify_cancel()
 
 
 class LoggerCounts:
-    """Counts what a logger has kept and lost. Safe between threads. What is kept twice under one id counts once."""
+    """The numbers of outcomes, plans and training examples that a logger stored and lost. Safe between threads."""
 
     def __init__(self) -> None:
-        self._kept = dict.fromkeys(Counted, 0)
-        self._failed = dict.fromkeys(Counted, 0)
-        self._known: dict[tuple[Counted, str], None] = {}
+        self._counts = dict.fromkeys((*_KEPT_NAMES.values(), *(f"{kind}_failed" for kind in _KEPT_NAMES)), 0)
+        self._known: dict[tuple[str, str], None] = {}
 
-    def count(self, what: Counted, key: str, *, is_kept: bool) -> None:
-        """Count one that was kept, or lost, under this id."""
+    def count(self, kind: str, key: str, *, is_kept: bool) -> None:
+        """Count one as stored or lost; `kind` is a key of `_KEPT_NAMES`. One id counts as stored only once."""
         with _lock:
             if not is_kept:
-                self._failed[what] += 1
-                return
-            if (what, key) in self._known:
-                return
-            self._known[what, key] = None
-            if len(self._known) > _MOST_REMEMBERED:
-                del self._known[next(iter(self._known))]
-            self._kept[what] += 1
+                self._counts[f"{kind}_failed"] += 1
+            elif (kind, key) not in self._known:
+                self._counts[_KEPT_NAMES[kind]] += 1
+                self._known[kind, key] = None
+                if len(self._known) > _MOST_REMEMBERED:
+                    del self._known[next(iter(self._known))]
 
     def read(self) -> dict[str, int]:
         """Return all six by name."""
         with _lock:
-            kept = {_KEPT_NAMES[what]: count for what, count in self._kept.items()}
-            return kept | {f"{what}_failed": count for what, count in self._failed.items()}
-
-
-class Counted(StrEnum):
-    """What is counted; kept and lost are counted separately."""
-
-    OUTCOMES = "outcomes"
-    PLANS = "plans"
-    TRAINING_EXAMPLES = "training_examples"
+            return dict(self._counts)
 
 
 async def wait_for(future: Future[Any] | None) -> None:
-    """Wait for another thread's future; cancelling this wait does not cancel it."""
+    """Wait for another thread's future; to cancel this wait does not cancel the future."""
     if future is None or future.done():
         return
     loop = asyncio.get_running_loop()
@@ -276,11 +265,11 @@ async def wait_for(future: Future[Any] | None) -> None:
 
 
 def end(parcels: Sequence[Parcel], *, is_kept: bool) -> None:
-    """Report whether they are kept. All futures are set before anyone is woken, who would take the processor."""
+    """Report that parcels are stored or lost. First all are settled, since a woken caller would take the processor."""
     for parcel in parcels:
         try:
             parcel.settle(is_kept)
-        except Exception:  # whatever it is, it must not end the thread
+        except Exception:  # it must not end the thread
             _log.exception("what was kept cannot be counted")
     for parcel in parcels:
         parcel.kept.set_result(is_kept)
@@ -293,20 +282,12 @@ def _forget_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
-    # Held while the process forks: otherwise the child could inherit a lock that nobody releases.
+    # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def _no_memories() -> Sequence[Mapping[str, Any]]:
-    return ()
-
-
-def _ignore(_: bool) -> None:
-    return
-
-
 class _Sleepers:
-    """The waiting coroutines of one event loop. A thread that ends a hundred waits calls the loop only once or twice."""
+    """The waiting coroutines of one event loop. A thread that ends a hundred waits calls the loop once or twice."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = weakref.ref(loop)
@@ -314,13 +295,13 @@ class _Sleepers:
         self._due: list[asyncio.Future[None]] = []
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
-        """Wake one, from any thread."""
+        """Wake a coroutine, from any thread."""
         with self._lock:
             self._due.append(waiter)
             is_called = len(self._due) > 1
         loop = self._loop()
         if not is_called and loop is not None:
-            with suppress(RuntimeError):  # closed: nobody waits there
+            with suppress(RuntimeError):  # closed: no coroutine waits there
                 loop.call_soon_threadsafe(self._wake_all)
 
     def _wake_all(self) -> None:
@@ -329,10 +310,3 @@ class _Sleepers:
         for waiter in due:
             if not waiter.done():  # cancelled
                 waiter.set_result(None)
-
-
-_KEPT_NAMES = {
-    Counted.OUTCOMES: "outcomes_logged",
-    Counted.PLANS: "plans_extracted",
-    Counted.TRAINING_EXAMPLES: "training_examples_stored",
-}

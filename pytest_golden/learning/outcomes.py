@@ -1,12 +1,11 @@
-"""Make an outcome of what an agent reports, cut it to what is kept, and write it as memories. Pure.
+"""Make an outcome from an agent's report, cut it to the size that is stored, and write it as memories. Pure.
 
-Every cut is marked where it was made, and JSON stays JSON. Nothing is stored here.
+A mark shows each cut, and JSON stays JSON. Nothing is stored here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from json.encoder import encode_basestring_ascii
@@ -17,22 +16,23 @@ from pytest_golden.learning.memories import (
     MOST_BYTES,
     MOST_STEPS,
     MOST_TASK_CHARACTERS,
+    check_any_text,
     check_flag,
     check_seconds,
     check_texts,
 )
 from pytest_golden.learning.model import ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
-from pytest_golden.values.checking import check_text
+from pytest_golden.values.checking import check_mapping, check_text
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from pytest_golden.learning.model import ExtractedPlan
 
-# What one long text costs to be measured exactly; of those that surely do not fit, the length is enough.
+# A longer text is measured only once. For texts that cannot fit the number of characters is enough.
 _LONG_TEXT = 1_000
 _MOST_OF_MARK = 64
 _MOST_OF_KEY = 200
@@ -43,13 +43,13 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 CUT_FIELDS = "cut_fields"
 _MOST_ERROR_CHARACTERS = 10_000
 _MOST_PATH_BYTES = 64 * 1024
-# An outcome is also stored as part of a training example, in which its path stands again as the plan's strategy, tools and
-# decisions. What is written around all of it has room here, too.
+# An outcome is also stored in a training example, which repeats its path as the plan's strategy, tools and decisions. The
+# second constant is the room for everything else in it.
 _PATHS_OF_EXAMPLE = 4
 _BYTES_AROUND = 8 * 1024
 _BYTES_OF_ARROW = 8
 _MOST_NAME_BYTES = 2_000
-# A few milliseconds of work.
+# Smaller reports take a few milliseconds.
 _FEW_VALUES, _CHARACTERS_OF_VALUE = 2_000, 100
 _TEXTS, _CONTAINERS = frozenset({str, bytes, bytearray}), frozenset({dict, list, tuple})
 OUTCOMES, PLANS, TRAINING, EVERYBODY = "outcomes", "plans", "training", "global"
@@ -58,7 +58,7 @@ _MOST_OF_TASK = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an agent reports that it did, unchanged.
+    """The report of an agent, unchanged.
 
     Raises:
         ValueError: an argument is of a wrong kind, or the agent's name is blank or too long to be looked up.
@@ -75,25 +75,23 @@ class Report:
     timestamp: datetime = field(default_factory=utc_now)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.task, str):
-            raise ValueError(f"task must be text, not {self.task!r:.100}")  # noqa: TRY004 - one kind of refusal
+        check_any_text("task", self.task)
         check_flag("success", self.success)
         object.__setattr__(self, "execution_path", check_texts("execution_path", self.execution_path))
         check_agent_name(self.agent_name)
         check_seconds("execution_time", self.execution_time)
-        if self.error_message is not None and not isinstance(self.error_message, str):
-            raise ValueError(f"error_message must be text or None, not {self.error_message!r:.100}")
-        if self.context is not None and not isinstance(self.context, Mapping):
-            raise ValueError(f"context must be a mapping (a dict) or None, not {self.context!r:.100}")
+        check_any_text("error_message", self.error_message, is_optional=True)
+        if self.context is not None:
+            check_mapping("context", self.context)
 
     @property
     def is_small(self) -> bool:
-        """Tell whether making its outcome is quick enough for the caller's thread."""
+        """Return whether its outcome can be made quickly enough in the caller's thread."""
         return _count_values([self.result, self.context, self.execution_path]) < _FEW_VALUES
 
 
 def make_outcome(report: Report) -> ProductionOutcome:
-    """Return the outcome, small enough to be stored with its plan; `context["cut_fields"]` names the fields that were cut."""
+    """Return the outcome, small enough to be stored with its plan; `context["cut_fields"]` names the cut fields."""
     error = report.error_message
     parts = {
         "task_description": cut_text(report.task, MOST_TASK_CHARACTERS),
@@ -118,7 +116,7 @@ def make_outcome(report: Report) -> ProductionOutcome:
 
 
 def _share_room(room: int, result: Any, context: Mapping[str, Any] | None) -> dict[str, Cut]:
-    """Share the room: the context gets at most half of it, the result what is left."""
+    """Share the room: the context gets up to half of it, the result the rest."""
     kept_context = Cut({}, False) if context is None else cut_json(context, room // 2)
     if not isinstance(kept_context.kept, dict):
         kept_context = Cut({"context": kept_context.kept}, kept_context.is_cut)
@@ -127,7 +125,7 @@ def _share_room(room: int, result: Any, context: Mapping[str, Any] | None) -> di
 
 
 def check_agent_name(agent_name: str) -> str:
-    """Return the name unchanged; refuse a blank one, and one too long to be part of a namespace, with a `ValueError`."""
+    """Return the name. Raise a `ValueError` for a blank one, and for one that is too long for a namespace."""
     size = len(write_namespace([check_text("agent_name", agent_name)]))
     if size > _MOST_NAME_BYTES:
         raise ValueError(
@@ -138,12 +136,12 @@ def check_agent_name(agent_name: str) -> str:
 
 
 def _count_values(values: list[Any]) -> int:
-    """Count values, a long text as several, and stop when there are no longer few."""
+    """Return the number of values, where a long text counts as several; stop counting at 2,000."""
     count = 0
     while values and count < _FEW_VALUES:
         value = values.pop()
         count += 1
-        kind = type(value)  # a class of somebody's own may do anything when asked
+        kind = type(value)  # `isinstance` may run any code of a foreign class
         if kind in _TEXTS:
             count += len(value) // _CHARACTERS_OF_VALUE
         elif kind in _CONTAINERS:
@@ -160,26 +158,26 @@ def write_outcome(outcome: ProductionOutcome) -> tuple[Mapping[str, Any], ...]:
 
 
 def write_plan(plan: ExtractedPlan, outcome: ProductionOutcome) -> tuple[Mapping[str, Any], ...]:
-    """Return the same for a plan, which is kept for the agent and for everybody.
+    """Return the same for a plan, which is stored for the agent and for everybody.
 
-    A plan names no task, and is looked for by the task's words: it is also found by these.
+    A plan does not name its task, so the task's words are added to those that a search finds it by.
     """
     value = plan.to_dict()
     words = outcome.task_description[:_MOST_OF_TASK]
     return tuple(
-        {**_memory((PLANS, place), plan.plan_id, value, ("production", "plan")), "words": words}
-        for place in dict.fromkeys((outcome.agent_name, EVERYBODY))
+        {**_memory((PLANS, owner), plan.plan_id, value, ("production", "plan")), "words": words}
+        for owner in dict.fromkeys((outcome.agent_name, EVERYBODY))
     )
 
 
 def write_training_example(outcome: ProductionOutcome, plan: ExtractedPlan) -> tuple[Mapping[str, Any], ...]:
-    """Return the same for a training example; an outcome too large to be stored beside its plan is cut."""
+    """Return the same for a training example; an outcome that is too large beside its plan is cut."""
     value = training_value(outcome, plan)
-    told = value["outcome"]
+    plain = value["outcome"]
     for name in ("result", "context"):
         excess = measure(value) - MOST_BYTES
         if excess > 0:
-            told[name] = cut_json(told[name], measure(told[name]) - excess).kept
+            plain[name] = cut_json(plain[name], measure(plain[name]) - excess).kept
     tags = ("se_darwin", "training", "production_learning")
     return (_memory((TRAINING, outcome.agent_name), value["training_id"], value, tags),)
 
@@ -189,14 +187,14 @@ def _memory(namespace: tuple[str, ...], key: str, value: Mapping[str, Any], tags
 
 
 class Cut(NamedTuple):
-    """What is kept, and whether anything is missing from it."""
+    """The kept value, and whether a part of it was cut."""
 
     kept: Any
     is_cut: bool
 
 
 def cut_text(text: str, most_characters: int) -> Cut:
-    """Keep the beginning of a text, and say at its end how much is gone."""
+    """Keep the beginning of a text, and say at its end how much was cut."""
     if len(text) <= most_characters:
         return Cut(text, False)
     kept = text[: max(0, most_characters - _MOST_OF_MARK)]
@@ -204,7 +202,7 @@ def cut_text(text: str, most_characters: int) -> Cut:
 
 
 def cut_middle(text: str, most_characters: int) -> Cut:
-    """Keep both ends of a text, and say between them how much is gone: what went wrong may stand at either."""
+    """Keep both ends of a text, and say between them how much was cut: the cause of an error may be at either end."""
     if len(text) <= most_characters:
         return Cut(text, False)
     half = max(1, (most_characters - _MOST_OF_MARK) // 2)
@@ -212,12 +210,12 @@ def cut_middle(text: str, most_characters: int) -> Cut:
 
 
 def cut_steps(steps: tuple[str, ...], most_steps: int, most_bytes: int) -> Cut:
-    """Keep the first and the last steps, one in the middle saying how many are gone, and shorten names that are too long.
+    """Keep the first and the last steps, with a mark that counts the others, and shorten names that are too long.
 
     Args:
         steps: their names, in order.
-        most_steps: how many are kept.
-        most_bytes: what all may have as JSON.
+        most_steps: the most steps that are kept.
+        most_bytes: the most bytes that all of them have as JSON.
     """
     kept = steps
     if len(steps) > most_steps:
@@ -231,9 +229,9 @@ def cut_steps(steps: tuple[str, ...], most_steps: int, most_bytes: int) -> Cut:
 
 
 def cut_json(value: Any, most_bytes: int) -> Cut:
-    """Keep what has room of any value, as JSON content. Small members of a mapping are kept before large ones.
+    """Keep as much of a value as fits, as JSON content. Small members of a mapping are kept before large ones.
 
-    `most_bytes` is counted in ASCII, as it is stored; so few that not even a mark has room are taken for 96.
+    `most_bytes` is counted in ASCII, as it is stored; fewer than 96 count as 96, which is room for a mark.
     """
     if isinstance(value, (bytes, bytearray)):
         value = value[: most_bytes + 1]  # each byte is one of text, or more
@@ -245,7 +243,7 @@ def cut_json(value: Any, most_bytes: int) -> Cut:
 
 
 def measure(value: Any) -> int:
-    """Count the bytes of JSON content in ASCII, as it is stored."""
+    """Return the bytes of JSON content in ASCII, as it is stored."""
     return len(_ENCODER.encode(value))
 
 
@@ -261,7 +259,7 @@ def _fits(steps: tuple[str, ...], most_bytes: int) -> bool:
 
 
 def _shorten(text: str, most_bytes: int) -> str:
-    """Keep the beginning of a text, so that its JSON with quotes and mark fits into the given bytes."""
+    """Keep the beginning of a text, so that its JSON fits into these bytes with quotes and mark."""
     room = max(1, most_bytes - 4)
     kept = text[:room]
     while (size := measure(kept)) > room and len(kept) > 1:
@@ -275,7 +273,7 @@ def _shorten(text: str, most_bytes: int) -> str:
 
 
 class _Sizes:
-    """Bytes of JSON content, each container looked at once. Beyond four times the room they are only roughly right."""
+    """The sizes of JSON content in bytes; each container is measured once. Beyond four times the room they are estimates."""
 
     def __init__(self, most_bytes: int) -> None:
         self._exact_up_to = 4 * most_bytes
@@ -335,9 +333,9 @@ def _fit_list(items: list[Any], room: int, sizes: _Sizes) -> list[Any]:
 
 
 def _fit_mapping(mapping: Mapping[str, Any], room: int, sizes: _Sizes) -> dict[str, Any]:
-    """Keep the small members whole and give the large ones what is left, in equal parts; in the order that they had.
+    """Keep the small members whole, and share the rest of the room equally among the large ones; the order stays.
 
-    Of very many the first ones are looked at.
+    Of very many members only the first ones are kept.
     """
     left = room - _MOST_OF_MARK - 2
     parts: dict[str, Any] = {}

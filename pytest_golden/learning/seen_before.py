@@ -1,4 +1,4 @@
-"""How often a failure was seen before, where, and which commit ended it: one tally for each signature and project."""
+"""Count the failures of a project by their signature, and say when one was seen before and which commit ended it."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class SeenBefore:
     def __str__(self) -> str:
         """Return one sentence: how often, in which project, when last, and which commit ended it."""
         times = "once" if self.count == 1 else f"{self.count} times"
-        told = f"seen before {times} in {self.project}, last on {_day(self.last)}{_at_commit(self.last)}"
-        return f"{told}; {self.describe_end() or 'it has not passed since'}"
+        seen = f"seen before {times} in {self.project}, last on {_day(self.last)}{_at_commit(self.last)}"
+        return f"{seen}; {self.describe_end() or 'it has not passed since'}"
 
     def describe_end(self) -> str | None:
-        """Say what ended the failure; None when its project has not passed since."""
+        """Return a clause on what ended the failure; None when its project has not passed since."""
         if self.fixed is None:
             return None
         came_and_went = self.fixed.commit is not None and _checkout(self.fixed) == _checkout(self.last)
-        # Of edits it is not known whether they were the same.
+        # Uncommitted edits may differ between the two.
         edits = " with uncommitted changes" if self.fixed.dirty else ""
         if not self.is_fixed:
             fixed = (
@@ -81,7 +81,7 @@ class SeenBefore:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What is known of one way in which one project fails. `fixed` is the first pass after the failure before the last."""
+    """The record of one kind of failure of one project. `fixed` is the first pass after the failure before the last."""
 
     signature: str
     project: str
@@ -94,21 +94,21 @@ class Tally:
 
     @property
     def key(self) -> str:
-        """The key of its memory: all projects with one signature stand beside each other."""
+        """Return the key of its memory, which begins with the signature, so that all projects with it are found together."""
         return f"{digest_signature(self.signature)}/{self.project}"
 
     @classmethod
     def begin(cls, message: str, project: str, occasion: Occasion) -> Tally:
-        """Count a failure as the first of its kind."""
+        """Return the tally of a first failure."""
         cause = cause_of(message)
-        told = cause[:_MOST_OF_MESSAGE]
-        words = storable(add_words(project, told, _MOST_WORDS))
-        return cls(error_signature(cause), project, told, 1, occasion, occasion, words=words)
+        shown = cause[:_MOST_OF_MESSAGE]
+        words = storable(add_words(project, shown, _MOST_WORDS))
+        return cls(error_signature(cause), project, shown, 1, occasion, occasion, words=words)
 
     def count_on(self, later: Tally, fixed: Occasion | None) -> Tally:
-        """Add a later failure of the same kind; `fixed` is the first pass after this tally's last one, if there was one.
+        """Add another failure of the same kind; `fixed` is the first pass after this tally's last failure, if there was one.
 
-        One that was learned of late, as after stores were merged, is counted and leaves what came after it.
+        A failure that is older than the last one, as after a merge of stores, is counted and changes nothing else.
         """
         newest = self if later.last.at < self.last.at else later
         return replace(
@@ -120,7 +120,7 @@ class Tally:
         )
 
     def to_draft(self) -> MemoryDraft:
-        """Return it as a memory to store."""
+        """Return the tally as a memory to store."""
         value = {
             "signature": self.signature,
             "project": self.project,
@@ -135,7 +135,7 @@ class Tally:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Tally:
-        """Read back what `to_draft` stores."""
+        """Read the value that `to_draft` stores."""
         fixed = value["fixed"]
         return cls(
             value["signature"],
@@ -154,14 +154,14 @@ def find_seen_before(
 ) -> tuple[SeenBefore, ...]:
     """Find the same failure by its signature alone: one index lookup, however much is stored.
 
-    Ask before the present run is learned from, or it counts itself. A text of many lines is tried line by line, too.
+    Call it before the present run is learned from, or it counts itself. A text of many lines is also tried line by line.
 
     Args:
-        connection: of the store.
+        connection: to the store.
         text: the failure's message.
-        project: tell of this project alone.
-        prefer: tell of this project first; of the others, the most frequent come first.
-        limit: of how many projects at most.
+        project: return only this project's failures.
+        prefer: return this project's failures first; then the most frequent ones.
+        limit: the most projects to return.
     """
     digests = [digest_signature(signature) for signature in _signatures(text)]
     own = project or prefer
@@ -175,7 +175,7 @@ def find_seen_before(
 
 
 def describe_tally(connection: Connection, tally: Tally, why: str) -> SeenBefore:
-    """Return what a tally says, and which pass came after it."""
+    """Return a tally in the form for faces, with the pass that came after it."""
     since = find_pass(connection, tally.project, after=tally.last.entry)
     return SeenBefore(
         why=why,

@@ -26,11 +26,11 @@ def word_set(text: str) -> frozenset[str]:
 _MOST_OF_HEAD, _MOST_OF_TAIL = 5_000, 15_000
 _MOST_OF_LINE = 2_000
 _MOST_LINES_OF_CAUSE, _MOST_OF_CAUSE, _MOST_CAUSES = 8, 1_000, 12
-# A look for each costs less than one for what they stand in. The others count where there is none of these.
+# To look for each word costs less than a pattern. The other words count in a text without these.
 _ERROR_WORDS = ("Error", "Exception", "Failure", "ERROR", "FATAL", "error:", "fatal:", "panic:")
 _OTHER_ERROR_WORDS = ("ailed", "ot found", "enied", "ould not", "annot ", "o such ", "efused", "nvalid")
 _TRACEBACK = "Traceback (most recent call last)"
-# It says that something was raised, but not what.
+# It says that an exception was raised, but not which.
 _BARE_HEAD = r"\W*(?:Exception Group )?Traceback \(most recent call last\)\W*"
 _GROUP_MARGIN = r"^\s*[|+] ?-*[ ]?"
 _CAUSE = "The above exception was the direct cause of the following exception"
@@ -44,7 +44,7 @@ _LOG_PREFIX = (
     r"(?:\[?(?:ERROR|CRITICAL|FATAL|WARN(?:ING)?|INFO|DEBUG)\]?[\s:|-]+)*"
 )
 _NEW_LOG_LINE = r"^\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|^\s*\[?(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)\b"
-# What follows a headline after a blank line.
+# A reason that follows a headline after a blank line.
 _REASON = r"\s+(?:Error|Reason|Caused by|Cause): "
 _CLASSED_ERROR = r"\b_?[A-Z]\w*(?:Error|Exception): "
 _NAMED_ERROR = r"\b_?[A-Z]\w*(?:Error|Exception): |\b(?:Error|Failure) in \w+ |\b[A-Z]\w* Error\b"
@@ -53,7 +53,7 @@ _MOST_ROUNDS = 5
 _DAY = r"\d{4}[-/]\d{2}[-/]\d{2}|\d{2}[-/.]\d{2}[-/.]\d{4}"
 _CLOCK = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"
 _QUOTED = r"(?<!\w)'[^']{0,400}'(?!\w)|\"[^\"]{0,400}\"|`[^`]{0,400}`"
-# What stands in these places tells one cause from another: a module, an attribute, an argument, a command.
+# A quoted value after these words identifies the cause: a module, an attribute, an argument, a command.
 _TELLING_BEFORE = (
     r"(?i)(?:[Nn]o module named|cannot import name|has no attribute|unexpected keyword argument|positional arguments?:"
     r"|optional dependency|can't load plugin:|no such option:?|unrecognized arguments?:|unknown (?:option|command|format|method)"
@@ -68,14 +68,14 @@ _TYPES = word_set("""
     int int64 list method module ndarray NoneType object Path PosixPath Series set str timedelta Timedelta Timestamp
     tuple type
 """)
-# A quoted sentence, which holds the cause, and not a quoted value.
+# These words show that a quoted text is a sentence, which holds the cause, and not a value.
 _SENTENCE = r"\w*(?:Error|Exception|Errno)\b|\b(?:not|cannot|could|failed|is|was|does|has|with|were|must)\b|['`\"]"
 _QUERY = r"(?i)\s*(?:select|insert|update|delete|with|create|alter|drop|merge|copy)\b"
 _RAISED_WITH = r"\b[A-Z]\w+\((?:[^()]{0,100}, )?$"
 _FEWEST_WORDS_OF_SENTENCE = 3
-# As variables of the environment are called; columns and keys mostly are not.
+# The form of environment variables, which columns and keys rarely have.
 _VARIABLE = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
-# What is added to a message and differs with the query, the version or the spelling.
+# Additions to a message, which differ with the query, the version or the spelling.
 _ADDITIONS = (
     r" ?\(Background on this error at: \S*\)| ?\[SQL: .*| ?\[parameters: .*| LINE \d+: .*| Candidate bindings: .*"
     r"| Did you mean:? [^?]{0,200}\?| \((?:timestamp|elapsed|duration)\w*=.*| For further information visit \S+| \(PID \d+\)"
@@ -114,7 +114,7 @@ _FILE_ENDING = (
     "csv|tsv|txt|jsonl?|ya?ml|toml|ini|cfg|xml|parquet|avro|orc|feather|xlsx?|zip|gz|bz2|tar|tgz|db|duckdb|sqlite3?|sql|ipynb"
     "|log|pkl|pickle|lock"
 )
-# In this order: a hash or a path is no number.
+# The order matters: digits in a hash or a path are not a number.
 _RULES = (
     *_NAMES,
     (rf"(?<!\d)(?:{_DAY})(?:[T ]{_CLOCK})?(?:Z|[ ]?[+-]\d{{2}}:?\d{{2}}(?!\d))?|(?<!\d){_CLOCK}", "<time>"),
@@ -133,16 +133,16 @@ _RULES = (
     (r"(?<=url: )<path>\?\S+", "<path>"),
 )
 _SNAKE = r"(?<![\w.<'\"=-])[a-z][a-z0-9]*(?:_(?:[a-z0-9]+|<n>))+(?![\w(=.'\"])"
-# An error's own code, such as invalid_grant, and no name of the project's.
+# A name with one of these words is an error's code, such as invalid_grant, and not a name of the project's.
 _CODE_WORDS = word_set("""
     args bad by call conflict denied duplicate error errors exceeded exception expired failed failure for forbidden
     insufficient invalid is limit max min mismatch missing no not null refused relationships required timeout to too
     unauthorized unavailable unique unknown unresolved unsupported values
 """)
-# What the gate puts around the cause when it judges an exit code.
+# The gate puts these around the cause when it judges an exit code.
 _MORE = r" \(and \d+ more reasons?\)$"
 _VERDICT = r"^exit code -?\d+(?: \([^)\n]*\))?(?:, expected -?\d+)?: (?=\S)"
-# What must stay is written with private letters while the rest is normalised.
+# Parts that must stay are written with private-use characters while the rest is normalised.
 _PRIVATE, _LAST_PRIVATE = 0xE000, 0xE0FF
 _HIDE = {code: _PRIVATE + code for code in range(256)}
 _SHOW = {hidden: code for code, hidden in _HIDE.items()}
@@ -151,7 +151,7 @@ _FOREIGN_PRIVATE = f"[{chr(_PRIVATE)}-{chr(_LAST_PRIVATE)}]"
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """An exception of a traceback. `is_linked`: one before it caused it, or was being handled."""
+    """An exception of a traceback. `is_linked`: the one before it is its cause or its context."""
 
     text: str
     headline: str
@@ -160,15 +160,15 @@ class _Raised:
 
 
 def find_main_cause(text: str) -> str:
-    """Return the part that tells most; the whole text when no part stands out."""
+    """Return the most telling cause; the whole text when no part stands out."""
     return next(iter(find_causes(text)), "")
 
 
 def find_causes(text: str) -> tuple[str, ...]:
-    """Return the parts of a text that tell why something failed, the most telling first, twelve at most.
+    """Return the parts of a text that say why something failed, the most telling first, up to twelve.
 
-    For a text of one line it is that line. The exceptions of one chain are told together first: the root says why, the
-    last one where. Empty for a blank text, and for the first line of a traceback alone.
+    A text of one line is its own cause. The first part of a chain of exceptions joins its root, which says why, and its last
+    one, which says where. A blank text, and the first line of a traceback alone, have no cause.
     """
     lines = _read_lines(text)
     raised = list(_find_raised(lines))
@@ -177,21 +177,21 @@ def find_causes(text: str) -> tuple[str, ...]:
         return ()
     if len(lines) == 1 and not raised:
         return tuple(lines)
-    causes = list(_tell_chains(raised)) if raised else [*_find_blocks(lines), "\n".join(lines)]
+    causes = list(_describe_chains(raised)) if raised else [*_find_blocks(lines), "\n".join(lines)]
     return tuple(dict.fromkeys(causes))[:_MOST_CAUSES]
 
 
 def find_origin(text: str) -> str | None:
-    """Return the package or the standard module that raised the last exception of a text's tracebacks; `""` for own code.
+    """Return the package or standard module that raised the last exception in a text.
 
-    None when there is no traceback.
+    It is `""` for the project's own code, and None without a traceback.
     """
     raised = list(_find_raised(_read_lines(text)))
     return raised[-1].origin if raised else None
 
 
 def cut_failure(text: str) -> str:
-    """Return of a long text the head and the tail: what is looked at."""
+    """Return the head and the tail of a long text; only these are searched."""
     if len(text) <= _MOST_OF_HEAD + _MOST_OF_TAIL:
         return text
     return f"{text[:_MOST_OF_HEAD]}\n{text[-_MOST_OF_TAIL:]}"
@@ -221,7 +221,7 @@ def _find_raised(lines: Sequence[str]) -> Iterator[_Raised]:
 
 
 def _read_traceback(lines: Sequence[str], position: int, *, is_linked: bool) -> tuple[int, _Raised | None]:
-    """Read frames, and the exception after them: the first line that is indented no more than the frames' head was."""
+    """Read frames, and the exception after them: the first line that is indented no more than the traceback's first line."""
     origin = None
     margin = len(lines[position - 1]) - len(lines[position - 1].lstrip()) if position else 0
     while position < len(lines):
@@ -257,8 +257,8 @@ def _name_origin(path: str) -> str:
     return next(filter(None, standard.groups()), "") if standard else ""
 
 
-def _tell_chains(raised: Sequence[_Raised]) -> Iterator[str]:
-    """Tell each chain, the last one first: root and end together, then the end, then the root."""
+def _describe_chains(raised: Sequence[_Raised]) -> Iterator[str]:
+    """Yield the texts of each chain, the last chain first: root and end together, then the end, then the root."""
     chains: list[list[_Raised]] = []
     for one in raised:
         if one.is_linked and chains:
@@ -267,8 +267,8 @@ def _tell_chains(raised: Sequence[_Raised]) -> Iterator[str]:
             chains.append([one])
     for chain in reversed(chains):
         root, end = chain[0].text, chain[-1].text
-        told = root.partition(": ")[2] or root
-        if told[:200] in end:
+        message = root.partition(": ")[2] or root
+        if message[:200] in end:
             yield end
         else:
             yield from (f"{root} > {end}", end, root)
@@ -276,7 +276,7 @@ def _tell_chains(raised: Sequence[_Raised]) -> Iterator[str]:
 
 
 def _find_blocks(lines: Sequence[str]) -> Iterator[str]:
-    """Return the errors of a log: those with a class first, then those with a name, and the last first."""
+    """Yield the errors of a log: those with a class first, then those with a name; the last first."""
     blocks = list(_list_blocks(lines, _ERROR_WORDS)) or list(_list_blocks(lines, _OTHER_ERROR_WORDS))
     blocks.reverse()
     yield from (block for block in blocks if re.search(_CLASSED_ERROR, block))
@@ -293,16 +293,16 @@ def _list_blocks(lines: Sequence[str], words: Sequence[str]) -> Iterator[str]:
 
 
 def _find_end(lines: Sequence[str], start: int) -> int:
-    """Find the end of an error: a blank line, or a new line of the log, unless that one names what failed."""
+    """Return the end of an error: a blank line, or a new line of the log, unless that line names the failure."""
     end = start + 1
     last = min(len(lines), start + _MOST_LINES_OF_CAUSE)
     while end < last:
-        told = re.sub(_LOG_PREFIX, "", lines[end], count=1)
-        if not told.strip() and end + 1 < last and re.match(_REASON, lines[end + 1]):
+        line = re.sub(_LOG_PREFIX, "", lines[end], count=1)
+        if not line.strip() and end + 1 < last and re.match(_REASON, lines[end + 1]):
             end += 2
             continue
         is_new = re.match(_NEW_LOG_LINE, lines[end]) is not None
-        if not told.strip() or (is_new and (end > start + 1 or re.search(_NAMED_ERROR, told) is None)):
+        if not line.strip() or (is_new and (end > start + 1 or re.search(_NAMED_ERROR, line) is None)):
             break
         end += 1
     return end
@@ -315,18 +315,18 @@ def _join(lines: Iterable[str]) -> str:
 def error_signature(text: str) -> str:
     """Return the normalised form of an error's text.
 
-    Of a text of many lines it is the form of the exception, or of the error, that it ends with. Quoted values, names,
+    For a text of many lines it is the form of the exception, or of the error, that it ends with. Quoted values, names,
     times, UUIDs and ULIDs, paths, hosts, hexadecimal and other numbers become `<value>`, `<name>`, `<time>`, `<uuid>`,
-    `<id>`, `<path>`, `<host>`, `<hex>` and `<n>`; runs of blanks become one. What tells the cause stays: exceptions without
-    their modules, missing modules, attributes, arguments and commands, types, and states of HTTP.
+    `<id>`, `<path>`, `<host>`, `<hex>` and `<n>`; runs of blanks become one. The parts that identify the cause stay:
+    exceptions without their modules, missing modules, attributes, arguments and commands, types, and HTTP status codes.
     """
     return normalise_cause(find_main_cause(text))
 
 
 def normalise_cause(cause: str) -> str:
-    """Return the normalised form of a text that is one error's message."""
+    """Return the normalised form of one error's message."""
     normal = " ".join(re.sub(_FOREIGN_PRIVATE, "?", strip_escapes(cause[:_MOST_READ])).split())
-    # One replacement can complete what another rule looks for.
+    # One replacement can complete the pattern of another rule.
     for _ in range(_MOST_ROUNDS):
         before = normal
         normal = " ".join(_normalise_once(normal).split())[:_MOST_KEPT].rstrip()
@@ -336,12 +336,12 @@ def normalise_cause(cause: str) -> str:
 
 
 def cause_of(message: str) -> str:
-    """Return a result's message without what the gate puts around the cause: the exit code, how many more reasons."""
+    """Return a result's message without the exit code and the count of further reasons that the gate adds."""
     return re.sub(_VERDICT, "", re.sub(_MORE, "", message.strip()), count=1)
 
 
 def digest_signature(signature: str) -> str:
-    """Return the 32 hexadecimal digits under which failures with this signature are counted."""
+    """Return 32 hexadecimal digits, the key under which failures with this signature are counted."""
     return hashlib.sha256(signature.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
@@ -370,8 +370,8 @@ def _is_telling(inner: str, before: str, after: str) -> bool:
         return False
     if re.search(_MISSING_COMMAND, before):
         return re.fullmatch(_COMMAND, inner) is not None
-    is_told = re.search(_TELLING_BEFORE, before) or re.search(_IMPORTED_FROM, before)
-    return is_told is not None or (re.match(_TELLING_AFTER, after) is not None and " " not in inner)
+    is_named = re.search(_TELLING_BEFORE, before) or re.search(_IMPORTED_FROM, before)
+    return is_named is not None or (re.match(_TELLING_AFTER, after) is not None and " " not in inner)
 
 
 def _is_sentence(inner: str, before: str) -> bool:

@@ -1,4 +1,4 @@
-"""Memories as rows, and back. Each function works on an open connection; checking and redacting is done by then."""
+"""Store memories as rows, and read them. Each function works on an open connection; values are checked and redacted before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEWEST: Select[Any] = select(*_COLUMNS, memories.c.words).where(
     memories.c.key == bindparam("of_key"),
     memories.c.is_newest.is_(True),
 )
-# One statement finds out whether the key is new and stores it: most are.
+# One statement stores a memory if its key is new, as most are.
 _INSERT_IF_NEW = Prepared(
     insert_if_absent(memories, memories.c.number), *(column.name for column in memories.c if column.name != "number")
 )
@@ -39,74 +39,74 @@ _MOST_KEYS = 500
 _OUTCOMES_AT_ONCE = 200
 # A value may have 1 MiB, so only a few are in memory at once.
 _EXAMPLES_AT_ONCE = 50
-# Every namespace is looked through for every key.
+# Every namespace is searched for every key.
 _MOST_PLACES = 50
 
 
-def put_memory(connection: Connection, draft: MemoryDraft, moment: int) -> Memory:
-    """Store a memory: a new key as version 1, another value as the next version; an equal value makes none.
+def put_memory(connection: Connection, draft: MemoryDraft, timestamp: int) -> Memory:
+    """Store a memory: a new key as version 1, another value as the next version.
 
-    With an equal value, tags and provenance that are given replace those of the version that is there.
+    An equal value makes no version; its tags and provenance, if given, replace those of the newest version.
     """
-    number = insert_if_new(connection, draft, moment)
+    number = insert_if_new(connection, draft, timestamp)
     if number is not None:
-        return _memory_of_draft(draft, 1, moment, moment)
+        return _memory_of_draft(draft, 1, timestamp, timestamp)
     row = connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
     if _same_json(row.value, draft.value):
-        return _annotate(connection, row, draft, moment)
+        return _annotate(connection, row, draft, timestamp)
     connection.execute(_AGE, {"old_number": row.number})
     unindex_memory(connection, row.number, row.words or "")
     version = row.version + 1
-    values = {**_row_of(draft, moment), "version": version, "created_at": row.created_at}
+    values = {**_row_of(draft, timestamp), "version": version, "created_at": row.created_at}
     number = connection.scalar(_INSERT, values)
     index_memory(connection, int(number or 0), draft.words)
-    return _memory_of_draft(draft, version, row.created_at, moment)
+    return _memory_of_draft(draft, version, row.created_at, timestamp)
 
 
-def put_memories(connection: Connection, drafts: Iterable[MemoryDraft], moment: int) -> tuple[Memory, ...]:
-    """Store many as `put_memory` does; those with new keys, which most have, are indexed together."""
+def put_memories(connection: Connection, drafts: Iterable[MemoryDraft], timestamp: int) -> tuple[Memory, ...]:
+    """Store many as `put_memory` does, and index those with new keys together."""
     kept: list[Memory] = []
     unindexed: list[tuple[int, str]] = []
     for draft in drafts:
-        row = _INSERT_IF_NEW.first(connection, _row_of(draft, moment))
+        row = _INSERT_IF_NEW.first(connection, _row_of(draft, timestamp))
         if row is not None:
             unindexed.append((row.number, draft.words))
-            kept.append(_memory_of_draft(draft, 1, moment, moment))
+            kept.append(_memory_of_draft(draft, 1, timestamp, timestamp))
             continue
-        # It may be the next version of one of these.
+        # It may be the next version of one that is not indexed yet.
         index_memories(connection, unindexed)
         unindexed.clear()
-        kept.append(put_memory(connection, draft, moment))
+        kept.append(put_memory(connection, draft, timestamp))
     index_memories(connection, unindexed)
     return tuple(kept)
 
 
-def insert_if_new(connection: Connection, draft: MemoryDraft, moment: int) -> int | None:
-    """Store a memory as version 1 and give its number; None, and nothing stored, when its key is there."""
-    row = _INSERT_IF_NEW.first(connection, _row_of(draft, moment))
+def insert_if_new(connection: Connection, draft: MemoryDraft, timestamp: int) -> int | None:
+    """Store a memory as version 1 and return its number; store nothing and return None when its key exists."""
+    row = _INSERT_IF_NEW.first(connection, _row_of(draft, timestamp))
     if row is None:
         return None
     index_memory(connection, row.number, draft.words)
     return int(row.number)
 
 
-def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], moment: int) -> frozenset[str]:
+def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], timestamp: int) -> frozenset[str]:
     """Store each memory whose key is new, as version 1, and return those keys."""
     if not drafts:
         return frozenset()
-    rows = [_row_of(draft, moment) for draft in drafts]
+    rows = [_row_of(draft, timestamp) for draft in drafts]
     words = {(row["namespace"], row["key"]): row["words"] for row in rows}
     stored = connection.execute(_INSERT_ALL_NEW, rows).all()
     index_memories(connection, [(row.number, words[row.namespace, row.key]) for row in stored])
     return frozenset(row.key for row in stored)
 
 
-def rewrite_memory(connection: Connection, draft: MemoryDraft, moment: int) -> None:
-    """Store a memory over what is there, without a further version: for a tally, whose past nobody asks for."""
-    if insert_if_new(connection, draft, moment) is not None:
+def rewrite_memory(connection: Connection, draft: MemoryDraft, timestamp: int) -> None:
+    """Store a memory in place of the present version, without a further one: for tallies, which need no history."""
+    if insert_if_new(connection, draft, timestamp) is not None:
         return
     row = connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
-    values = {"value": draft.value, "words": draft.words, "updated_at": moment}
+    values = {"value": draft.value, "words": draft.words, "updated_at": timestamp}
     connection.execute(_ANNOTATE.values(values), {"old_number": row.number})
     if row.words != draft.words:
         unindex_memory(connection, row.number, row.words or "")
@@ -116,7 +116,7 @@ def rewrite_memory(connection: Connection, draft: MemoryDraft, moment: int) -> N
 def find_memory(
     connection: Connection, namespace: Iterable[str], key: str, version: int | None = None
 ) -> Memory | None:
-    """Return the newest version, or the given one; None when there is none."""
+    """Return the newest version, or the given one; None when it does not exist."""
     query = _one_key(namespace, key)
     wanted = memories.c.is_newest.is_(True) if version is None else memories.c.version == version
     row = connection.execute(query.where(wanted)).one_or_none()
@@ -129,7 +129,7 @@ def list_versions(connection: Connection, namespace: Iterable[str], key: str) ->
 
 
 def delete_memory(connection: Connection, namespace: Iterable[str], key: str) -> bool:
-    """Remove all versions of a key, and tell whether there was one."""
+    """Remove all versions of a key, and return whether there was one."""
     place = write_namespace(namespace)
     newest = connection.execute(_NEWEST, {"in_namespace": place, "of_key": key}).one_or_none()
     if newest is None:
@@ -141,7 +141,7 @@ def delete_memory(connection: Connection, namespace: Iterable[str], key: str) ->
 
 def list_namespaces(connection: Connection, prefix: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """Return the namespaces that hold something and begin with these elements, sorted."""
-    # The index holds them in order: each look skips to the next one, however many memories one has.
+    # The index is in order: each step skips to the next namespace, however many memories one has.
     limits = namespace_range(prefix)
     first = select(func.min(memories.c.namespace).label("place"))
     places = (first if limits is None else first.where(memories.c.namespace >= limits[0])).cte("places", recursive=True)
@@ -158,7 +158,7 @@ def _is_before(place: Any, limits: tuple[str, str] | None) -> Any:
 def list_newest_keys(
     connection: Connection, namespace: Iterable[str], *, before: str | None = None, limit: int
 ) -> tuple[Memory, ...]:
-    """Return the newest versions in a namespace, the greatest key first; with `before`, of the keys below this one."""
+    """Return the newest versions in a namespace, of all keys or of those below `before`, the greatest key first."""
     query = select(*_COLUMNS).where(memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True))
     if before is not None:
         query = query.where(memories.c.key < before)
@@ -167,14 +167,9 @@ def list_newest_keys(
 
 
 def find_everywhere(connection: Connection, prefix: Iterable[str], key: str) -> tuple[Memory, ...]:
-    """Return the newest versions of a key in all namespaces that begin with these elements."""
-    found: list[Memory] = []
-    places = [write_namespace(place) for place in list_namespaces(connection, prefix)]
-    for start in range(0, len(places), _MOST_KEYS):
-        here = memories.c.namespace.in_(places[start : start + _MOST_KEYS])
-        query = select(*_COLUMNS).where(here, memories.c.key == key, memories.c.is_newest.is_(True))
-        found += map(_memory, connection.execute(query.order_by(memories.c.namespace)))
-    return tuple(found)
+    """Return the newest versions of a key in all namespaces that begin with these elements, by namespace."""
+    found = find_by_places(connection, [(namespace, key) for namespace in list_namespaces(connection, prefix)])
+    return tuple(sorted(found, key=lambda memory: memory.namespace))
 
 
 def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ...]:
@@ -186,7 +181,7 @@ def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ..
 
 
 def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequence[str]) -> tuple[Memory, ...]:
-    """Return the newest versions of these keys, as far as they are there."""
+    """Return the newest versions of these keys, as far as they exist."""
     place = write_namespace(namespace)
     found: list[Memory] = []
     for start in range(0, len(keys), _MOST_KEYS):
@@ -197,11 +192,11 @@ def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequenc
 
 
 def find_by_places(connection: Connection, places: Iterable[tuple[Iterable[str], str]]) -> tuple[Memory, ...]:
-    """Return the newest versions at these places, a namespace and a key each, as far as they are there."""
+    """Return the newest versions for these pairs of namespace and key, as far as they exist."""
     wanted = [(write_namespace(namespace), key) for namespace, key in places]
     found: list[Memory] = []
     for start in range(0, len(wanted), _MOST_PLACES):
-        # SQLite reads all rows where pairs are looked for, and goes by the index where both are lists.
+        # SQLite reads all rows to find pairs, but uses the index for two lists.
         some = frozenset(wanted[start : start + _MOST_PLACES])
         here = (memories.c.namespace.in_({place for place, _ in some}), memories.c.key.in_({key for _, key in some}))
         rows = connection.execute(select(*_COLUMNS).where(*here, memories.c.is_newest.is_(True)))
@@ -223,53 +218,42 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
 
 def list_latest_outcomes(connection: Connection, agent: str | None = None) -> Iterator[Memory]:
     """Yield the outcomes of one agent or of all, newest first."""
-    first, after = namespace_range(("outcomes",)) or ("", "")
-    query = select(memories.c.number, memories.c.namespace, memories.c.key).where(memories.c.is_newest.is_(True))
-    if agent is None:
-        query = query.where(memories.c.namespace >= first, memories.c.namespace < after)
-    else:
-        query = query.where(memories.c.namespace == write_namespace(("outcomes", agent)))
+    query = select(memories.c.number).where(_is_in("outcomes", agent), memories.c.is_newest.is_(True))
     page = query.order_by(memories.c.number.desc()).limit(_OUTCOMES_AT_ONCE)
-    rows = connection.execute(page).all()
-    while rows:
-        found = {
-            (memory.namespace, memory.key): memory
-            for place in dict.fromkeys(row.namespace for row in rows)
-            for memory in find_by_keys(
-                connection, read_namespace(place), [row.key for row in rows if row.namespace == place]
-            )
-        }
-        places = ((read_namespace(row.namespace), row.key) for row in rows)
-        yield from (found[place] for place in places if place in found)
-        rows = connection.execute(page.where(memories.c.number < rows[-1].number)).all()
+    numbers = connection.scalars(page).all()
+    while numbers:
+        found = find_by_numbers(connection, numbers)
+        yield from (found[number] for number in numbers if number in found)
+        numbers = connection.scalars(page.where(memories.c.number < numbers[-1])).all()
 
 
 def iter_training_examples(connection: Connection, agent: str | None) -> Iterator[Mapping[str, Any]]:
     """Yield the values of all training examples, or of one agent's, oldest first."""
-    low, high = namespace_range(("training",)) or ("", "")
-    place = memories.c.namespace
-    wanted = (place >= low) & (place < high) if agent is None else place == write_namespace(("training", agent))
-    page = (
-        select(memories.c.number, memories.c.value)
-        .where(wanted, memories.c.is_newest.is_(True))
-        .order_by(memories.c.number)
-        .limit(_EXAMPLES_AT_ONCE)
-    )
+    query = select(memories.c.number, memories.c.value).where(_is_in("training", agent), memories.c.is_newest.is_(True))
+    page = query.order_by(memories.c.number).limit(_EXAMPLES_AT_ONCE)
     last = -1
     while rows := connection.execute(page.where(memories.c.number > last)).all():
         yield from (row.value for row in rows)
         last = rows[-1].number
 
 
+def _is_in(kind: str, agent: str | None) -> Any:
+    """Return the condition for memories of one kind, of an agent or of all."""
+    if agent is not None:
+        return memories.c.namespace == write_namespace((kind, agent))
+    low, high = namespace_range((kind,)) or ("", "")
+    return (memories.c.namespace >= low) & (memories.c.namespace < high)
+
+
 def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:
-    """Return the newest versions in which any word of the query stands, best first."""
+    """Return the newest versions that contain any word of the query, best first."""
     return tuple(iterate_search(connection, prefix, query, limit, at_once=limit))
 
 
 def iterate_search(
     connection: Connection, prefix: Iterable[str], query: str, limit: int, *, at_once: int
 ) -> Iterator[MemoryHit]:
-    """Yield the same memories one by one, reading `at_once` of them at a time, and no more than are consumed."""
+    """Yield the same memories, reading `at_once` of them at a time, and only as many as are consumed."""
     found = find_memories(connection, query, tuple(prefix), limit)
     for start in range(0, len(found), at_once):
         scores = dict(found[start : start + at_once])
@@ -278,7 +262,7 @@ def iterate_search(
 
 
 def find_by_numbers(connection: Connection, numbers: Iterable[int]) -> dict[int, Memory]:
-    """Return the memories in these rows, as far as they are newest versions."""
+    """Return the memories with these row numbers, as far as they are newest versions."""
     rows = connection.execute(select(*_COLUMNS).where(memories.c.number.in_(numbers), memories.c.is_newest))
     return {row.number: _memory(row) for row in rows}
 
@@ -287,7 +271,7 @@ def _one_key(namespace: Iterable[str], key: str) -> Any:
     return select(*_COLUMNS).where(memories.c.namespace == write_namespace(namespace), memories.c.key == key)
 
 
-def _annotate(connection: Connection, row: Row[Any], draft: MemoryDraft, moment: int) -> Memory:
+def _annotate(connection: Connection, row: Row[Any], draft: MemoryDraft, timestamp: int) -> Memory:
     changed: dict[str, Any] = {}
     if draft.tags and list(draft.tags) != row.tags:
         changed["tags"] = list(draft.tags)
@@ -299,11 +283,11 @@ def _annotate(connection: Connection, row: Row[Any], draft: MemoryDraft, moment:
         unindex_memory(connection, row.number, row.words or "")
         index_memory(connection, row.number, draft.words)
         changed["words"] = draft.words
-    connection.execute(_ANNOTATE.values({**changed, "updated_at": moment}), {"old_number": row.number})
+    connection.execute(_ANNOTATE.values({**changed, "updated_at": timestamp}), {"old_number": row.number})
     return _memory(connection.execute(select(*_COLUMNS).where(memories.c.number == row.number)).one())
 
 
-def _row_of(draft: MemoryDraft, moment: int) -> dict[str, Any]:
+def _row_of(draft: MemoryDraft, timestamp: int) -> dict[str, Any]:
     return {
         "namespace": write_namespace(draft.namespace),
         "key": draft.key,
@@ -313,8 +297,8 @@ def _row_of(draft: MemoryDraft, moment: int) -> dict[str, Any]:
         "tags": draft.tags,
         "provenance": draft.provenance,
         "words": draft.words,
-        "created_at": moment,
-        "updated_at": moment,
+        "created_at": timestamp,
+        "updated_at": timestamp,
     }
 
 
@@ -345,5 +329,5 @@ def _memory(row: Row[Any]) -> Memory:
 
 
 def _same_json(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    # As text, since Python takes 1, 1.0 and True for equal.
+    # Compared as text, since 1, 1.0 and True are equal in Python.
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)

@@ -289,10 +289,7 @@ def _word(skill: SkillMemory) -> str:
 
 
 def make_record(
-    inputs: Mapping[str, str | None],
-    outputs: Mapping[str, object],
-    verdict: str,
-    findings: Mapping[str, object],
+    inputs: Mapping[str, str | None], outputs: Mapping[str, object], verdict: str, findings: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return a record with `Inputs`, `Generated Outputs` and `Feedback`, redacted; what is None or empty is left out.
 

@@ -1,4 +1,4 @@
-"""Learn lessons from attempts, and add them to the kept ones: the same again is support, a contradiction supersedes."""
+"""Learn lessons from attempts, and add them to the stored ones: an equal lesson adds support, a contradiction supersedes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_golden.learning.lessons.model import Attempt, SkillMemory
     from pytest_golden.learning.lessons.store import KeptLesson
 
-# All calls run at once, so that learning takes no longer than one call.
+# All calls run at once, so that learning takes only as long as one call.
 _MOST_MODEL_CALLS = 8
 
 
@@ -32,20 +32,20 @@ async def learn_from_attempts(
 ) -> tuple[SkillMemory, ...]:
     """Return the lessons of attempts that pass the checks of `Lessons.add`, redacted.
 
-    A model, if given, words the first eight of them; its lessons are not approved (`source` is "model"). What it says is
-    checked against the attempts; without a true answer within five seconds the wording by rules stays.
+    A model, if given, words the first eight of them; its lessons are not approved (`source` is "model"). Its answer is checked
+    against the attempts; without a true answer within five seconds the wording by rules stays.
 
     Args:
         attempts: in the order in which they were made.
-        task: what they were made for.
+        task: their purpose.
         llm_client: a language model.
 
     Raises:
-        ValueError: the task is no text, or one of the attempts is none.
+        ValueError: the task is not text, or an item of `attempts` is not an `Attempt`.
     """
     check_any_text("task", task)
     made = tuple(attempts)
-    # Errors may be long: the event loop is not blocked while they are read.
+    # Errors may be long: a thread reads them, so that the event loop is not blocked.
     kept = await asyncio.to_thread(_learn_by_rules, made, task)
     if llm_client is None:
         return tuple(kept)
@@ -53,7 +53,7 @@ async def learn_from_attempts(
 
 
 def _learn_by_rules(made: tuple[Attempt, ...], task: str) -> list[SkillMemory]:
-    # A gate adds lessons that are worded already, and does not wait for pydantic.
+    # A gate adds lessons that are worded already, and must not wait for pydantic.
     from pytest_golden.learning.lessons.lesson_wording import word_lesson
 
     worded = [word_lesson(pattern, task) for pattern in find_patterns(made)]
@@ -71,17 +71,17 @@ async def _reword(
     return [apply_wording(skill, said, made) for skill, said in zip(skills, replies, strict=True)]
 
 
-def add_lesson(connection: Connection, skill: SkillMemory, agent: str, moment: int) -> LessonVerdict:
-    """Keep a lesson that passes the checks, redacted, and return what became of it.
+def add_lesson(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> LessonVerdict:
+    """Store a lesson that passes the checks, redacted, and return the verdict.
 
-    The same lesson again raises the support of the one that is there, and one that was rejected stays rejected. Of two
-    that contradict each other the older is superseded.
+    An equal lesson raises the support of the stored one, and a rejected one stays rejected. Of two lessons that contradict
+    each other, the older is superseded.
 
     Args:
-        connection: of the store, writing.
+        connection: to the store, writing.
         skill: the lesson.
-        agent: whose it is.
-        moment: milliseconds since the epoch.
+        agent: the owner of the lesson.
+        timestamp: milliseconds since the epoch.
 
     Raises:
         ValueError: the agent is blank, or the lesson is more than 1 MiB.
@@ -91,55 +91,48 @@ def add_lesson(connection: Connection, skill: SkillMemory, agent: str, moment: i
         return LessonVerdict(kept=False, reason=redact("; ".join(reasons)), skill=skill)
     clean = _clean(skill)
     if find_lesson(connection, clean.id) is not None:
-        # It was made from a kept lesson; whether it is the same depends on what it says.
+        # It was made from a stored lesson; its content decides whether it is equal.
         clean = clean.replace(id=new_id("lesson"))
     keys = find_keys(clean)
     found = find_by_digests(connection, (*keys.same, *keys.about), agent)
     same = _choose(found, keys.same)
     if same is None:
         others = _list_contradicting(clean, found, keys.about)
-        return _keep_new(connection, clean, agent, moment, others)
+        return _keep_new(connection, clean, agent, timestamp, others)
     if same.skill.rejected:
-        told = f"rejected by {same.skill.judged_by}" if same.skill.judged_by else "rejected before"
-        return LessonVerdict(kept=False, reason=f"the same lesson was {told}", skill=same.skill)
-    return _keep_again(connection, same, clean, moment)
+        judged = f"rejected by {same.skill.judged_by}" if same.skill.judged_by else "rejected before"
+        return LessonVerdict(kept=False, reason=f"the same lesson was {judged}", skill=same.skill)
+    return _keep_again(connection, same, clean, timestamp)
 
 
 def _clean(skill: SkillMemory) -> SkillMemory:
     """Return a lesson as a new one: redacted, and without a person's judgement that was not made in this store."""
-    # Refuses a text that is too long, before secrets are searched in it.
+    # Refuses a text that is too long before secrets are searched in it.
     write_json("lesson", skill.to_dict())
-    return (
-        type(skill)
-        .from_dict(redact(skill.to_dict()))
-        .replace(
-            approved=skill.approved and skill.source != LessonSource.MODEL,
-            rejected=False,
-            judged_by=None,
-            judged_at=None,
-        )
-    )
+    is_approved = skill.approved and skill.source != LessonSource.MODEL
+    clean = type(skill).from_dict(redact(skill.to_dict()))
+    return clean.replace(approved=is_approved, rejected=False, judged_by=None, judged_at=None)
 
 
-def overrule(connection: Connection, skill: SkillMemory, agent: str, moment: int) -> None:
-    """Supersede the lessons that contradict a lesson that was just approved."""
+def overrule(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> None:
+    """Supersede the lessons that contradict a lesson which was just approved."""
     keys = find_keys(skill)
     others = _list_contradicting(skill, find_by_digests(connection, keys.about, agent), keys.about)
-    _supersede(connection, skill, others, moment)
+    _supersede(connection, skill, others, timestamp)
 
 
-def revive(connection: Connection, gone: SkillMemory, agent: str, moment: int) -> None:
+def revive(connection: Connection, gone: SkillMemory, agent: str, timestamp: int) -> None:
     """Revive the lessons that `gone`, just rejected or deleted, had superseded, except those that say the same."""
     said = set(find_keys(gone).same)
     superseded = [one for one in list_lessons(connection, agent) if one.skill.superseded_by == gone.id]
     for one in superseded:
         if said.isdisjoint(find_keys(one.skill).same):
             back = one.skill.replace(superseded_by=None)
-            put_lesson(connection, back, agent, moment, why=LessonChange.REVIVED, about={"support": 0})
+            put_lesson(connection, back, agent, timestamp, why=LessonChange.REVIVED, about={"support": 0})
 
 
 def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) -> KeptLesson | None:
-    """Choose among equal lessons: a rejected one first, then a current before a superseded one, then the oldest."""
+    """Choose one of equal lessons: a rejected one first, then a current before a superseded one, then the oldest."""
     same = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
     return min(
         same.values(),
@@ -160,14 +153,14 @@ def _list_contradicting(
 
 
 def _keep_new(
-    connection: Connection, skill: SkillMemory, agent: str, moment: int, others: Sequence[KeptLesson]
+    connection: Connection, skill: SkillMemory, agent: str, timestamp: int, others: Sequence[KeptLesson]
 ) -> LessonVerdict:
     standing = _find_later(skill, others)
     if standing is not None:
-        kept = put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, moment)
+        kept = put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, timestamp)
         return LessonVerdict(kept=True, reason=f"superseded by the later {standing.skill.id}", skill=kept)
-    kept = put_lesson(connection, skill, agent, moment)
-    return LessonVerdict(kept=True, reason=_supersede(connection, kept, others, moment), skill=kept)
+    kept = put_lesson(connection, skill, agent, timestamp)
+    return LessonVerdict(kept=True, reason=_supersede(connection, kept, others, timestamp), skill=kept)
 
 
 def _find_later(skill: SkillMemory, others: Sequence[KeptLesson]) -> KeptLesson | None:
@@ -175,14 +168,14 @@ def _find_later(skill: SkillMemory, others: Sequence[KeptLesson]) -> KeptLesson 
     return max(later, key=lambda one: (one.skill.created_at, one.skill.id), default=None)
 
 
-def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[KeptLesson], moment: int) -> str:
+def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[KeptLesson], timestamp: int) -> str:
     for one in others:
         changed = one.skill.replace(superseded_by=kept.id)
-        put_lesson(connection, changed, one.agent, moment, why=LessonChange.SUPERSEDED)
+        put_lesson(connection, changed, one.agent, timestamp, why=LessonChange.SUPERSEDED)
     return f"new; supersedes {_list_names(others)}" if others else "new"
 
 
-def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, moment: int) -> LessonVerdict:
+def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, timestamp: int) -> LessonVerdict:
     grown = learn_again(same.skill, skill)
     keys = find_keys(grown)
     about = find_by_digests(connection, keys.about, same.agent)
@@ -192,14 +185,14 @@ def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, mo
     why = LessonChange.REVIVED if is_revived else LessonChange.LEARNED_AGAIN
     if is_revived:
         grown = grown.replace(superseded_by=None)
-    kept = put_lesson(connection, grown, same.agent, moment, why=why, about={"support": skill.support})
-    told = f"known already, learned {kept.support} times"
+    kept = put_lesson(connection, grown, same.agent, timestamp, why=why, about={"support": skill.support})
+    reason = f"known already, learned {kept.support} times"
     if kept.superseded_by is not None:
-        return LessonVerdict(kept=True, reason=f"{told}; superseded by {kept.superseded_by}", skill=kept)
+        return LessonVerdict(kept=True, reason=f"{reason}; superseded by {kept.superseded_by}", skill=kept)
     if overruled:
-        told = f"{told}; supersedes {_list_names(overruled)}"
-        _supersede(connection, kept, overruled, moment)
-    return LessonVerdict(kept=True, reason=told, skill=kept)
+        reason = f"{reason}; supersedes {_list_names(overruled)}"
+        _supersede(connection, kept, overruled, timestamp)
+    return LessonVerdict(kept=True, reason=reason, skill=kept)
 
 
 def _list_names(lessons: Sequence[KeptLesson]) -> str:

@@ -1,4 +1,4 @@
-"""When two errors or two lessons are alike, the same or contradictory, and how the same lessons are joined. Pure."""
+"""Compare errors by their words, find equal and contradictory lessons, and join equal ones. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.learning.signature import cause_of, digest_signature, error_signature, word_set
+from pytest_golden.learning.signature import (
+    cause_of,
+    digest_signature,
+    error_signature,
+    find_causes,
+    normalise_cause,
+    word_set,
+)
 from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_golden.learning.lessons.model import SkillMemory
 
@@ -36,14 +43,14 @@ _OPPOSITES = {
     "false": "true",
     "disallow": "allow",
 }
-# Around these the order of words is what is advised.
+# In advice with these words the order of the words matters.
 _TURNING = frozenset({"instead", "rather", "than", "over", "before", "after", "from", "to"})
 _FILLERS = _NEGATIONS | {"t", "do", "always", "should", "must", "please", "using", "use", "the", "a", "an"}
 MOST_ERRORS = 10
 _JOINED_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
 
 
-# These say that something failed, and not what.
+# These say that something failed, but not what.
 _GENERIC_CLASSES = word_set("""
     Exception RuntimeError ValueError TypeError OSError AssertionError SystemExit Error BaseException IOError
     NodeExecutionError PipelineError TaskError Invalid AttributeError ConnectionError
@@ -57,7 +64,7 @@ _COMMON = word_set("""
     results configured rows row max retries exceeded url httpconnectionpool httpsconnectionpool
     inspect specific next steps suggestions database compilation dependency parsing
 """)
-# Each names a cause by itself: where only one of two errors has it, they are two.
+# Each of these words identifies a cause: errors differ when only one of them has it.
 _TELLING = word_set("""
     not no never without missing duplicate exists already unique null ambiguous refused timed timeout reset aborted denied
     unauthorized forbidden expired locked readonly empty invalid undefined unexpected full memory overflow truncated corrupted
@@ -69,7 +76,7 @@ _TELLING = word_set("""
 
 @dataclass(frozen=True, slots=True)
 class ErrorFeatures:
-    """What an error's signature says: kept names, the classes of its exceptions, its words, and pairs of neighbours."""
+    """The features of an error's signature: names, the classes of its exceptions, its words, and pairs of neighbouring words."""
 
     kept: frozenset[str]
     classes: frozenset[str]
@@ -78,13 +85,13 @@ class ErrorFeatures:
 
     @property
     def tells_a_cause(self) -> bool:
-        """Tell whether it says what failed, and not only that something did."""
+        """Return whether it says what failed, not only that something failed."""
         informative = self.words - _COMMON
         return bool(self.classes - _GENERIC_CLASSES or self.kept) or len(informative) >= _FEWEST_WORDS
 
 
 def read_features(signature: str) -> ErrorFeatures:
-    """Return what a signature says, as features."""
+    """Return the features of a signature."""
     bare = re.sub(_MARK, " ", signature)
     kept = re.findall(_KEPT, bare)
     without = re.sub(_KEPT, " ", bare)
@@ -97,10 +104,17 @@ def read_features(signature: str) -> ErrorFeatures:
     return ErrorFeatures(frozenset(kept), frozenset(classes), frozenset(words), frozenset(pairs))
 
 
-def measure_likeness(one: ErrorFeatures, other: ErrorFeatures) -> float:
-    """Measure from 0 to 1 how much of what either says the other says too; rarer words count for more.
+def read_causes(text: str, clean: Callable[[str], str] = str) -> dict[str, ErrorFeatures]:
+    """Return the features of each cause in a text by its signature, the most telling first; `clean` redacts the causes."""
+    signatures = dict.fromkeys(normalise_cause(clean(cause)) for cause in find_causes(text))
+    features = {signature: read_features(signature) for signature in signatures}
+    return {signature: one for signature, one in features.items() if one.tells_a_cause}
 
-    0 when something that names a cause is in one alone: another exception, module, attribute or state, another negation.
+
+def measure_likeness(one: ErrorFeatures, other: ErrorFeatures) -> float:
+    """Return how much two errors have in common, from 0 to 1; rarer words count for more.
+
+    It is 0 when only one has a word that identifies a cause: another exception, module, attribute or state, another negation.
     """
     if one.kept != other.kept or not (one.tells_a_cause and other.tells_a_cause):
         return 0.0
@@ -109,10 +123,7 @@ def measure_likeness(one: ErrorFeatures, other: ErrorFeatures) -> float:
     if (one.words ^ other.words) & _TELLING:
         return 0.0
     shared, all_of_it = 0.0, 0.0
-    for ours, theirs, weigh in (
-        (one.classes, other.classes, _weigh_class),
-        (one.words, other.words, _weigh_word),
-    ):
+    for ours, theirs, weigh in ((one.classes, other.classes, _weigh_class), (one.words, other.words, _weigh_word)):
         shared += sum(map(weigh, ours & theirs))
         all_of_it += sum(map(weigh, ours | theirs))
     shared += _RUN_WEIGHT * len(one.pairs & other.pairs)
@@ -133,14 +144,14 @@ def _weigh_word(word: str) -> float:
     return _COMMON_WEIGHT if word in _COMMON else 1.0
 
 
-def holds_all_words(asked: ErrorFeatures, told: str) -> bool:
-    """Tell whether what a person typed, three words that mean something or more, stands in what a lesson tells."""
+def holds_all_words(asked: ErrorFeatures, text: str) -> bool:
+    """Return whether a lesson's text contains all the telling words that a person typed, which must be three or more."""
     words = asked.words - _COMMON
-    return len(words) >= _FEWEST_SEARCHED and words <= set(map(str.lower, re.findall(_WORD, told)))
+    return len(words) >= _FEWEST_SEARCHED and words <= set(map(str.lower, re.findall(_WORD, text)))
 
 
 def choose_query(features: Iterable[ErrorFeatures], most: int) -> str:
-    """Choose the words by which errors like these are looked up."""
+    """Return the words of a search for errors like these."""
     found: dict[str, None] = {}
     for one in features:
         found.update(dict.fromkeys(sorted(one.classes)))
@@ -150,7 +161,7 @@ def choose_query(features: Iterable[ErrorFeatures], most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LessonKeys:
-    """The digests of a lesson. Those of `same` find it again, those of `about` find what may contradict it."""
+    """The digests of a lesson: `same` finds equal lessons, `about` finds those that may contradict it."""
 
     errors: tuple[str, ...]
     same: tuple[str, ...]
@@ -163,12 +174,11 @@ def normalise(text: str) -> str:
 
 
 def list_errors(skill: SkillMemory) -> tuple[str, ...]:
-    """Return the texts of the errors that a lesson is about: `evidence["error"]` first, then those of `evidence["errors"]`."""
-    return errors_in(skill.evidence)
+    """Return the texts of a lesson's errors: `evidence["error"]` first, then those of `evidence["errors"]`."""
+    return _list_errors(skill.evidence)
 
 
-def errors_in(evidence: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the texts of the errors in evidence."""
+def _list_errors(evidence: Mapping[str, Any]) -> tuple[str, ...]:
     more = evidence.get("errors")
     texts = [evidence.get("error"), *(more if isinstance(more, (list, tuple)) else ())]
     return tuple(dict.fromkeys(text for text in texts if isinstance(text, str) and text.strip()))[:MOST_ERRORS]
@@ -187,24 +197,24 @@ def find_keys(skill: SkillMemory) -> LessonKeys:
     same = [_digest("lesson", normalise(skill.lesson))]
     advice = _list_advice(skill.lesson)
     about = [_digest("advice", " ".join(sorted(advice)))] if advice else []
-    place = (skill.tool_name or "", project_of(skill) or "")
+    owner = (skill.tool_name or "", project_of(skill) or "")
     if failed and worked:
-        same += [_digest("pair", skill.kind, *place, failed, worked, signature) for signature in signatures or [""]]
+        same += [_digest("pair", skill.kind, *owner, failed, worked, signature) for signature in signatures or [""]]
     if worked:
-        about += [_digest("error", *place, signature) for signature in signatures]
-        about += [_digest("failed", *place, failed)] if failed else []
+        about += [_digest("error", *owner, signature) for signature in signatures]
+        about += [_digest("failed", *owner, failed)] if failed else []
     return LessonKeys(tuple(dict.fromkeys(map(digest_signature, signatures))), tuple(same), tuple(about))
 
 
 def list_digests(skill: SkillMemory) -> tuple[str, ...]:
-    """Return the digests under which a lesson is found; one that does not stand contradicts nothing."""
+    """Return the digests that find a lesson; a superseded or rejected one contradicts nothing."""
     keys = find_keys(skill)
     stands = skill.superseded_by is None and not skill.rejected
     return tuple(dict.fromkeys((*keys.errors, *keys.same, *(keys.about if stands else ()))))
 
 
 def contradicts(one: SkillMemory, other: SkillMemory) -> bool:
-    """Tell whether two lessons that share a digest of `about` say different things."""
+    """Return whether two lessons that share a digest of `about` contradict each other."""
     advice, others = _list_advice(one.lesson), _list_advice(other.lesson)
     if sorted(advice) == sorted(others):
         is_turned = advice != others and not _TURNING.isdisjoint(advice)
@@ -217,12 +227,12 @@ def contradicts(one: SkillMemory, other: SkillMemory) -> bool:
 
 
 def is_negative(text: str) -> bool:
-    """Tell whether advice says what not to do."""
+    """Return whether advice says what not to do."""
     return sum(word in _NEGATIONS or word in _OPPOSITES for word in normalise(text).split()) % 2 == 1
 
 
 def _list_advice(text: str) -> list[str]:
-    """List the words of advice, whether it is for or against."""
+    """Return the words of advice, the same for and against."""
     return [_OPPOSITES.get(word, word) for word in normalise(text).split() if word not in _FILLERS]
 
 
@@ -232,9 +242,9 @@ def _digest(what: str, *parts: Any) -> str:
 
 
 def learn_again(known: SkillMemory, again: SkillMemory) -> SkillMemory:
-    """Return a known lesson with what the same lesson, learned again, adds to it: its support and what was not known.
+    """Return a known lesson with the support and the facts that the same lesson, learned again, adds to it.
 
-    What rules or a person say approves what a model said.
+    A lesson of rules or of a person approves the same lesson of a model.
     """
     approves = again.approved and known.judged_by is None
     return known.replace(
@@ -248,12 +258,12 @@ def learn_again(known: SkillMemory, again: SkillMemory) -> SkillMemory:
 
 
 def join_evidence(evidences: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Join evidence: the first error as `error`, the others as `errors`, and of all other fields the first value."""
+    """Return joint evidence: the first error as `error`, the others as `errors`, and the first value of every other field."""
     joined: dict[str, Any] = {}
     errors: dict[str, None] = {}
     for evidence in evidences:
         joined = {**evidence, **joined}
-        errors |= dict.fromkeys(errors_in(evidence))
+        errors |= dict.fromkeys(_list_errors(evidence))
     if errors:
         joined["error"], *more = list(errors)[:MOST_ERRORS]
         if more:

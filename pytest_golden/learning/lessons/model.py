@@ -154,8 +154,8 @@ class SkillMemory:
         settle(self, "evidence", freeze_json_mapping("evidence", self.evidence))
         settle(self, "created_at", check_time("created_at", self.created_at))
         for name in ("last_used", "judged_at"):
-            moment = getattr(self, name)
-            settle(self, name, None if moment is None else check_time(name, moment))
+            timestamp = getattr(self, name)
+            settle(self, name, None if timestamp is None else check_time(name, timestamp))
 
     def __hash__(self) -> int:
         return hash(self.id)

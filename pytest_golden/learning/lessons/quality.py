@@ -111,7 +111,7 @@ def _name_specifics(text: str) -> Iterator[str]:
 
 
 def is_platitude(text: str) -> bool:
-    """Tell whether advice has no word that says what to do, or with what; what stands in backticks does."""
+    """Return whether advice has no word that says what to do, or with what; what stands in backticks does."""
     return re.search(_QUOTED, text) is None and all(
         word in _VAGUE or word in STOP_WORDS or (len(word) == 1 and word.isascii()) for word in find_words(text)
     )
@@ -231,39 +231,21 @@ def _has_day(text: str) -> bool:
 
 
 _SPECIFIC_RULES = (
-    _Rule(
-        "url",
-        r"\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{1,20})://(?P<host>[^\s'\"`)\]>,;]*)",
-        _is_general_url,
-    ),
+    _Rule("url", r"\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{1,20})://(?P<host>[^\s'\"`)\]>,;]*)", _is_general_url),
     _Rule(
         "e-mail",
         r"(?<![\w.+-])(?P<user>[\w.+-]+)@(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,})\b",
         _is_general_mail,
     ),
-    _Rule(
-        "id",
-        r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z])",
-        _never,
-    ),
+    _Rule("id", r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z])", _never),
     _Rule("id", r"(?<![0-9A-Za-z])(?=[A-Z]*\d)[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])", _never),
     _Rule("id", r"\bsha(?:1|256|512):[0-9a-f]{6,}", _never),
     # Windows and UNC, then POSIX from the root, the home, here and above, then what ends in a file or a folder.
-    _Rule(
-        "path",
-        r"(?<![A-Za-z])[A-Za-z]:(?:\\{1,2}|/)[\w. ~$@-]*\w(?:[\\/]+[\w.~$@ -]*\w)*[\\/]?",
-        _is_general_path,
-    ),
+    _Rule("path", r"(?<![A-Za-z])[A-Za-z]:(?:\\{1,2}|/)[\w. ~$@-]*\w(?:[\\/]+[\w.~$@ -]*\w)*[\\/]?", _is_general_path),
     _Rule("path", r"(?<![\\\w])\\\\[\w.-]+\\[\w.$-]+(?:\\[\w.$-]+)*", _never),
+    _Rule("path", r"(?:(?<=^)|(?<=[\s'\"`(=:,\[>]))(?:~|\.{1,2})?/(?:[\w.~+@%=,{}<>$*-]+/?)+", _is_general_path),
     _Rule(
-        "path",
-        r"(?:(?<=^)|(?<=[\s'\"`(=:,\[>]))(?:~|\.{1,2})?/(?:[\w.~+@%=,{}<>$*-]+/?)+",
-        _is_general_path,
-    ),
-    _Rule(
-        "path",
-        rf"(?<![\w/.<\\%$}}:])(?:{_SEGMENT}/)+[\w.+@%=,~-]*\w\.(?:{_FILE_ENDINGS})\b(?!\()",
-        _is_general_path,
+        "path", rf"(?<![\w/.<\\%$}}:])(?:{_SEGMENT}/)+[\w.+@%=,~-]*\w\.(?:{_FILE_ENDINGS})\b(?!\()", _is_general_path
     ),
     _Rule("path", rf"(?<![\w/.<\\%$}}:])(?:{_SEGMENT}/){{2,}}(?=[\s'\"`),;.]|$)", _is_general_path),
     _Rule(
@@ -294,9 +276,7 @@ _SPECIFIC_RULES = (
     ),
     _Rule("address", r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)(?::\d+)?", _is_general_address),
     _Rule(
-        "host",
-        r"(?<![\w./@-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:internal|corp|lan|intra|intranet)\b(?![.(\w])",
-        _never,
+        "host", r"(?<![\w./@-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:internal|corp|lan|intra|intranet)\b(?![.(\w])", _never
     ),
     _Rule("id", r"\b0[xX][0-9a-fA-F]{9,}\b", _never),
     _Rule(

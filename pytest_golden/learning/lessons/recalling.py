@@ -1,4 +1,4 @@
-"""Find the lessons that bear on a failure, and credit or charge them for what followed when they were shown.
+"""Find the lessons that apply to a failure, and credit or charge them for the result that followed when they were shown.
 
 A lesson is found by the signature of the failure's cause, else by its words; the project only ranks. No lesson is better than noise.
 """
@@ -15,7 +15,7 @@ from pytest_golden.learning.lessons.likeness import (
     list_errors,
     measure_likeness,
     project_of,
-    read_features,
+    read_causes,
 )
 from pytest_golden.learning.lessons.model import LessonChange, RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
@@ -32,15 +32,13 @@ from pytest_golden.learning.signature import (
     cause_of,
     cut_failure,
     digest_signature,
-    find_causes,
     find_origin,
-    normalise_cause,
 )
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -55,9 +53,9 @@ MOST_HARMS = 5
 #: The states of a lesson. The last two are final unless a person or a later lesson changes them.
 STATES = ("shown", "waits", "harmful", "superseded", "rejected")
 LEAST_LIKENESS = 0.7
-# Scores. A match of a part of a text is less sure than one of its main cause.
+# Scores. A match of another part of a text is less certain than a match of its main cause.
 _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
-# A limit or a rule of the gate: it says what happened and not why, which differs from project to project.
+# A limit or a rule of the gate: it says what happened but not why, which differs between projects.
 _VERDICT = r"timed out after |used .{1,20} of (?:memory|CPU time)|ended by signal |wrote .* pattern of <value> names"
 _MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 8, 12
 
@@ -65,17 +63,17 @@ _MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 8, 12
 def recall_lessons(
     connection: Connection, text: str, *, project: str | None = None, agent: str | None = None, limit: int = 3
 ) -> tuple[Found, ...]:
-    """Find the lessons that bear on a failure, best first, each with a score from 0 to 1 and why.
+    """Find the lessons that apply to a failure, best first, each with a score from 0 to 1 and the reason.
 
     Args:
-        connection: of the store.
-        text: the failure's message, a traceback, or what a tool printed.
-        project: of lessons that fit equally well, those learned in this golden project come first.
-        agent: look among this agent's lessons alone.
-        limit: how many at most.
+        connection: to the store.
+        text: the failure's message, a traceback, or the output of a tool.
+        project: lessons learned in this golden project come first among those that fit equally well.
+        agent: search only this agent's lessons.
+        limit: the most lessons to return.
     """
     readable = cause_of(cut_failure(text))
-    signatures = _list_signatures(readable, redact)
+    signatures = read_causes(readable, redact)
     if not signatures:
         return ()
     origin = find_origin(readable)
@@ -93,17 +91,17 @@ def recall_lessons(
 
 
 def is_harmful(skill: SkillMemory) -> bool:
-    """Tell whether it harmed five times and never helped."""
+    """Return whether a lesson harmed five times and never helped."""
     return skill.harm_count >= MOST_HARMS and not skill.success_count
 
 
 def may_be_shown(skill: SkillMemory) -> bool:
-    """Tell whether it may be recalled: approved, not rejected, not superseded, and not harmful."""
+    """Return whether a lesson may be recalled: approved, not rejected, not superseded, and not harmful."""
     return skill.approved and not skill.rejected and skill.superseded_by is None and not is_harmful(skill)
 
 
 def describe_state(skill: SkillMemory) -> str:
-    """Return in one word whether a lesson is shown, and if not, why: one of `STATES`."""
+    """Return one of `STATES`: whether a lesson is shown, or why not."""
     if skill.rejected:
         return "rejected"
     if skill.superseded_by is not None:
@@ -111,13 +109,6 @@ def describe_state(skill: SkillMemory) -> str:
     if not skill.approved:
         return "waits"
     return "harmful" if is_harmful(skill) else "shown"
-
-
-def _list_signatures(text: str, clean: Callable[[str], str] = str) -> dict[str, ErrorFeatures]:
-    """Return the signatures of a text's causes that tell something, the most telling first."""
-    signatures = dict.fromkeys(normalise_cause(clean(cause)) for cause in find_causes(text))
-    features = {signature: read_features(signature) for signature in signatures}
-    return {signature: one for signature, one in features.items() if one.tells_a_cause}
 
 
 def _find_same(
@@ -151,8 +142,8 @@ def _find_alike(
 
 
 def _compare(error: str, features: Sequence[ErrorFeatures]) -> float:
-    """Compare what an error comes down to with each part of a text, and the other way round: either may say more."""
-    own = list(_list_signatures(cause_of(cut_failure(error))).values())
+    """Return the greatest likeness of an error's causes with a text's main cause, and of its main cause with the others."""
+    own = list(read_causes(cause_of(cut_failure(error))).values())
     pairs = [*((one, features[0]) for one in own), *((own[0], other) for other in features[1:] if own)]
     return max((measure_likeness(one, other) for one, other in pairs), default=0.0)
 
@@ -160,15 +151,13 @@ def _compare(error: str, features: Sequence[ErrorFeatures]) -> float:
 def _find_typed(
     connection: Connection, text: str, signatures: dict[str, ErrorFeatures], agent: str | None
 ) -> Iterator[Found]:
-    """Find lessons that hold all the words that a person typed."""
+    """Find the lessons that contain all the words that a person typed."""
     asked = next(iter(signatures.values()))
     if not is_typed(text) or asked.classes or asked.kept:
         return
     for skill in _find_candidates(connection, redact(text), agent):
-        told = " ".join(
-            (skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, *list_errors(skill))
-        )
-        if holds_all_words(asked, told):
+        texts = (skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, *list_errors(skill))
+        if holds_all_words(asked, " ".join(texts)):
             yield skill, _TYPED, RecallReason.WORDS
 
 
@@ -182,7 +171,7 @@ def _is_sure(skill: SkillMemory) -> bool:
 
 
 def _came_from(skill: SkillMemory, origin: str | None) -> bool:
-    """Tell whether a lesson's error was raised in the same package, as far as both are known."""
+    """Return whether a lesson's error was raised in this package, or one of the two is unknown."""
     if origin is None:
         return True
     origins = {find_origin(error) for error in list_errors(skill)}
@@ -202,16 +191,16 @@ def _rank(found: Found, project: str | None) -> tuple[float | bool, ...]:
 
 
 def settle(connection: Connection, recall_id: str, now: datetime, *, passed: bool) -> SkillMemory | None:
-    """Credit or charge the lesson of a recall, once; return the lesson as it is now, None when it is gone.
+    """Credit or charge the lesson of a recall, once; return the present lesson, None when it is gone.
 
     Raises:
-        GoldenError: there was no such recall, or its lesson was deleted.
+        GoldenError: no such recall is known, or its lesson was deleted.
     """
     is_news = settle_recall(connection, recall_id, to_ms(now), passed=passed)
     recall = find_recall(connection, recall_id)
     if recall is None:
-        told = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
-        raise GoldenError(f"{told}; `Recalled.recall_id` is what `Lessons.recall` gave")
+        unknown = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
+        raise GoldenError(f"{unknown}; `Lessons.recall` returns the id as `Recalled.recall_id`")
     kept = find_lesson(connection, recall.lesson_id)
     if kept is None or not is_news:
         return None if kept is None else kept.skill

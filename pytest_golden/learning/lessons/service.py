@@ -1,4 +1,4 @@
-"""The lessons of a store: what faces and agents ask for, counts over them, and which may be deleted."""
+"""Add, find, judge, recall, count and prune the lessons of a store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_CANDIDATES = 5
 
 
 class Lessons:
-    """The lessons in a store that stays the caller's. Safe between threads.
+    """The lessons in a store that the caller owns. Safe between threads.
 
     Every method raises `StorageError` when the store cannot be used.
     """
@@ -55,21 +55,21 @@ class Lessons:
         self._clock = clock or utc_now
 
     def add(self, skill: SkillMemory, agent: str) -> LessonVerdict:
-        """Keep a lesson for an agent, unless a check refuses it or it was rejected before.
+        """Store a lesson for an agent, unless a check refuses it or it was rejected before.
 
         Raises:
-            ValueError: the agent is blank or cannot be kept, or the lesson is more than 1 MiB.
+            ValueError: the agent is blank or cannot be stored, or the lesson is more than 1 MiB.
         """
         check_text("agent", agent)
         if storable(agent) != agent:
             raise ValueError(f"agent {agent!r} holds NUL or a lone surrogate, which cannot be kept; give plain text")
         with self._store.write() as connection:
-            return add_lesson(connection, skill, agent, self._moment())
+            return add_lesson(connection, skill, agent, self._timestamp())
 
     def list_lessons(
         self, agent: str | None = None, include_superseded: bool = False, *, include_rejected: bool = False
     ) -> tuple[SkillMemory, ...]:
-        """Return the lessons of all agents, or of one, by agent and id; those that wait for approval are among them."""
+        """Return the lessons of all agents, or of one, by agent and id, with those that wait for approval."""
         kept = self.list_kept(agent, include_superseded=include_superseded, include_rejected=include_rejected)
         return tuple(one.skill for one in kept)
 
@@ -86,38 +86,38 @@ class Lessons:
             )
 
     def get(self, lesson_id: str) -> SkillMemory:
-        """Get the lesson of an id, or of the one id that begins so.
+        """Get the lesson with this id, or with the only id that begins with it.
 
         Raises:
-            GoldenError: there is none, or there are several; the message names them.
+            GoldenError: no lesson has such an id, or several have; the message names them.
         """
         return self.get_kept(lesson_id).skill
 
     def get_kept(self, lesson_id: str) -> KeptLesson:
-        """Get the same lesson with its agent; raises as `get` does."""
+        """Get the same lesson with its agent. Raise as `get` does."""
         with self._store.read() as connection:
             return _get_kept(connection, lesson_id)
 
     def history(self, lesson_id: str) -> tuple[KeptLesson, ...]:
-        """Return all versions of a lesson, oldest first, each with who changed it and why; raises as `get` does."""
+        """Return all versions of a lesson, oldest first, each with its author and reason. Raise as `get` does."""
         with self._store.read() as connection:
             kept = _get_kept(connection, lesson_id)
             return list_lesson_versions(connection, kept.agent, kept.skill.id)
 
     def approve(self, lesson_id: str, by: str) -> SkillMemory:
-        """Let a person approve a lesson, a rejected one as well; the last word wins. Raises as `get` does."""
+        """Approve a lesson for a person, a rejected one as well; the latest judgement holds. Raise as `get` does."""
         return self._judge(lesson_id, by, approved=True)
 
     def reject(self, lesson_id: str, by: str) -> SkillMemory:
-        """Let a person reject a lesson: it is not shown, and not learned again; what it superseded stands again. Raises as `get` does."""
+        """Reject a lesson for a person: it is not shown nor learned again, and supersedes nothing. Raise as `get` does."""
         return self._judge(lesson_id, by, approved=False)
 
     def delete(self, lesson_id: str) -> SkillMemory:
-        """Delete a lesson with all its versions, and return it; it may be learned again. Raises as `get` does."""
+        """Delete a lesson with all its versions, and return it; it may be learned again. Raise as `get` does."""
         with self._store.write() as connection:
             kept = _get_kept(connection, lesson_id)
             delete_lesson(connection, kept.agent, kept.skill.id)
-            revive(connection, kept.skill, kept.agent, self._moment())
+            revive(connection, kept.skill, kept.agent, self._timestamp())
         return kept.skill
 
     def recall(
@@ -129,23 +129,23 @@ class Lessons:
         limit: int = 3,
         entry_id: str | None = None,
     ) -> tuple[Recalled, ...]:
-        """Find the lessons that bear on a failure, best first, and keep that they were shown, if the store takes it.
+        """Find the lessons that apply to a failure, best first, and record that they were shown, if the store can.
 
         Args:
-            text: the failure's message, or what is to be done.
-            project: the golden project that failed: it ranks, and brings nothing up by itself.
-            agent: look among this agent's lessons alone.
-            limit: how many at most.
+            text: the failure's message, or a task.
+            project: the golden project that failed: it only ranks the lessons.
+            agent: search only this agent's lessons.
+            limit: the most lessons to return.
             entry_id: the gate's entry that they are shown for.
 
         Raises:
-            ValueError: the limit is below 1, or the text is none.
+            ValueError: the limit is below 1, or the text is not text.
         """
         check_count("limit", limit, least=1)
         check_any_text("text", text)
         project, agent, entry_id = (None if one is None else storable(one) for one in (project, agent, entry_id))
         with self._store.read() as connection:
-            found = tuple(recall_lessons(connection, text, project=project, agent=agent, limit=limit))
+            found = recall_lessons(connection, text, project=project, agent=agent, limit=limit)
         if not found:
             return ()
         try:
@@ -157,12 +157,12 @@ class Lessons:
             return tuple(Recalled(skill, score, why, "") for skill, score, why in found)
 
     def settle(self, recall_id: str, passed: bool) -> SkillMemory | None:
-        """Credit a lesson that was shown with a pass, or charge it with a failure; a second time counts nothing.
+        """Credit a lesson that was shown with a pass, or charge it with a failure; a second call changes nothing.
 
-        Return the lesson as it is now; None when it is gone from the memories.
+        Return the present lesson; None when it is gone from the memories.
 
         Raises:
-            GoldenError: there was no such recall, or its lesson was deleted.
+            GoldenError: no such recall is known, or its lesson was deleted.
             ValueError: `passed` is not True or False.
         """
         check_flag("passed", passed)
@@ -170,7 +170,7 @@ class Lessons:
             return settle(connection, storable(f"{recall_id}"), self._clock(), passed=passed)
 
     def stats(self, agent: str | None = None) -> LessonStats:
-        """Count the lessons of all agents, or of one, and what came of showing them."""
+        """Count the lessons of all agents, or of one, and the results of showing them."""
         with self._store.read() as connection:
             return count_lessons(list_lessons(connection, agent), count_recalls(connection, agent))
 
@@ -183,17 +183,17 @@ class Lessons:
         harmful: bool = False,
         dry_run: bool = False,
     ) -> tuple[SkillMemory, ...]:
-        """Delete lessons and return them; what a person has approved or rejected stays.
+        """Delete lessons and return them; those that a person approved or rejected stay.
 
         Args:
-            agent: whose lessons; None is everybody's.
-            older_than_days: those that were neither learned nor of help for so long.
-            keep: all but so many of each agent, the best of them.
-            harmful: those that harmed five times and never helped.
-            dry_run: tell only which they would be.
+            agent: delete only this agent's lessons.
+            older_than_days: delete lessons that were neither learned nor helpful for so long.
+            keep: delete all but so many of each agent, the best ones.
+            harmful: delete lessons that harmed five times and never helped.
+            dry_run: delete nothing, only return the lessons.
 
         Raises:
-            ValueError: a limit is negative or no number.
+            ValueError: a limit is negative or not a number.
         """
         with self._store.write() as connection:
             chosen = choose_lessons(
@@ -217,7 +217,7 @@ class Lessons:
                 rejected = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.REJECTED, by=by)
                 revive(connection, rejected, kept.agent, to_ms(now))
                 return rejected
-            # Whoever approves one that was superseded wants it to be shown.
+            # A person who approves a superseded lesson wants it to be shown.
             judged = judged.replace(superseded_by=None)
             approved_one = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.APPROVED, by=by)
             overrule(connection, approved_one, kept.agent, to_ms(now))
@@ -230,16 +230,16 @@ class Lessons:
         project: str | None,
         entry_id: str | None,
     ) -> tuple[Recalled, ...]:
-        moment = self._moment()
+        timestamp = self._timestamp()
         recalled = []
         for skill, score, why in found:
             kept = find_lesson(connection, skill.id)
             if kept is not None:
-                recall_id = put_recall(connection, kept, (score, why), moment, project=project, entry_id=entry_id)
+                recall_id = put_recall(connection, kept, (score, why), timestamp, project=project, entry_id=entry_id)
                 recalled.append(Recalled(skill, score, why, recall_id))
         return tuple(recalled)
 
-    def _moment(self) -> int:
+    def _timestamp(self) -> int:
         return to_ms(self._clock())
 
 
@@ -272,17 +272,17 @@ def choose_lessons(
     keep: int | None = None,
     harmful: bool = False,
 ) -> tuple[KeptLesson, ...]:
-    """Choose lessons to delete; a person's judgements stay, and rejected lessons too, or they would be learned again.
+    """Choose lessons to delete. Those that a person judged stay, and rejected ones too, or they would be learned again.
 
     Raises:
-        ValueError: a limit is negative or no number.
+        ValueError: a limit is negative or not a number.
     """
     days = check_seconds("older_than_days", older_than_days)
-    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-        raise ValueError(f"keep must be a whole number, 0 or more, not {keep!r}")
+    if keep is not None:
+        check_count("keep", keep)
     loose = [one for one in lessons if one.skill.judged_by is None and not one.skill.rejected]
     beyond = set() if keep is None else _find_beyond(loose, keep)
-    # More days would go back further than `datetime` can, and change nothing.
+    # `datetime` cannot go back further.
     oldest = None if days is None else now - timedelta(days=min(days, 100_000))
     return tuple(
         one
@@ -316,7 +316,7 @@ def _last_seen(skill: SkillMemory) -> datetime:
 
 
 def count_lessons(lessons: Iterable[KeptLesson], recalls: Mapping[bool | None, int]) -> LessonStats:
-    """Count lessons, and recalls by what came of them."""
+    """Count lessons, and recalls by their results."""
     kept = list(lessons)
     skills = [one.skill for one in kept]
     return LessonStats(

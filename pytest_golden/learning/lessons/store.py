@@ -1,4 +1,4 @@
-"""Lessons as memories, what they are found by, and what came of showing them. Works on an open connection; checks nothing."""
+"""Store lessons as memories, with the signatures that find them, and the results of showing them. Nothing is checked here."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ LESSONS = "lessons"
 _LAST_SIGN = "\U0010ffff"
 _MOST_OF_ERROR, _MOST_CAUSES = 2_000, 3
 _AT_ONCE = 500
-# `("lessons", agent)`: what others may have put above or below is no lesson.
+# The namespace is `("lessons", agent)`; memories above or below it are not lessons.
 _DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLesson:
-    """A lesson as it is kept: of which agent, in which version, and who changed it last and why (`provenance`)."""
+    """A stored lesson: its agent, its version, and who changed it last and why (`provenance`)."""
 
     skill: SkillMemory
     agent: str
@@ -55,7 +55,7 @@ class KeptLesson:
 
 @dataclass(frozen=True, slots=True)
 class RecallRow:
-    """That a lesson was shown, and what came of it: None as long as nothing has. Times are in milliseconds since the epoch."""
+    """A recall: a lesson was shown. `passed` is None until a result followed. Times are in milliseconds since the epoch."""
 
     id: str
     lesson_id: str
@@ -75,25 +75,24 @@ def put_lesson(
     connection: Connection,
     skill: SkillMemory,
     agent: str,
-    moment: int,
+    timestamp: int,
     *,
     why: LessonChange = LessonChange.LEARNED,
     by: str | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> SkillMemory:
-    """Store a lesson, redacted, with its signatures, and return it as it is kept. A change is a new version.
+    """Store a lesson, redacted, with its signatures, and return the stored form. A change is a new version.
 
-    Nothing is compared with other lessons here: `adding.add_lesson` does.
+    It is not compared with other lessons: `adding.add_lesson` does that.
 
     Args:
-        connection: of the store, writing.
+        connection: to the store, writing.
         skill: the lesson; its id is its key.
-        agent: whose it is.
-        moment: milliseconds since the epoch.
-        why: what was done to it; it is in the version's provenance, and by it stores are merged.
-        by: who did it.
-        about: more for the provenance: `recall`, the id of the recall that was settled; `support`, how much was added;
-            `run`, `commit`.
+        agent: the owner of the lesson.
+        timestamp: milliseconds since the epoch.
+        why: the kind of change; it is in the version's provenance, and a merge of stores goes by it.
+        by: the person who changed it.
+        about: more for the provenance: `recall`, the id of the settled recall; `support`, the added support; `run`, `commit`.
 
     Raises:
         ValueError: the agent is blank, or the lesson is more than 1 MiB.
@@ -101,7 +100,7 @@ def put_lesson(
     provenance = {"why": why.value, "by": by, **(about or {})}
     draft = draft_memory((LESSONS, agent), skill.id, skill.to_dict(), tag_lesson(skill), provenance)
     kept = SkillMemory.from_dict(draft.value)
-    put_memory(connection, replace(draft, words=words_of_lesson(kept)), moment)
+    put_memory(connection, replace(draft, words=words_of_lesson(kept)), timestamp)
     put_signatures(connection, kept, agent)
     return kept
 
@@ -112,14 +111,14 @@ def tag_lesson(skill: SkillMemory) -> tuple[str, ...]:
 
 
 def words_of_lesson(skill: SkillMemory) -> str:
-    """Return what a lesson is found by: what it says, not its id, its dates and the names of kinds."""
-    told = [skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, skill.tool_name]
+    """Return the words that find a lesson: those of its texts, without its id, dates and kind."""
+    texts = [skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, skill.tool_name]
     errors = ["\n".join(find_causes(error)[:_MOST_CAUSES])[:_MOST_OF_ERROR] for error in list_errors(skill)]
-    return storable(words_of([*told, project_of(skill), *errors]))
+    return storable(words_of([*texts, project_of(skill), *errors]))
 
 
 def put_signatures(connection: Connection, skill: SkillMemory, agent: str) -> None:
-    """Store what a lesson is found by, in place of what was stored before."""
+    """Store the digests that find a lesson in place of the stored ones."""
     project = project_of(skill)
     wanted = list_digests(skill)
     of_lesson = lesson_signatures.c.lesson_id == skill.id
@@ -136,7 +135,7 @@ def put_signatures(connection: Connection, skill: SkillMemory, agent: str) -> No
 def find_by_digests(
     connection: Connection, digests: Sequence[str], agent: str | None = None
 ) -> dict[str, tuple[KeptLesson, ...]]:
-    """Return the lessons under each of these digests, the rejected and superseded ones too; `agent` asks for one agent's."""
+    """Return the lessons, of all agents or of one, under each of these digests, with the rejected and superseded ones."""
     query = select(lesson_signatures).where(lesson_signatures.c.digest.in_(digests))
     if agent is not None:
         query = query.where(lesson_signatures.c.agent == agent)
@@ -152,7 +151,7 @@ def find_by_digests(
 def find_by_digest(
     connection: Connection, digest: str, agent: str | None, project: str | None, limit: int
 ) -> tuple[KeptLesson, ...]:
-    """Return the lessons under a digest, those learned in this project first, then the newest; at most `limit`."""
+    """Return up to `limit` lessons under a digest, those learned in this project first, then the newest."""
     query = select(lesson_signatures.c.agent, lesson_signatures.c.lesson_id).where(lesson_signatures.c.digest == digest)
     if agent is not None:
         query = query.where(lesson_signatures.c.agent == agent)
@@ -163,14 +162,14 @@ def find_by_digest(
 
 
 def find_by_words(connection: Connection, query: str, agent: str | None, limit: int) -> tuple[KeptLesson, ...]:
-    """Return the lessons that hold any of these words, best first; at most `limit`."""
+    """Return up to `limit` lessons that contain any of these words, best first."""
     return tuple(iterate_by_words(connection, query, agent, limit, at_once=limit))
 
 
 def iterate_by_words(
     connection: Connection, query: str, agent: str | None, limit: int, *, at_once: int
 ) -> Iterator[KeptLesson]:
-    """Yield the same lessons one by one, reading `at_once` of them at a time, and no more than are consumed."""
+    """Yield the same lessons, reading `at_once` of them at a time, and only as many as are consumed."""
     prefix = (LESSONS,) if agent is None else (LESSONS, agent)
     for hit in iterate_search(connection, prefix, query, limit, at_once=at_once):
         if len(hit.memory.namespace) == _DEPTH:
@@ -186,12 +185,12 @@ def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> t
 
 
 def find_lesson(connection: Connection, lesson_id: str) -> KeptLesson | None:
-    """Return the lesson of this id, of whatever agent."""
+    """Return the lesson with this id, of any agent; None when there is none."""
     return next(iter(find_lessons(connection, _list_places(connection, lesson_id, lesson_id, 1))), None)
 
 
 def list_ids(connection: Connection, prefix: str, limit: int) -> tuple[tuple[str, str], ...]:
-    """Return agents and ids of lessons whose id begins so, by their ids."""
+    """Return agents and ids of the lessons whose id begins with this, by their ids."""
     return _list_places(connection, prefix, prefix + _LAST_SIGN, limit)
 
 
@@ -203,10 +202,7 @@ def list_newest_ids(
     project: str | None = None,
     limit: int,
 ) -> tuple[tuple[str, str], ...]:
-    """Return agents and ids of lessons, the greatest id first, which is the newest; with `before`, of those below this id.
-
-    With an agent or a project, of those that are of it.
-    """
+    """Return agents and ids of lessons, the newest first: all, or those below an id, of an agent, or of a project."""
     rows = lesson_signatures.c
     query = select(rows.agent, rows.lesson_id).distinct()
     for column, value in ((rows.agent, agent), (rows.project, project)):
@@ -218,7 +214,7 @@ def list_newest_ids(
 
 
 def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[KeptLesson]:
-    """Return all lessons, or one agent's, by agent and id: all that are kept, the rejected and superseded ones too."""
+    """Yield all lessons, or one agent's, by agent and id, with the rejected and superseded ones."""
     places = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
     for place in (place for place in places if len(place) == _DEPTH):
         keys = list_keys(connection, place)
@@ -236,7 +232,7 @@ def list_lesson_versions(connection: Connection, agent: str, lesson_id: str) -> 
 
 
 def delete_lesson(connection: Connection, agent: str, lesson_id: str) -> bool:
-    """Remove a lesson with all that is known of it, and tell whether there was one."""
+    """Remove a lesson with its signatures and recalls, and return whether it existed."""
     for table in (lesson_signatures, lesson_recalls):
         connection.execute(delete(table).where(table.c.lesson_id == lesson_id))
     return delete_memory(connection, (LESSONS, agent), lesson_id)
@@ -246,12 +242,12 @@ def put_recall(
     connection: Connection,
     lesson: KeptLesson,
     found: tuple[float, RecallReason],
-    moment: int,
+    timestamp: int,
     *,
     project: str | None = None,
     entry_id: str | None = None,
 ) -> str:
-    """Store that a lesson was shown, and return the id by which its result is settled."""
+    """Store that a lesson was shown, and return the id of this recall."""
     recall_id = new_id("recall")
     row = {
         "id": recall_id,
@@ -261,28 +257,26 @@ def put_recall(
         "entry_id": entry_id,
         "why": found[1].value,
         "score": found[0],
-        "created_at": moment,
+        "created_at": timestamp,
     }
     connection.execute(insert(lesson_recalls), row)
     return recall_id
 
 
-def settle_recall(connection: Connection, recall_id: str, moment: int, *, passed: bool) -> bool:
-    """Store what came of a recall, and tell whether nothing was known of it before."""
+def settle_recall(connection: Connection, recall_id: str, timestamp: int, *, passed: bool) -> bool:
+    """Store the result of a recall, and return whether it is the first one."""
     changed = connection.execute(
         update(lesson_recalls)
         .where(lesson_recalls.c.id == recall_id, lesson_recalls.c.settled_at.is_(None))
-        .values(settled_at=moment, passed=passed)
+        .values(settled_at=timestamp, passed=passed)
     )
     return changed.rowcount == 1
 
 
 def find_recall(connection: Connection, recall_id: str) -> RecallRow | None:
-    """Return what is known of a recall."""
+    """Return the recall with this id; None when there is none."""
     row = connection.execute(select(lesson_recalls).where(lesson_recalls.c.id == recall_id)).one_or_none()
-    if row is None:
-        return None
-    return _read_recall(row)
+    return None if row is None else _read_recall(row)
 
 
 def list_recalls(connection: Connection, lesson_id: str, limit: int) -> tuple[RecallRow, ...]:
@@ -293,13 +287,13 @@ def list_recalls(connection: Connection, lesson_id: str, limit: int) -> tuple[Re
 
 
 def list_unsettled(connection: Connection, project: str) -> tuple[RecallRow, ...]:
-    """Return the recalls for a golden project of which nothing is known yet, in the order of recording."""
+    """Return the recalls for a golden project that have no result yet, in the order of recording."""
     query = select(lesson_recalls).where(lesson_recalls.c.project == project, lesson_recalls.c.settled_at.is_(None))
     return tuple(map(_read_recall, connection.execute(query.order_by(lesson_recalls.c.number))))
 
 
 def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool | None, int]:
-    """Count the recalls by what came of them: passed, failed, None for nothing yet."""
+    """Count the recalls by their results: passed, failed, None for none yet."""
     query = select(lesson_recalls.c.passed, func.count()).group_by(lesson_recalls.c.passed)
     if agent is not None:
         query = query.where(lesson_recalls.c.agent == agent)
@@ -307,8 +301,8 @@ def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool
 
 
 def _read_recall(row: Row[Any]) -> RecallRow:
-    told = (row.id, row.lesson_id, row.agent, row.project, row.entry_id, row.passed)
-    return RecallRow(*told, why=row.why, created_at=row.created_at)
+    facts = (row.id, row.lesson_id, row.agent, row.project, row.entry_id, row.passed)
+    return RecallRow(*facts, why=row.why, created_at=row.created_at)
 
 
 def _list_places(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:
@@ -319,7 +313,7 @@ def _list_places(connection: Connection, low: str, high: str, limit: int) -> tup
 
 
 def _read(memory: Memory) -> Iterator[KeptLesson]:
-    """Read a memory; one that somebody else put there, and that is no lesson, is passed over."""
+    """Yield the lesson in a memory; nothing for a memory of another program that is not a lesson."""
     try:
         skill = SkillMemory.from_dict(memory.value)
     except (TypeError, ValueError):

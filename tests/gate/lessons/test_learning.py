@@ -17,7 +17,7 @@ from pytest_golden.gate.known import find_known_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning, find_budget
 from pytest_golden.history.checkout import read_checkout
 from pytest_golden.journal.service import Journal
-from pytest_golden.learning.gate_learning import learn_from_results, list_turns, note_old_turns, take_turn
+from pytest_golden.learning.gate_learning import list_turns
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import put_lesson
 from pytest_golden.learning.memory_store import MemoryStore
@@ -251,25 +251,6 @@ def test_same_data_on_the_same_commit_is_chance(recorded: Recorded) -> None:
         recorded.run(status, inputs=data("w1"))
     recorded.learn()
     assert recorded.lessons() == ()
-
-
-def test_what_was_learned_from_before_turns_were_noted_is_looked_at_once(recorded: Recorded) -> None:
-    recorded.run()
-    recorded.commit("prices now")
-    recorded.run("FAILED")
-    recorded.run("SKIPPED")
-    recorded.commit("read the total column")
-    recorded.run()
-    learn_from_results(recorded.store)
-    with recorded.store.write() as connection:
-        for entry_id in list_turns(connection):
-            take_turn(connection, entry_id)
-    assert recorded.learn().verdicts == []
-    assert note_old_turns(recorded.store, moment(recorded.minute)) == 2
-    done = recorded.learn()
-    assert ([verdict.kept for verdict in done.verdicts], done.breaks) == ([True], 1)
-    assert note_old_turns(recorded.store, moment(recorded.minute)) == 0
-    assert recorded.turns() == ()
 
 
 def test_without_time_one_change_is_looked_at_and_nothing_is_lost(local: Recorded) -> None:

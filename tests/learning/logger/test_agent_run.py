@@ -217,7 +217,7 @@ def test_run_that_goes_on_is_not_begun_again(memories: MemoryStore, logger: Outc
     run = agent_run(logger, task="load", agent_name="etl")
     with run:
         run.step("extract")
-        with pytest.raises(GoldenError, match="has begun and not ended; call agent_run for each"), run:
+        with pytest.raises(GoldenError, match="has not ended; call agent_run once for each"), run:
             pass
     assert only_outcome(memories).execution_path == ("extract",)
     with run:

@@ -8,15 +8,15 @@ import pytest
 
 from pytest_golden.learning import outcome_logger as shared_logger
 from pytest_golden.learning import outcome_writer as counting
-from pytest_golden.learning.outcome_writer import Counted, LoggerCounts
+from pytest_golden.learning.outcome_writer import LoggerCounts
 
 
 def test_what_is_kept_twice_is_one_and_what_is_lost_is_apart() -> None:
     counts = LoggerCounts()
     for _ in range(2):
-        counts.count(Counted.PLANS, "plan_1", is_kept=True)
-        counts.count(Counted.PLANS, "plan_2", is_kept=False)
-    counts.count(Counted.OUTCOMES, "plan_1", is_kept=True)
+        counts.count("plans", "plan_1", is_kept=True)
+        counts.count("plans", "plan_2", is_kept=False)
+    counts.count("outcomes", "plan_1", is_kept=True)
     assert counts.read() == {
         "outcomes_logged": 1,
         "plans_extracted": 1,
@@ -30,10 +30,10 @@ def test_what_is_kept_twice_is_one_and_what_is_lost_is_apart() -> None:
 def test_only_so_many_ids_are_remembered() -> None:
     counts = LoggerCounts()
     for number in range(10_001):
-        counts.count(Counted.OUTCOMES, str(number), is_kept=True)
-    counts.count(Counted.OUTCOMES, "10000", is_kept=True)
+        counts.count("outcomes", str(number), is_kept=True)
+    counts.count("outcomes", "10000", is_kept=True)
     assert counts.read()["outcomes_logged"] == 10_001
-    counts.count(Counted.OUTCOMES, "0", is_kept=True)
+    counts.count("outcomes", "0", is_kept=True)
     assert counts.read()["outcomes_logged"] == 10_002
 
 
