@@ -12,7 +12,6 @@ from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.schema import expectations, gate_live, gate_results, gate_runs
 from pytest_golden.storage.shared_documents import is_own_place
-from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +39,8 @@ _RUNS: Select[Any] = select(
     gate_live.c.running,
 ).join_from(gate_runs, gate_live, gate_live.c.run_id == gate_runs.c.entry_id, isouter=True)
 _UNFINISHED = _RUNS.where(gate_runs.c.finished_at.is_(None)).order_by(gate_runs.c.number.desc()).limit(_MOST_GATES)
-_NEWEST = Prepared(select(func.max(gate_runs.c.number).label("newest")))
-_FINISHED = Prepared(
+_NEWEST = select(func.max(gate_runs.c.number))
+_FINISHED = (
     select(
         gate_results.c.number,
         gate_results.c.entry_id,
@@ -69,7 +68,7 @@ class SeenRun(NamedTuple):
 
 def find_newest(connection: Connection) -> int:
     """Return the number of the newest run, 0 where there is none."""
-    return _NEWEST.first(connection, {}).newest or 0
+    return connection.scalar(_NEWEST) or 0
 
 
 def list_unfinished(connection: Connection) -> tuple[SeenRun, ...]:
@@ -93,7 +92,7 @@ def find_run(connection: Connection, run_id: str) -> LiveGate | None:
 
 def list_finished(connection: Connection, run_id: str, after: int) -> tuple[FinishedProject, ...]:
     """Return the results of a run that were recorded after the one of a number, in that order."""
-    rows = _FINISHED.run(connection, {"the_run": run_id, "after": after})
+    rows = connection.execute(_FINISHED, {"the_run": run_id, "after": after})
     return tuple(
         FinishedProject(number, entry_id, project, ResultStatus(status), seconds, from_ms(created_at))
         for number, entry_id, project, status, seconds, created_at in rows

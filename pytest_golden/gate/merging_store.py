@@ -15,7 +15,7 @@ from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, Resu
 from pytest_golden.storage.row_copies import number_by_time
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run, keep_document
-from pytest_golden.storage.statements import Prepared, json_member
+from pytest_golden.storage.statements import json_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,28 +83,16 @@ class RowMerger:
         return is_new
 
     def _insert_if_new(self, table: Table, key: str, moment: str, row: Mapping[str, Any]) -> bool:
-        has, keep = _STATEMENTS[table.name]
-        if has.first(self._target, {"the_key": row[key]}) is not None:
+        has = select(table.c.number).where(table.c[key] == _THE_KEY)
+        if self._target.execute(has, {"the_key": row[key]}).first() is not None:
             return False
-        keep.run(self._target, row)
+        self._target.execute(insert(table), row)
         self._since[table.name] = min(row[moment], self._since.get(table.name, row[moment]))
         return True
 
 
 def _columns(table: Table) -> tuple[Any, ...]:
     return tuple(column for column in table.c if column.name != "number")
-
-
-def _prepare(table: Table, key: str) -> tuple[Prepared, Prepared]:
-    has = select(table.c.number).where(table.c[key] == _THE_KEY)
-    return Prepared(has), Prepared(insert(table), *(column.name for column in _columns(table)))
-
-
-_STATEMENTS = {
-    "gate_runs": _prepare(gate_runs, "entry_id"),
-    "gate_results": _prepare(gate_results, "entry_id"),
-    "trajectories": _prepare(trajectories, "id"),
-}
 
 
 def choose_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -124,7 +124,7 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
     plain = {key: value for key, value in result.to_dict().items() if key not in {"steps", "trajectory"}}
     if judged.inputs:
         plain[INPUTS_DIGEST] = keep_document(connection, dict(judged.inputs))
-    _INSERT_RESULT.run(
+    _INSERT_RESULT.leave(
         connection,
         {
             "entry_id": judged.entry_id,

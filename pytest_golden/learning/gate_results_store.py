@@ -11,7 +11,7 @@ from pytest_golden.learning.model import EarlierResult, Occasion, RecordedResult
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run
-from pytest_golden.storage.statements import Prepared, json_member_text
+from pytest_golden.storage.statements import json_member_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ _FIRST_PASS = (
 
 # Enough to look past skipped results and the runs of another branch.
 _MOST_EARLIER = 10
-_EARLIER = Prepared(
+_EARLIER = (
     select(gate_results.c.status, gate_runs.c.branch)
     .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
     .where(
@@ -132,7 +132,7 @@ def find_pass(connection: Connection, project: str, *, after: str, before: str |
 
 def list_earlier(connection: Connection, project: str, number: int) -> tuple[EarlierResult, ...]:
     """Return a project's last ten results before this number, in runs that people started, newest first."""
-    rows = _EARLIER.run(connection, {"of_project": project, "before_number": number}).fetchall()
+    rows = connection.execute(_EARLIER, {"of_project": project, "before_number": number})
     return tuple(EarlierResult(status, branch) for status, branch in rows)
 
 

@@ -25,7 +25,7 @@ from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import read_namespace, write_namespace
 from pytest_golden.storage.schema import gate_results, lesson_recalls, memories
 from pytest_golden.storage.search import index_memory, unindex_memory
-from pytest_golden.storage.statements import Prepared, insert_if_absent
+from pytest_golden.storage.statements import insert_if_absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,9 +54,7 @@ _OF_KEY = select(*_COLUMNS).where(*_IS_OF_KEY).order_by(memories.c.version)
 _NEWEST = select(memories.c.number, memories.c.words).where(*_IS_OF_KEY, memories.c.is_newest.is_(True))
 _DELETE = delete(memories).where(*_IS_OF_KEY)
 _INSERT = insert(memories).returning(memories.c.number)
-_HAS_RESULT = Prepared(
-    select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("the_entry", type_=Text()))
-)
+_HAS_RESULT = select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("the_entry", type_=Text()))
 
 
 def merge_memories(source: Connection, target: Connection) -> int:
@@ -109,7 +107,7 @@ def _is_learned_again(target: Connection, namespace: tuple[str, ...], key: str) 
     entry_id = find_learned_entry(namespace, key)
     if entry_id is None:
         return is_tally(namespace)
-    return _HAS_RESULT.first(target, {"the_entry": entry_id}) is not None
+    return target.scalar(_HAS_RESULT, {"the_entry": entry_id}) is not None
 
 
 def _merge_key(target: Connection, names: dict[str, str], versions: list[Row], *, is_lesson: bool) -> bool:

@@ -13,7 +13,6 @@ from sqlalchemy import BigInteger, bindparam, delete, text
 from pytest_golden.storage import fts5_index, tsvector_index
 from pytest_golden.storage.columns import find_words, namespace_range
 from pytest_golden.storage.schema import memory_vectors
-from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +27,7 @@ SELECT count(*) FROM (SELECT 1 FROM memories WHERE namespace >= :low AND namespa
 _INDEXED = text("""
 SELECT number, words FROM memories WHERE words IS NOT NULL AND number > :last ORDER BY number LIMIT :most
 """)
-_DROP_VECTOR = Prepared(
-    delete(memory_vectors).where(memory_vectors.c.number == bindparam("the_number", type_=BigInteger()))
-)
+_DROP_VECTOR = delete(memory_vectors).where(memory_vectors.c.number == bindparam("the_number", type_=BigInteger()))
 _INDEXED_AT_ONCE = 2_000
 _MOST_WORDS = 12
 _MOST_COMMON_WORDS = 2
@@ -98,7 +95,7 @@ def unindex_memory(connection: Connection, number: int, words: str) -> None:
     The vector that was made of these words goes too.
     """
     _index_of(connection).remove(connection, number, words)
-    _DROP_VECTOR.run(connection, {"the_number": number})
+    connection.execute(_DROP_VECTOR, {"the_number": number})
 
 
 def count_indexed(connection: Connection) -> int:

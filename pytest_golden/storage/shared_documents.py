@@ -32,7 +32,7 @@ def keep_document(connection: Connection, body: Any) -> str:
         ValueError, TypeError: the value is not JSON (a NaN, an object).
     """
     digest = digest_document(body)
-    _KEEP.run(connection, {"digest": digest, "body": body})
+    _KEEP.leave(connection, {"digest": digest, "body": body})
     return digest
 
 

@@ -1,6 +1,8 @@
-"""Statements that run for every result, entry and memory: compiled to SQL once, then run by the driver itself.
+"""Statements of the writes that others wait for: of a signal, an entry, a gate result, a memory.
 
-Through SQLAlchemy such a statement costs several times what SQLite needs for it, most of all right after a pipeline.
+They are compiled to SQL once and run by the driver itself, and PostgreSQL receives them in batches: writers of a store go
+one after another, so each trip to the server keeps all others waiting. All other statements are plain `connection.execute`.
+What was measured is in `.github/decisions/0009-batches-for-what-others-wait-for.md`.
 """
 
 from __future__ import annotations
@@ -42,22 +44,21 @@ class Rows(Protocol):
 
 
 class Question(NamedTuple):
-    """A SELECT that is asked together with others. One without a limit `is_paged`: its rows are fetched as they are taken."""
+    """A SELECT to send together with others. If `is_paged`, it has no limit, and its rows are fetched as they are consumed."""
 
     statement: Prepared
     values: Mapping[str, Any]
     is_paged: bool = False
 
     def ask_on_server(self, connection: Connection) -> Asked:
-        """Return what a server is asked."""
+        """Return what to send to a server."""
         return (*self.statement.bind_on_server(connection, self.values), self.is_paged)
 
 
 class Prepared:
-    """A Core statement that the driver runs. `columns` are those that it inserts or sets, by name.
+    """A Core statement that the driver runs. `columns` are the names of those that it inserts or sets.
 
-    Values are bound as the types of their columns say. Rows come as the driver gives them: a column of JSON is text, a
-    Boolean is one, or 0 or 1.
+    Values are bound by the types of their columns. Rows are the driver's: JSON is text, and a Boolean may be 0 or 1.
     """
 
     __slots__ = (
@@ -84,10 +85,10 @@ class Prepared:
         self._loaders: tuple[Callable[[Any], Any] | None, ...] | None = None
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
-        """Run it in the connection's transaction, with exactly the values that it names.
+        """Run the statement in the connection's transaction, with exactly the values that it names.
 
         Raises:
-            KeyError, ValueError: a value is missing, or one has no place in it.
+            KeyError, ValueError: a value is missing, or the statement does not name it.
             sqlite3.Error, psycopg.Error: the store explains it.
         """
         driver = connection.connection.driver_connection
@@ -102,9 +103,9 @@ class Prepared:
         return driver.execute(self._sql, parameters)
 
     def leave(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        """Run one that gives no rows and whose count of rows nobody asks for.
+        """Run a statement that returns nothing.
 
-        A server gets it with what is asked next, or with the end of the transaction: what is wrong with it is raised then.
+        A server receives it with the next question or with the end of the transaction; an error is raised only then.
         """
         if isinstance(connection.connection.driver_connection, sqlite3.Connection):
             self.run(connection, values)
@@ -114,16 +115,16 @@ class Prepared:
         leave_compiled(connection, *self.bind_on_server(connection, values))
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
-        """Run it and give its first row, a named tuple of its columns; None without one."""
-        # To the end: a statement with rows left keeps what it reads or writes open.
+        """Run the statement and return its first row as a named tuple of its columns; None if there is no row."""
+        # Fetch all: an unfinished statement keeps what it reads or writes open.
         return self.name_first(self.run(connection, values).fetchall())
 
     def name_first(self, rows: Sequence[Any]) -> Any:
-        """Return the first of the rows that it gave as a named tuple of its columns; None without one."""
+        """Return the first of these rows as a named tuple of the columns; None if there is no row."""
         return self._make_row(rows[0]) if rows else None
 
     def decode(self, rows: Iterable[Any]) -> list[Any]:
-        """Return the rows that it gave as SQLAlchemy does: named tuples, with the values of JSON and Booleans."""
+        """Return these rows as SQLAlchemy does: named tuples, with JSON and Booleans as Python values."""
         if self._loaders is None:
             self._loaders = tuple(_find_loader(column.type) for column in self._statement.exported_columns)
         loaders = self._loaders
@@ -136,7 +137,7 @@ class Prepared:
         ]
 
     def stream(self, connection: Connection, values: Mapping[str, Any]) -> Iterator[Any]:
-        """Run a SELECT without a limit, whose rows are fetched as they are asked for."""
+        """Run a SELECT without a limit, and fetch its rows as they are consumed."""
         if isinstance(connection.connection.driver_connection, sqlite3.Connection):
             return iter(self.run(connection, values))
         from pytest_golden.storage.postgresql import page_compiled
@@ -150,7 +151,7 @@ class Prepared:
         return run_compiled(connection, *self.bind_on_server(connection, values))
 
     def bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> tuple[Compiled, dict[str, Any]]:
-        """Return what a server is sent."""
+        """Return the compiled statement and its parameters, for a server."""
         if self._on_server is None:
             from pytest_golden.storage.postgresql import compile_statement
 
@@ -188,9 +189,9 @@ class Prepared:
 
 
 def ask(connection: Connection, *questions: Question) -> list[Iterator[Any]]:
-    """Return the rows of each. A server is asked all in one trip, a file only when the rows are taken.
+    """Return the rows of each question. A server answers all in one trip; a file is read when the rows are consumed.
 
-    Nothing must be written before they are taken.
+    Write nothing before they are consumed.
     """
     if is_near(connection):
         return [_run_later(connection, question) for question in questions]
@@ -206,18 +207,18 @@ def _find_loader(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
 
 
 def is_near(connection: Connection) -> bool:
-    """Tell whether a question costs no trip to a server: then few small ones are better than one that is large."""
+    """Tell whether a question needs no trip to a server. Then a few small questions are faster than a large one."""
     return isinstance(connection.connection.driver_connection, sqlite3.Connection)
 
 
 def _run_later(connection: Connection, question: Question) -> Iterator[Any]:
-    # Not `yield from`: that would close the cursor of rows that nobody takes to the end, maybe after their database.
+    # Not `yield from`: it would close the cursor of rows that are not consumed, perhaps after the database was closed.
     for row in question.statement.run(connection, question.values):  # noqa: UP028 - see above
         yield row
 
 
 class _UnlessThere(ClauseElement):
-    # Both databases say it alike, and each dialect's own clause is known to that dialect alone.
+    # Both databases write it the same way, but each dialect's own clause works in that dialect only.
     inherit_cache = True
     _traverse_internals = ()  # type: ignore[assignment]
 
@@ -228,7 +229,7 @@ def _compile_unless_there(*_: object, **__: object) -> str:
 
 
 def insert_if_absent(table: Table, *returned: ColumnElement[Any]) -> Insert:
-    """Make the statement; it gives no row when a unique key of the table is taken."""
+    """Return an INSERT that does nothing, and returns no row, if a unique key of the table is taken."""
     statement = insert(table)
     statement._post_values_clause = _UnlessThere()  # noqa: SLF001 - where the dialects put theirs
     return statement.returning(*returned) if returned else statement
@@ -252,7 +253,7 @@ def _compile_listed_for_others(listed: _Listed, compiler: SQLCompiler, **options
 
 
 def list_numbers(name: str) -> ColumnElement[int]:
-    """Make the column of the numbers that are given under this name, as the text of a JSON list."""
+    """Return a column with the numbers of a JSON list, which is bound as text under this name."""
     return cast(_Listed(bindparam(name, type_=Text())).table_valued("value").c.value, BigInteger)
 
 
@@ -260,9 +261,9 @@ _SQLITE = "sqlite"
 
 
 class _MemberType(TypeDecorator[Any]):
-    """SQLite returns the member; from PostgreSQL the whole value comes, and the member is taken here.
+    """Read a member of a JSON value: SQLite returns the member, PostgreSQL the whole value.
 
-    PostgreSQL refuses to look into JSON that escapes a NUL or half a character anywhere.
+    PostgreSQL refuses to look into JSON with an escaped NUL or lone surrogate anywhere.
     """
 
     impl = JSON

@@ -48,7 +48,7 @@ def insert_trajectory(
     """
     body = trajectory if isinstance(trajectory, Mapping) else trajectory.to_dict()
     completed_at = body.get("completed_at")
-    _INSERT.run(
+    _INSERT.leave(
         connection,
         {
             "id": body.get("id"),

@@ -16,12 +16,11 @@ from pytest_golden.journal.transfer.entry_merging import Copy, Row, count, diffe
 from pytest_golden.journal.transfer.lines import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
 from pytest_golden.storage.row_copies import number_by_time, number_parts_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
-from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection, Select, Table
+    from sqlalchemy import Connection, Insert, Select, Table
 
 
 # As many rows of expectations and signals may be in memory at once as belong to one entry, or about so many.
@@ -29,13 +28,11 @@ _MOST_ROWS = 2000
 _MOST_ENTRIES = 200
 _IS_ORPHAN = signals.c.routed_by == literal_column(f"'{RoutedBy.ORPHAN.value}'")
 _STORED = tuple(name for name in EXPECTATION_FIELDS if name != "by_hint_only")
-_FOUND_BY = ("agent_id", "session_key", "hint_anchor", "hint_shape", "hint_rank", "check_due_at")
 _THE_ENTRY = bindparam("the_entry", type_=Text())
 _THE_ID = bindparam("the_id", type_=Text())
 _BY_HINT_ONLY = expectations.c.hint_shape.is_(None).label("by_hint_only")
-_INSERT_ENTRY = Prepared(insert(entries), *ENTRY_FIELDS, *COUNT_COLUMNS)
+_INSERT_ENTRY = insert(entries)
 _UPDATE_ENTRY = update(entries).where(entries.c.id == _THE_ENTRY)
-_HAS_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == _THE_ENTRY))
 _THE_COPY = select(*(entries.c[name] for name in ENTRY_FIELDS)).where(entries.c.id == _THE_ENTRY)
 _LATEST = select(func.max(entries.c.created_at))
 _LATEST_EXPECTATION = select(func.max(expectations.c.created_at))
@@ -45,16 +42,14 @@ _UNMARK = (
     .where(signals.c.expectation_mark.is_not(None), signals.c.created_at >= bindparam("since", type_=BigInteger()))
     .values(expectation_mark=None)
 )
-_ENTRY_OF_EXPECTATION = Prepared(select(expectations.c.entry_id).where(expectations.c.id == _THE_ID))
+_ENTRY_OF_EXPECTATION = select(expectations.c.entry_id).where(expectations.c.id == _THE_ID)
 _PLACE = (signals.c.id, signals.c.entry_id, signals.c.created_at)
-_BY_ID = Prepared(select(*_PLACE).where(signals.c.id == _THE_ID))
-_BY_EXTERNAL_ID = Prepared(
-    select(*_PLACE).where(
-        signals.c.source == bindparam("the_source", type_=Text()),
-        signals.c.external_id == bindparam("the_external_id", type_=Text()),
-    )
+_BY_ID = select(*_PLACE).where(signals.c.id == _THE_ID)
+_BY_EXTERNAL_ID = select(*_PLACE).where(
+    signals.c.source == bindparam("the_source", type_=Text()),
+    signals.c.external_id == bindparam("the_external_id", type_=Text()),
 )
-_DELETE_SIGNAL = Prepared(delete(signals).where(signals.c.id == _THE_ID))
+_DELETE_SIGNAL = delete(signals).where(signals.c.id == _THE_ID)
 
 
 class Place(NamedTuple):
@@ -71,17 +66,17 @@ class Place(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A table of what belongs to an entry: its columns that travel, how a row is known again, and its statements."""
+    """A table of what belongs to an entry: its columns that travel, how a row is recognised, and its statements."""
 
     table: Table
     columns: tuple[Any, ...]
     key: Callable[[Row], str]
-    insert: Prepared
+    insert: Insert
     of_entries: Select[Any]
     of_entry: Select[Any]
 
 
-def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str], *inserted: str) -> _Part:
+def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str]) -> _Part:
     owner = table.c.entry_id
     # Made once: to put such a statement together takes longer than to run it.
     query = select(*columns, owner).order_by(owner, table.c.number)
@@ -89,17 +84,15 @@ def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str], 
         table,
         tuple(columns),
         key,
-        Prepared(insert(table), "entry_id", *inserted),
+        insert(table),
         query.where(owner.in_(bindparam("the_entries", expanding=True))),
         query.where(owner == _THE_ENTRY),
     )
 
 
-_EXPECTATIONS = _make_part(
-    expectations, (*(expectations.c[name] for name in _STORED), _BY_HINT_ONLY), itemgetter("id"), *_STORED, *_FOUND_BY
-)
-_SIGNALS = _make_part(signals, [signals.c[name] for name in SIGNAL_FIELDS], itemgetter("id"), *SIGNAL_FIELDS)
-_HISTORY = _make_part(entry_history, [entry_history.c[name] for name in HISTORY_FIELDS], write_content, *HISTORY_FIELDS)
+_EXPECTATIONS = _make_part(expectations, (*(expectations.c[name] for name in _STORED), _BY_HINT_ONLY), itemgetter("id"))
+_SIGNALS = _make_part(signals, [signals.c[name] for name in SIGNAL_FIELDS], itemgetter("id"))
+_HISTORY = _make_part(entry_history, [entry_history.c[name] for name in HISTORY_FIELDS], write_content)
 _PARTS = (_EXPECTATIONS, _SIGNALS, _HISTORY)
 
 
@@ -126,26 +119,27 @@ def count_lines(connection: Connection) -> tuple[int, int]:
 def find_copy(connection: Connection, entry_id: str) -> Copy | None:
     """Return an entry with all that belongs to it; None when it is not there."""
     names = {"the_entry": entry_id}
-    if _HAS_ENTRY.first(connection, names) is None:
+    row = connection.execute(_THE_COPY, names).one_or_none()
+    if row is None:
         return None
-    entry = _pick(connection.execute(_THE_COPY, names).one(), ENTRY_FIELDS)
+    entry = _pick(row, ENTRY_FIELDS)
     belonging = (_group(part, connection.execute(part.of_entry, names)) for part in _PARTS)
     return Copy(entry, *(tuple(rows.get(entry_id, ())) for rows in belonging))
 
 
 def find_places(connection: Connection, signal: Row) -> tuple[Place, ...]:
     """Return where a signal is kept, and where signals of its source with the same external id are."""
-    found = [_BY_ID.first(connection, {"the_id": signal["id"]})]
+    found = [connection.execute(_BY_ID, {"the_id": signal["id"]}).one_or_none()]
     if signal["external_id"] is not None:
         names = {"the_source": signal["source"], "the_external_id": signal["external_id"]}
-        found.append(_BY_EXTERNAL_ID.first(connection, names))
+        found.append(connection.execute(_BY_EXTERNAL_ID, names).one_or_none())
     return tuple({Place(*row) for row in found if row is not None})
 
 
 def find_entry_of_expectation(connection: Connection, expectation_id: str) -> str | None:
     """Return the entry that an expectation belongs to; None when there is no such expectation."""
-    row = _ENTRY_OF_EXPECTATION.first(connection, {"the_id": expectation_id})
-    return None if row is None else row.entry_id
+    found: str | None = connection.scalar(_ENTRY_OF_EXPECTATION, {"the_id": expectation_id})
+    return found
 
 
 def find_latest(connection: Connection) -> tuple[int | None, int | None]:
@@ -169,7 +163,7 @@ def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False
 
     Its checks are run here only if that is said: a command that came in a file is nobody's order.
     """
-    _INSERT_ENTRY.run(connection, {**copy.entry, **count_columns(count(copy))})
+    connection.execute(_INSERT_ENTRY, {**copy.entry, **count_columns(count(copy))})
     _insert_rows(connection, _EXPECTATIONS, copy.expectations, copy.entry, with_checks=with_checks)
     _insert_rows(connection, _SIGNALS, copy.signals, copy.entry)
     _insert_rows(connection, _HISTORY, copy.history, copy.entry)
@@ -177,12 +171,12 @@ def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False
 
 def insert_orphan(connection: Connection, signal: Row) -> None:
     """Keep a signal without an entry."""
-    _SIGNALS.insert.run(connection, {**signal, "entry_id": None})
+    connection.execute(_SIGNALS.insert, {**signal, "entry_id": None})
 
 
 def delete_signal(connection: Connection, signal_id: str) -> None:
     """Remove a signal; what it has done to its entry is the caller's to change."""
-    _DELETE_SIGNAL.run(connection, {"the_id": signal_id})
+    connection.execute(_DELETE_SIGNAL, {"the_id": signal_id})
 
 
 def rewrite_copy(connection: Connection, present: Copy, copy: Copy, *, with_checks: bool = False) -> None:
@@ -230,13 +224,16 @@ def _pick(row: Any, names: Any) -> Row:
 def _insert_rows(
     connection: Connection, part: _Part, rows: Sequence[Row], entry: Row, *, with_checks: bool = False
 ) -> None:
+    if part is not _EXPECTATIONS:
+        if rows:
+            connection.execute(part.insert, [{**row, "entry_id": entry["id"]} for row in rows])
+        return
     crowds: dict[int, int] = {}
     for row in rows:
-        values = row
-        if part is _EXPECTATIONS:
-            due_at = find_due(row["check"], row["created_at"]) if with_checks else None
-            values = {**_find_by(connection, row, entry, crowds), "check_due_at": due_at}
-        part.insert.run(connection, {**values, "entry_id": entry["id"]})
+        # One at a time: which anchor is less crowded depends on the rows before.
+        due_at = find_due(row["check"], row["created_at"]) if with_checks else None
+        values = {**_find_by(connection, row, entry, crowds), "check_due_at": due_at}
+        connection.execute(part.insert, {**values, "entry_id": entry["id"]})
 
 
 def _find_by(connection: Connection, row: Row, entry: Row, crowds: dict[int, int]) -> Row:

@@ -12,7 +12,6 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from pytest_golden.clock import utc_now
 from pytest_golden.storage.schema import memories, memory_vectors
 from pytest_golden.storage.search import count_indexed
-from pytest_golden.storage.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,20 +23,16 @@ if TYPE_CHECKING:
 _AT_ONCE = 500
 _OF_MODEL = memory_vectors.c.model == bindparam("of_model", type_=memory_vectors.c.model.type)
 _NEWEST_STAMP = select(func.coalesce(func.max(memory_vectors.c.stamp), 0).label("stamp")).where(_OF_MODEL)
-_STATE = Prepared(
-    select(
-        select(func.count()).select_from(memory_vectors).scalar_subquery().label("amount"),
-        _NEWEST_STAMP.scalar_subquery().label("stamp"),
-    )
+_STATE = select(
+    select(func.count()).select_from(memory_vectors).scalar_subquery().label("amount"),
+    _NEWEST_STAMP.scalar_subquery().label("stamp"),
 )
-_AMOUNT = Prepared(select(func.count().label("amount")).where(_OF_MODEL))
-_STAMPS = Prepared(select(memory_vectors.c.number, memory_vectors.c.stamp).where(_OF_MODEL))
+_AMOUNT = select(func.count()).where(_OF_MODEL)
+_STAMPS = select(memory_vectors.c.number, memory_vectors.c.stamp).where(_OF_MODEL)
 _VECTORS = select(
     memory_vectors.c.number, memory_vectors.c.stamp, memories.c.namespace, memory_vectors.c.vector
 ).join_from(memory_vectors, memories, memories.c.number == memory_vectors.c.number)
-_SINCE = Prepared(
-    _VECTORS.where(_OF_MODEL, memory_vectors.c.stamp > bindparam("last_stamp", type_=memory_vectors.c.stamp.type))
-)
+_SINCE = _VECTORS.where(_OF_MODEL, memory_vectors.c.stamp > bindparam("last_stamp", type_=memory_vectors.c.stamp.type))
 _HAS_VECTOR = select(memory_vectors.c.number).where(memory_vectors.c.number == memories.c.number, _OF_MODEL).exists()
 
 
@@ -59,22 +54,24 @@ class VectorRow(NamedTuple):
 
 def read_state(connection: Connection, model: str) -> VectorState:
     """Read the state of a model's vectors."""
-    return VectorState(*_STATE.first(connection, {"of_model": model}))
+    return VectorState(*connection.execute(_STATE, {"of_model": model}).one())
 
 
 def count_vectors(connection: Connection, model: str) -> int:
     """Count the vectors of this model."""
-    return int(_AMOUNT.first(connection, {"of_model": model})[0])
+    return connection.scalar(_AMOUNT, {"of_model": model}) or 0
 
 
 def list_stamps(connection: Connection, model: str) -> list[tuple[int, int]]:
     """Return the numbers of the memories that have a vector of this model, and the vectors' stamps, in any order."""
-    return [(row[0], row[1]) for row in _STAMPS.run(connection, {"of_model": model})]
+    return [(row.number, row.stamp) for row in connection.execute(_STAMPS, {"of_model": model})]
 
 
 def read_since(connection: Connection, model: str, stamp: int) -> Iterator[VectorRow]:
     """Return the vectors with a later stamp, in any order."""
-    return map(VectorRow._make, _SINCE.stream(connection, {"of_model": model, "last_stamp": stamp}))
+    options = {"yield_per": _AT_ONCE}
+    rows = connection.execute(_SINCE, {"of_model": model, "last_stamp": stamp}, execution_options=options)
+    return map(VectorRow._make, rows)
 
 
 def read_of(connection: Connection, numbers: Sequence[int]) -> Iterator[VectorRow]:
