@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.trajectory.jsonlines import iter_steps
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.query_text import parse_query
+from pytest_golden.trajectory.query import parse_query
 from pytest_golden.trajectory.recorder import TrajectoryRecorder
 
 if TYPE_CHECKING:

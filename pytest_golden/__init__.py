@@ -62,17 +62,18 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "MetricStatistics",
         "flakiness",
     ),
-    "pytest_golden.trajectory.insight.measurement": ("Measurement",),
     "pytest_golden.trajectory.insight.metrics": (
+        "Measurement",
         "MetricComparison",
         "MetricsCollector",
         "TaskMeans",
         "compare_metrics",
     ),
-    "pytest_golden.trajectory.current": (
+    "pytest_golden.trajectory.recorder": (
         "Recording",
         "current_recorder",
         "recording",
+        "TrajectoryRecorder",
     ),
     "pytest_golden.trajectory.step": (
         "StateSnapshot",
@@ -83,23 +84,22 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "TrajectoryDiff",
         "diff_trajectories",
     ),
-    "pytest_golden.trajectory.statistics": (
+    "pytest_golden.trajectory.model": (
         "StepNode",
         "TrajectoryStatistics",
+        "Trajectory",
     ),
     "pytest_golden.trajectory.query": (
         "StepQuery",
         "where",
+        "parse_query",
     ),
     "pytest_golden.trajectory.readers.model": ("StepReading",),
-    "pytest_golden.trajectory.model": ("Trajectory",),
-    "pytest_golden.trajectory.recorder": ("TrajectoryRecorder",),
     "pytest_golden.trajectory.jsonlines": (
         "iter_steps",
         "read_trajectory",
         "write_trajectory",
     ),
-    "pytest_golden.trajectory.query_text": ("parse_query",),
     "pytest_golden.trajectory.readers.golden_steps": ("read_golden_steps",),
     "pytest_golden.trajectory.insight.model": (
         "Detail",

@@ -27,13 +27,12 @@ from pytest_golden.cli.screen import open_console, print_beside, print_json, pri
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.history_text import show_moment
-from pytest_golden.trajectory.cutting import cut_content
 from pytest_golden.trajectory.difference import diff_trajectories
 from pytest_golden.trajectory.jsonlines import dump_lines, iter_steps, read_outline, read_trajectory, write_trajectory
-from pytest_golden.trajectory.query_text import parse_query
-from pytest_golden.trajectory.statistics import grow_tree, summarize_steps
+from pytest_golden.trajectory.model import grow_tree, summarize_steps
+from pytest_golden.trajectory.query import parse_query
 from pytest_golden.trajectory.store import find_kept, find_success_before, find_trajectory, list_traced_projects
-from pytest_golden.trajectory.vocabulary import Importance, TrajectoryOutcome
+from pytest_golden.trajectory.vocabulary import Importance, TrajectoryOutcome, cut_content
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:

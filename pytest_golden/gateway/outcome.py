@@ -89,7 +89,7 @@ def build_outcome(
     missed = prepared.hidden.explain_missing_files(outcome.stdout, outcome.stderr) if outcome.exit_code else ()
     readings = [read_golden_steps(prepared.steps_file)]
     if readers:
-        from pytest_golden.trajectory.readers.reading import read_all
+        from pytest_golden.trajectory.readers.engine_reports import read_all
 
         readings += read_all(readers, prepared.view, outcome)
     return replace(

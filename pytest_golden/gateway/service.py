@@ -368,7 +368,7 @@ class ExecutionGateway:
         names = tuple(dict.fromkeys(name for name in names if name not in _READ_BESIDE))
         if not names:
             return (), ()
-        from pytest_golden.trajectory.readers.reading import DEFAULT_READERS
+        from pytest_golden.trajectory.readers.engine_reports import DEFAULT_READERS
 
         readers = {**{reader.name: reader for reader in DEFAULT_READERS}, **self._plugged_readers}
         known = ", ".join([*readers, "otel"])

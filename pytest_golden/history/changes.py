@@ -16,7 +16,7 @@ from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RunVerdict
 from pytest_golden.regression.wording import format_duration, format_size
 from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
-from pytest_golden.trajectory.sequence import FrozenSequence
+from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import StepType
 
 if TYPE_CHECKING:

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.query import StepQuery
-from pytest_golden.trajectory.query_text import parse_query
-from pytest_golden.trajectory.sequence import FrozenSequence
-from pytest_golden.trajectory.step import Step
+from pytest_golden.trajectory.query import StepQuery, parse_query
+from pytest_golden.trajectory.step import FrozenSequence, Step
 from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome
 from pytest_golden.values.checking import check_mapping
 

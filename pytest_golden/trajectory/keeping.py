@@ -30,7 +30,7 @@ from pytest_golden.trajectory.jsonlines import (
     snapshot_line,
     step_line,
 )
-from pytest_golden.trajectory.sequence import FrozenSequence
+from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:

@@ -1,20 +1,20 @@
-"""One step and one state snapshot as frozen values: checks at the call, deep freezing, dict form.
+"""Define one step, one state snapshot, and the sequence that a trajectory keeps them in.
 
-A value here stands for itself; that its parent exists and that times do not go back is for `Trajectory` to say.
-
-A step with a length, as a with-block: what is recorded inside it is its child. It keeps nothing; the recorder does.
-
-Which span is the present one is known by context variable, so that each thread and each asyncio task has its own.
+Steps and snapshots are frozen values that check their own fields. `Trajectory` checks that a parent exists and that times do not go back. A `Span` is
+a step with a length, as a with-block: what is recorded inside it is its child. The present span is a context variable, so that each thread and
+each asyncio task has its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, freeze, freeze_mapping
@@ -70,19 +70,6 @@ class Step(Shape):
         return bool(self.metadata.get("error") or self.metadata.get("failed"))
 
 
-def settle_step_fields(step: Any) -> None:
-    """Check and freeze, in place and once, the fields that a step and a step's draft have in common."""
-    settle = object.__setattr__
-    settle(step, "type", check_word("type", step.type, StepType))
-    if step.content is Missing.MISSING:
-        raise ValueError("content is missing: give what happened; None is content too")
-    settle(step, "content", freeze("content", step.content))
-    settle(step, "duration_ms", check_duration("duration_ms", step.duration_ms))
-    settle(step, "metadata", freeze_mapping("metadata", step.metadata))
-    settle(step, "context", freeze("context", step.context))
-    settle(step, "importance", check_word("importance", step.importance, Importance))
-
-
 @dataclass(frozen=True, slots=True)
 class StateSnapshot(Shape):
     """The state at one moment, as the caller describes it, and the step it belongs to, if any.
@@ -112,6 +99,108 @@ class StateSnapshot(Shape):
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+def settle_step_fields(step: Any) -> None:
+    """Check and freeze, in place and once, the fields that a step and a step's draft have in common."""
+    settle = object.__setattr__
+    settle(step, "type", check_word("type", step.type, StepType))
+    if step.content is Missing.MISSING:
+        raise ValueError("content is missing: give what happened; None is content too")
+    settle(step, "content", freeze("content", step.content))
+    settle(step, "duration_ms", check_duration("duration_ms", step.duration_ms))
+    settle(step, "metadata", freeze_mapping("metadata", step.metadata))
+    settle(step, "context", freeze("context", step.context))
+    settle(step, "importance", check_word("importance", step.importance, Importance))
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_HasId)
+
+
+class FrozenSequence(Sequence[Item]):
+    """A sequence of items with unique ids. It equals a tuple or list of equal items; a slice is a tuple."""
+
+    __slots__ = ("_length", "_shared")
+    _shared: _Shared[Item]
+    _length: int
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self._shared = _Shared(list(items))
+        self._length = len(self._shared.items)
+        if len(self._shared.positions) < self._length:
+            raise ValueError("id must be unique within a trajectory: some id is given twice")
+
+    def appended(self, item: Item) -> FrozenSequence[Item]:
+        """Return a sequence with one more item at the end.
+
+        Raises:
+            ValueError: an item with this id is already in it.
+        """
+        if self.has(item.id):
+            raise ValueError(f"id {item.id!r} is already taken in this trajectory: give another or none")
+        longer: FrozenSequence[Item] = FrozenSequence.__new__(FrozenSequence)
+        longer._shared = self._shared.grown(self._length, item)
+        longer._length = self._length + 1
+        return longer
+
+    def has(self, item_id: object) -> bool:
+        """Tell whether an item with this id is in the sequence."""
+        return isinstance(item_id, str) and self._shared.positions.get(item_id, self._length) < self._length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Item]:
+        return islice(self._shared.items, self._length)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        if index == -1 and self._length:  # asked for at each step that is added
+            return self._shared.items[self._length - 1]
+        numbers = range(self._length)[index]
+        if isinstance(numbers, range):
+            return tuple(self._shared.items[number] for number in numbers)
+        return self._shared.items[numbers]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (FrozenSequence, tuple, list)):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenSequence, (tuple(self),)
+
+
+class _Shared(Generic[Item]):
+    """What all generations have in common: the items ever added at the end, and where each id stands."""
+
+    __slots__ = ("items", "lock", "positions")
+
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+        self.positions = {item.id: position for position, item in enumerate(items)}
+        self.lock = threading.Lock()
+
+    def grown(self, length: int, item: Item) -> _Shared[Item]:
+        with self.lock:
+            owner = self if len(self.items) == length else _Shared(self.items[:length])
+            owner.positions[item.id] = length
+            owner.items.append(item)
+        return owner
 
 
 class _Present(NamedTuple):

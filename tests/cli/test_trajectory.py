@@ -9,9 +9,9 @@ from rich.console import Console
 
 from pytest_golden.cli.trajectory import print_step, shorten, show_duration
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory.current import recording
 from pytest_golden.trajectory.jsonlines import read_trajectory
 from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.recorder import recording
 from pytest_golden.trajectory.store import insert_trajectory
 
 if TYPE_CHECKING:

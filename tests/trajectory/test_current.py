@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.trajectory.current import current_recorder, recording
 from pytest_golden.trajectory.jsonlines import read_trajectory
-from pytest_golden.trajectory.recorder import TrajectoryRecorder
+from pytest_golden.trajectory.recorder import TrajectoryRecorder, current_recorder, recording
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator

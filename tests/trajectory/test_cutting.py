@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_golden.trajectory.cutting import MAX_CONTENT_BYTES, cut_content, cut_mapping
+from pytest_golden.trajectory.vocabulary import MAX_CONTENT_BYTES, cut_content, cut_mapping
 
 
 def test_what_fits_is_not_touched() -> None:

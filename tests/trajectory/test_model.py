@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from pytest_golden.trajectory.building import settle_dict_form
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.recorder import TrajectoryRecorder
-from pytest_golden.trajectory.sequence import FrozenSequence
-from pytest_golden.trajectory.step import StateSnapshot, Step
+from pytest_golden.trajectory.step import FrozenSequence, StateSnapshot, Step
 from pytest_golden.trajectory.vocabulary import Importance, StepType
 from tests.patience import count_calls, without_hanging
 

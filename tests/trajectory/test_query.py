@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.trajectory.jsonlines import iter_steps
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.query import MAX_DEPTH, StepQuery, where
-from pytest_golden.trajectory.query_text import MAX_TEXT, parse_query
+from pytest_golden.trajectory.query import MAX_DEPTH, MAX_TEXT, StepQuery, parse_query, where
 from pytest_golden.trajectory.recorder import TrajectoryRecorder
 from pytest_golden.trajectory.vocabulary import Importance, StepType
 from tests.patience import without_hanging

@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.statistics import grow_tree
+from pytest_golden.trajectory.model import Trajectory, grow_tree
 
 
 def test_steps_stand_below_their_parents_in_order() -> None:

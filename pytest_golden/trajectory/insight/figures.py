@@ -18,15 +18,55 @@ import math
 import statistics
 from dataclasses import asdict, dataclass
 from itertools import chain, pairwise
+from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
-
-from pytest_golden.trajectory.insight.measurement import number_of
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_golden.trajectory.insight.measurement import Limits
+
+SUCCESS_RATE, LATENCY, QUALITY, ACCURACY = "success_rate", "latency", "quality", "accuracy"
+
+
+class Limits(NamedTuple):
+    """Between which values, both included, a metric lies."""
+
+    lower: float
+    upper: float
+
+    @property
+    def is_bounded(self) -> bool:
+        """Tell whether the metric has both a lowest and a highest value."""
+        return math.isfinite(self.lower) and math.isfinite(self.upper)
+
+    def clamp(self, value: float) -> float:
+        """Return the nearest value within them."""
+        return min(max(value, self.lower), self.upper)
+
+
+_SHARE, _ANY = Limits(0.0, 1.0), Limits(-math.inf, math.inf)
+_LIMITS = {SUCCESS_RATE: _SHARE, LATENCY: Limits(0.0, math.inf), QUALITY: _SHARE, ACCURACY: _SHARE}
+
+
+def limits_of(metric: str) -> Limits:
+    """Return the limits of a metric; a custom one has none."""
+    return _LIMITS.get(metric, _ANY)
+
+
+def number_of(value: object) -> float:
+    """Return any real number as a float: infinity for one that is too large, NaN for what is no number."""
+    if not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def is_lower_better(metric: str) -> bool:
+    """Tell whether a lower value is the better one: of latency alone. Of a custom metric more is taken for better."""
+    return metric == LATENCY
 
 
 @dataclass(frozen=True, slots=True)

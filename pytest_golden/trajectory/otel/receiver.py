@@ -1,19 +1,47 @@
-"""A receiver of OpenTelemetry spans over OTLP/HTTP on loopback, and the variables that lead any exporter to it."""
+"""Receive OpenTelemetry spans over OTLP/HTTP on loopback.
+
+`HttpReader` takes requests out of the bytes of one connection, with bounded memory. `Spool` keeps the posts in a file without a name, so that memory stays
+flat. `SpanServer` serves all connections from one thread: it never waits for a client, holds a bounded number of connections and bytes, and closes
+those that were silent longest when more come. `OtlpReceiver` puts them together. Posts are read when the run has ended; only the structure of JSON is checked at once,
+because programs write JSON by hand and need to know their mistakes.
+
+Source: RFC 9112 (framing, chunked transfer coding), RFC 9110 (100-continue).
+"""
 
 from __future__ import annotations
 
+import errno
+import logging
+import re
+import selectors
 import socket
-from typing import TYPE_CHECKING, Self
+import struct
+import tempfile
+import threading
+import weakref
+from collections import Counter, OrderedDict, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from pytest_golden.trajectory.otel.otlp_server import SpanServer, Spool
-from pytest_golden.trajectory.otel.posts import read_posts
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.trajectory.otel.posts import (
+    MAX_BODY_BYTES,
+    PROTOBUF_MISSING,
+    Post,
+    can_read_protobuf,
+    check_json,
+    describe_refusal,
+    read_posts,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
     from pytest_golden.trajectory.readers.model import StepReading
 
+_LOG = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 1024
 # Spans that end while the queue is full are thrown away by the exporter, and a run's last ones come at its end.
@@ -103,3 +131,448 @@ class OtlpReceiver:
         self.stop()
         if self._spool is not None:
             self._spool.close()
+
+
+MAX_CONNECTIONS = 256
+_MAX_HELD_BYTES = 64 << 20
+_PIECE_BYTES = 256 << 10
+_DRAIN_SECONDS, _QUIET_SECONDS = 1.0, 0.05
+_OK, _CONTINUE = "200 OK", b"HTTP/1.1 100 Continue\r\n\r\n"
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_IGNORED = frozenset({"/v1/metrics", "/v1/logs"})
+_PROTOBUF = frozenset({"application/x-protobuf", "application/protobuf"})
+
+
+class SpanServer:
+    """Serves from its own thread, from `start` to `stop`. Listening sockets may be handed to it at any time."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._selector = selectors.DefaultSelector()
+        self._connections: OrderedDict[_Connection, None] = OrderedDict()
+        self._held_bytes = 0
+        self._reads_protobuf = can_read_protobuf()
+        self._adopted: deque[socket.socket] = deque()
+        self._wake_read, self._wake_write = socket.socketpair()
+        for end in (self._wake_read, self._wake_write):
+            end.setblocking(False)
+        self._selector.register(self._wake_read, selectors.EVENT_READ)
+        self._piece = bytearray(_PIECE_BYTES)
+        self._stops_at: float | None = None
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="golden-otlp", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def adopt(self, listener: socket.socket) -> None:
+        """Serve a listening socket too, and close it at the end. Safe from any thread."""
+        self._adopted.append(listener)
+        self._wake()
+
+    def stop(self) -> None:
+        """Read what clients have sent already, for a second at most, then close everything. Safe to call twice."""
+        self._is_stopping.set()
+        self._wake()
+        self._thread.join()
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # it is awake, or has ended
+            self._wake_write.send(b"\0")
+
+    def _serve(self) -> None:
+        try:
+            while not self._has_stopped():
+                self._turn()
+        except Exception as error:  # whatever a client did, the run must not suffer from it
+            _LOG.warning("the receiver of spans broke down", extra={"error": repr(error)})
+            self._spool.refused["the receiver broke down"] += 1
+        finally:
+            self._close_all()
+
+    def _has_stopped(self) -> bool:
+        if not self._is_stopping.is_set():
+            return False
+        if self._stops_at is None:
+            self._stops_at = monotonic_seconds() + _DRAIN_SECONDS
+            return False
+        return monotonic_seconds() >= self._stops_at
+
+    def _turn(self) -> None:
+        """Do what is there to be done; with nothing left to drain, the end has come."""
+        ready = self._selector.select(None if self._stops_at is None else _QUIET_SECONDS)
+        while self._adopted:
+            listener = self._adopted.popleft()
+            listener.setblocking(False)
+            self._selector.register(listener, selectors.EVENT_READ, listener)
+        if not ready and self._stops_at is not None:
+            self._stops_at = 0.0
+        for key, _ in ready:
+            if isinstance(key.data, _Connection):
+                if key.data in self._connections:
+                    self._receive(key.data)
+            elif key.data is not None:
+                self._accept(key.data)
+            else:
+                self._wake_read.recv(_PIECE_BYTES)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    continue  # the client has gone already
+                # Somebody has to go first; where nobody is there to go, others hold everything.
+                if not self._give_up_one() and not self._is_stopping.wait(_QUIET_SECONDS):
+                    return
+                continue
+            client.setblocking(False)
+            with suppress(OSError):
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = _Connection(client)
+            self._connections[connection] = None
+            self._selector.register(client, selectors.EVENT_READ, connection)
+            if len(self._connections) > MAX_CONNECTIONS:
+                self._give_up_one()
+
+    def _give_up_one(self) -> bool:
+        """Close the connection that was silent longest; tells whether there was one."""
+        silent = next(iter(self._connections), None)
+        if silent is not None:
+            self._end(silent)
+        return silent is not None
+
+    def _find_silent_holder(self) -> _Connection:
+        """Return who was silent longest of those that hold no less than the average: ending others would free little."""
+        count = len(self._connections)
+        return next(one for one in self._connections if one.held_bytes * count >= self._held_bytes)
+
+    def _receive(self, connection: _Connection) -> None:
+        self._connections.move_to_end(connection)
+        try:
+            is_over = self._take(connection)
+        except BlockingIOError:
+            return
+        except BadRequestError:
+            with suppress(OSError):
+                self._send(connection, _BAD_REQUEST)
+            is_over = True
+        except OSError:
+            is_over = True
+        if is_over:
+            self._end(connection)
+            return
+        self._held_bytes += connection.reader.held_bytes - connection.held_bytes
+        connection.held_bytes = connection.reader.held_bytes
+        while self._held_bytes > _MAX_HELD_BYTES:
+            self._end(self._find_silent_holder())
+
+    def _take(self, connection: _Connection) -> bool:
+        """Read once and answer what is complete; tells whether the connection has come to its end."""
+        count = connection.client.recv_into(self._piece)
+        if not count:
+            return True
+        for request in connection.reader.feed(memoryview(self._piece)[:count]):
+            self._send(connection, _response(self._answer(request), request))
+            if request.is_last:
+                return True
+        if connection.reader.awaits_continue:
+            connection.reader.awaits_continue = False
+            self._send(connection, _CONTINUE)
+        return False
+
+    def _send(self, connection: _Connection, answer: bytes) -> None:
+        """Send all at once; who does not read answers has no claim to more of them."""
+        if connection.client.send(answer) != len(answer):
+            raise ConnectionError("the client does not read")
+
+    def _end(self, connection: _Connection) -> None:
+        if connection.reader.is_within_request:
+            self._spool.refused["they ended too early"] += 1
+        self._held_bytes -= connection.held_bytes
+        del self._connections[connection]
+        self._selector.unregister(connection.client)
+        connection.client.close()
+
+    def _answer(self, request: Request) -> str:
+        if request.path != "/v1/traces":
+            return _OK if request.path in _IGNORED else "404 Not Found"
+        if request.method != "POST":
+            return "405 Method Not Allowed"
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        encoding = request.headers.get("content-encoding", "identity").lower() or "identity"
+        if encoding not in {"identity", "gzip"} or kind not in {"application/json", *_PROTOBUF}:
+            return self._refuse(
+                "415 Unsupported Media Type", f"neither JSON nor protobuf, or packed unknown: {kind} {encoding}"[:80]
+            )
+        if kind in _PROTOBUF and not self._reads_protobuf:
+            return self._refuse("415 Unsupported Media Type", PROTOBUF_MISSING)
+        if request.body is None:
+            return self._refuse("413 Content Too Large", f"they are larger than {MAX_BODY_BYTES >> 20} MiB")
+        return self._keep(Post(request.body, kind not in _PROTOBUF, encoding == "gzip")) if request.body else _OK
+
+    def _refuse(self, status: str, reason: str) -> str:
+        self._spool.refused[reason] += 1
+        return status
+
+    def _keep(self, post: Post) -> str:
+        try:
+            if post.is_json:
+                check_json(post)
+        except ValueError as error:
+            return self._refuse("400 Bad Request", describe_refusal(error))
+        self._spool.add(post)
+        return _OK
+
+    def _close_all(self) -> None:
+        for connection in list(self._connections):
+            self._end(connection)
+        for opened in (*self._listeners(), *self._adopted, self._wake_read, self._wake_write):
+            opened.close()
+        self._selector.close()
+
+    def _listeners(self) -> Iterator[socket.socket]:
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.data, socket.socket):
+                yield key.data
+
+
+class _Connection:
+    """One client: what it has sent of a request, and how much of that was counted as held."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self.client = client
+        self.reader = HttpReader(MAX_BODY_BYTES)
+        self.held_bytes = 0
+
+
+def _response(status: str, request: Request) -> bytes:
+    is_json = status == _OK and "json" in request.headers.get("content-type", "")
+    body = b"{}" if is_json else b""
+    kind = "application/json" if is_json else "application/x-protobuf"
+    end = "Connection: close\r\n" if request.is_last else ""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{end}\r\n"
+    return head.encode("ascii") + body
+
+
+_MAX_HEAD_BYTES = 16 << 10
+_MAX_LINE_BYTES = 1 << 10
+_REQUEST_LINE = re.compile(r"([A-Za-z]+) (\S+) HTTP/1\.([01])", re.ASCII)
+_LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
+_CHUNK_SIZE = re.compile(rb"\s*([0-9A-Fa-f]{1,15})\s*(?:;.*)?", re.DOTALL)
+
+
+class Request(NamedTuple):
+    """One request. `body` is None when it was larger than allowed, and was skipped; `headers` have small letters."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    is_last: bool
+
+
+class BadRequestError(Exception):
+    """What came is no HTTP, after which nothing on this connection can be understood."""
+
+
+class HttpReader:
+    """The reading end of one connection.
+
+    `awaits_continue` is True when the client waits for `100 Continue`; whoever sends that sets it back.
+    """
+
+    def __init__(self, max_body_bytes: int) -> None:
+        self.awaits_continue = False
+        self._max = max_body_bytes
+        self._buffer = bytearray()
+        self._body = bytearray()
+        self._next: Callable[[], Request | bool] = self._read_head
+        self._head: tuple[str, str, Mapping[str, str], bool] = ("", "", {}, False)
+        self._left = 0
+        self._skips = False
+
+    @property
+    def held_bytes(self) -> int:
+        """Return how much of an unfinished request is in memory."""
+        return len(self._buffer) + len(self._body)
+
+    @property
+    def is_within_request(self) -> bool:
+        """Tell whether a request has begun and not ended."""
+        return bool(self._buffer) or self._next != self._read_head
+
+    def feed(self, data: bytes | memoryview) -> list[Request]:
+        """Take bytes as they come and give the requests that they complete.
+
+        Raises:
+            BadRequestError: this is no HTTP.
+        """
+        self._buffer += data
+        requests = []
+        while True:
+            step = self._next()
+            if isinstance(step, Request):
+                requests.append(step)
+            elif not step:
+                return requests
+
+    def _read_head(self) -> bool:
+        if self._buffer.startswith((b"\r", b"\n")):
+            del self._buffer[:1]  # an empty line before a request is to be ignored
+            return True
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0 or end > _MAX_HEAD_BYTES:
+            if len(self._buffer) > _MAX_HEAD_BYTES:
+                raise BadRequestError("a request's head is too long")
+            return False
+        first, *rest = self._buffer[:end].decode("latin-1").split("\r\n")
+        del self._buffer[: end + 4]
+        found = _REQUEST_LINE.fullmatch(first)
+        if found is None:
+            raise BadRequestError("there is no request line")
+        pairs = (line.partition(":") for line in rest)
+        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        self._head = (found[1].upper(), found[2].partition("?")[0], headers, _is_last(found[3], headers))
+        self._begin_body(headers)
+        return True
+
+    def _begin_body(self, headers: Mapping[str, str]) -> None:
+        self._body = bytearray()
+        self._skips = False
+        self._left = 0
+        if headers.get("transfer-encoding", "").lower().endswith("chunked"):
+            self._next = self._read_chunk_size
+        else:
+            length = headers.get("content-length", "0")
+            if _LENGTH.fullmatch(length) is None:
+                raise BadRequestError("the content's length is no number")
+            self._left = int(length)
+            self._skips = self._left > self._max
+            self._next = self._read_body
+        self.awaits_continue = headers.get("expect", "").lower() == "100-continue"
+
+    def _read_body(self) -> Request | bool:
+        return self._take_data() and self._finish()
+
+    def _read_chunk_size(self) -> bool:
+        line = self._take_line()
+        if line is None:
+            return False
+        found = _CHUNK_SIZE.fullmatch(line)
+        if found is None:
+            raise BadRequestError("a chunk has no size")
+        self._left = int(found[1], 16)
+        self._skips = self._skips or len(self._body) + self._left > self._max
+        self._next = self._read_chunk if self._left else self._read_trailer
+        return True
+
+    def _read_chunk(self) -> bool:
+        if self._take_data():
+            self._next = self._read_chunk_end
+            return True
+        return False
+
+    def _read_chunk_end(self) -> bool:
+        line = self._take_line()
+        if line:
+            raise BadRequestError("a chunk is longer than its size")
+        self._next = self._read_chunk_size if line is not None else self._next
+        return line is not None
+
+    def _read_trailer(self) -> Request | bool:
+        line = self._take_line()
+        if line is None:
+            return False
+        return True if line else self._finish()
+
+    def _take_data(self) -> bool:
+        """Move what has come of the body out of the buffer; tells whether it is all there."""
+        taken = min(self._left, len(self._buffer))
+        if self._skips:
+            self._body.clear()
+        else:
+            self._body += memoryview(self._buffer)[:taken]
+        del self._buffer[:taken]
+        self._left -= taken
+        return not self._left
+
+    def _take_line(self) -> bytes | None:
+        end = self._buffer.find(b"\r\n", 0, _MAX_LINE_BYTES)
+        if end < 0:
+            if len(self._buffer) >= _MAX_LINE_BYTES:
+                raise BadRequestError("a chunk's line is too long")
+            return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return line
+
+    def _finish(self) -> Request:
+        method, path, headers, is_last = self._head
+        body = None if self._skips else bytes(self._body)
+        self._body = bytearray()
+        self._next = self._read_head
+        self.awaits_continue = False
+        return Request(method, path, headers, body, is_last)
+
+
+def _is_last(minor: str, headers: Mapping[str, str]) -> bool:
+    wish = headers.get("connection", "").lower()
+    return "close" in wish or (minor == "0" and "keep-alive" not in wish)
+
+
+MAX_SPOOL_BYTES = 128 << 20
+_HEAD = struct.Struct("<??I")
+
+
+class Spool:
+    """The posts of one receiver. Written by one thread, read by any; it is gone with this object."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - lives as long as this object
+        self._close = weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self._end = 0
+        #: How many posts are not in it, by the reason.
+        self.refused: Counter[str] = Counter()
+
+    def add(self, post: Post) -> None:
+        """Write a post; one for which there is no room is refused."""
+        record = _HEAD.pack(post.is_json, post.is_gzip, len(post.body)) + post.body
+        with self._lock:
+            if self._end + len(record) > MAX_SPOOL_BYTES:
+                self.refused[f"more than {MAX_SPOOL_BYTES >> 20} MiB came"] += 1
+                return
+            try:
+                self._write(record)
+            except OSError as error:
+                self.refused[f"they could not be kept: {error.strerror}"] += 1
+                return
+            self._end += len(record)
+
+    def _write(self, record: bytes) -> None:
+        """Write at the end of the last whole post, whatever an earlier attempt left there."""
+        self._file.seek(self._end)
+        rest = memoryview(record)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+    def posts(self) -> Iterator[Post]:
+        """Return all posts that have come so far."""
+        position = 0
+        while position < self._end:
+            with self._lock:
+                self._file.seek(position)
+                is_json, is_gzip, size = _HEAD.unpack(self._file.read(_HEAD.size))
+                body = self._file.read(size)
+            position += _HEAD.size + size
+            yield Post(body, is_json, is_gzip)
+
+    def close(self) -> None:
+        """Remove it; safe to call twice."""
+        self._close()

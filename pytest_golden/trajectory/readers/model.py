@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_golden.trajectory.cutting import cut_content, cut_mapping
 from pytest_golden.trajectory.step import Step, settle_step_fields
-from pytest_golden.trajectory.vocabulary import Importance, StepType, freeze_mapping
+from pytest_golden.trajectory.vocabulary import Importance, StepType, cut_content, cut_mapping, freeze_mapping
 from pytest_golden.values.checking import check_text, check_time
 from pytest_golden.values.frozen import FrozenDict
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.insight.measurement import DEFAULT_WEIGHTS, score_means
+from pytest_golden.trajectory.insight.metrics import DEFAULT_WEIGHTS, score_means
 
 shares = st.floats(0.0, 1.0)
 means = st.fixed_dictionaries(

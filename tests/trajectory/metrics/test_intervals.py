@@ -13,10 +13,10 @@ from pytest_golden.trajectory.insight.figures import (
     ConfidenceInterval,
     check_level,
     estimate_mean,
+    limits_of,
     t_interval,
     wilson_interval,
 )
-from pytest_golden.trajectory.insight.measurement import limits_of
 
 ANY, SHARE, LATENCY = limits_of("cost"), limits_of("quality"), limits_of("latency")
 

@@ -6,8 +6,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.insight.measurement import Measurement
-from pytest_golden.trajectory.insight.metrics import in_order, join_measurements, join_metadata
+from pytest_golden.trajectory.insight.metrics import Measurement, in_order, join_measurements, join_metadata
 from pytest_golden.trajectory.vocabulary import freeze_mapping
 
 measurements = st.builds(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.trajectory.insight.measurement import Measurement, is_lower_better, limits_of
+from pytest_golden.trajectory.insight.figures import is_lower_better, limits_of
+from pytest_golden.trajectory.insight.metrics import Measurement
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_golden import MetricsCollector, Trajectory
-from pytest_golden.trajectory.insight.measurement import measure_trajectory
+from pytest_golden.trajectory.insight.metrics import measure_trajectory
 
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

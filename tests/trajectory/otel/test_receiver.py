@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden import OtlpReceiver
-from pytest_golden.trajectory.otel import otlp_server as server
-from pytest_golden.trajectory.otel import otlp_server as spool
-from pytest_golden.trajectory.otel.otlp_server import BadRequestError, HttpReader
+from pytest_golden.trajectory.otel import receiver as server
+from pytest_golden.trajectory.otel import receiver as spool
 from pytest_golden.trajectory.otel.posts import MAX_BODY_BYTES
+from pytest_golden.trajectory.otel.receiver import BadRequestError, HttpReader
 from tests.patience import PATIENCE_SECONDS, without_hanging
 from tests.trajectory.otel.bodies import proto_request, proto_span, request, span
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.trajectory.readers.dbt_run_results import DbtRunResultsReader
+from pytest_golden.trajectory.readers.engine_reports import DbtRunResultsReader
 from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_all
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.trajectory.readers.odibi_story import OdibiStoryReader
+from pytest_golden.trajectory.readers.engine_reports import OdibiStoryReader
 from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_all
 
 if TYPE_CHECKING:

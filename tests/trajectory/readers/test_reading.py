@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.trajectory.readers.engine_reports import DEFAULT_READERS, read_all
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading
-from pytest_golden.trajectory.readers.reading import DEFAULT_READERS, read_all
 from tests.trajectory.readers.views import Folder, Run
 
 if TYPE_CHECKING:

@@ -1,0 +1,253 @@
+"""Read the steps of an engine from the report that it leaves: Odibi's story, dbt's run results. A reader that fails costs its steps and a warning."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.trajectory.readers.files import find_written, read_json
+from pytest_golden.trajectory.readers.model import StepDraft, StepReading
+from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
+from pytest_golden.values.checking import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_golden.trajectory.readers.model import RunFacts, StepReader, ViewFiles
+
+_LOG = logging.getLogger(__name__)
+
+
+def read_all(readers: Iterable[StepReader], view: ViewFiles, outcome: RunFacts) -> tuple[StepReading, ...]:
+    """Return one reading for each reader, in their order; never raises for what a reader does."""
+    return tuple(_read_one(reader, view, outcome) for reader in readers)
+
+
+def _read_one(reader: StepReader, view: ViewFiles, outcome: RunFacts) -> StepReading:
+    name = getattr(reader, "name", type(reader).__name__)
+    try:
+        reading: object = reader.read(view, outcome)
+    except Exception as error:  # a plugged-in reader may raise anything
+        # Without its traceback: that may quote what the pipeline printed, and nobody has redacted it.
+        _LOG.warning("a step reader failed", extra={"reader": name, "error": type(error).__name__})
+        return StepReading(
+            warnings=(f"step reader {name} failed, its steps are lost: {type(error).__name__}: {error}",)
+        )
+    if isinstance(reading, StepReading):
+        return reading
+    return StepReading(warnings=(f"step reader {name} gave {type(reading).__name__} instead of a StepReading",))
+
+
+def _read_reports(
+    found: Iterable[tuple[str, Path]], read: Callable[[Any], list[StepDraft | None]], what: str, unusable: str
+) -> StepReading:
+    """Return the steps of all reports; `read` gives None for each part of a report that is not usable."""
+    drafts: list[StepDraft | None] = []
+    warnings = []
+    for relative, path in found:
+        try:
+            drafts += read(read_json(path))
+        except (OSError, ValueError) as error:
+            warnings.append(f"{what} {relative} cannot be read: {error}")
+    if lost := drafts.count(None):
+        warnings.append(f"{lost} {unusable}")
+    return StepReading(tuple(draft for draft in drafts if draft is not None), lost, tuple(warnings))
+
+
+def _scalar(given: Any) -> Any:
+    return given if isinstance(given, (str, int, float)) else None
+
+
+def _milliseconds(seconds: Any) -> float | None:
+    try:
+        return check_duration("duration", seconds * 1000)
+    except (TypeError, ValueError):
+        return None
+
+
+# <story path>/<pipeline>/<date>/run_<time>.json
+_STORY_PATH = re.compile(r"(?:^|/)[^/]+/\d{4}-\d{2}-\d{2}/run_[^/]*\.json$")
+_TAKEN_AS_THEY_ARE = ("operation", "status", "rows_in", "rows_out", "rows_written")
+
+
+class OdibiStoryReader:
+    """Reads the stories that this run wrote; Odibi's lineage files beside them have no nodes of this kind."""
+
+    name = "odibi"
+
+    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
+        """Return one step a node, in the order in which Odibi lists them."""
+        found = find_written(view, outcome, lambda name: _STORY_PATH.search(name) is not None)
+        unusable = "nodes in Odibi's stories have no name or no usable figures"
+        return _read_reports(found, _read_story, "Odibi's story", unusable)
+
+
+def _read_story(story: Any) -> list[StepDraft | None]:
+    return [_read_node(node, story) for node in _list_nodes(story)]
+
+
+def _list_nodes(story: Any) -> list[Any]:
+    if not isinstance(story, dict) or "pipeline_name" not in story:
+        return []
+    nodes = story.get("nodes")
+    return nodes if isinstance(nodes, list) else []
+
+
+def _read_node(node: Any, story: Mapping[str, Any]) -> StepDraft | None:
+    if not isinstance(node, dict) or not isinstance(node.get("node_name"), str) or not node["node_name"].strip():
+        return None
+    error = _error_of(node)
+    return StepDraft(
+        content=node["node_name"],
+        importance=Importance.CRITICAL if error else Importance.MEDIUM,
+        duration_ms=_milliseconds(node.get("duration")),
+        timestamp=_moment(node.get("started_at")) or _moment(story.get("started_at")),
+        metadata={**_facts(node, story), **({"error": error} if error else {})},
+    )
+
+
+def _facts(node: Mapping[str, Any], story: Mapping[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {"reader": OdibiStoryReader.name, "pipeline": _scalar(story["pipeline_name"])}
+    facts |= {key: _scalar(node.get(key)) for key in _TAKEN_AS_THEY_ARE}
+    facts["depends_on"] = _dependencies(node, story)
+    if error_type := node.get("error_type"):
+        facts["error_type"] = _scalar(error_type)
+    if attempts := node.get("retry_history"):
+        facts["attempts"] = len(attempts) if isinstance(attempts, list) else None
+    if failed_rows := node.get("failed_rows_counts"):
+        facts["failed_rows_counts"] = dict(_counts(failed_rows))
+    if warnings := node.get("validation_warnings"):
+        facts["validation_warning_count"] = len(warnings) if isinstance(warnings, list) else None
+    return facts
+
+
+def _error_of(node: Mapping[str, Any]) -> str | None:
+    if node.get("status") != "failed":
+        return None
+    message = node.get("error_message")
+    return message if isinstance(message, str) and message.strip() else "Odibi reports this node as failed"
+
+
+def _dependencies(node: Mapping[str, Any], story: Mapping[str, Any]) -> list[str]:
+    """Return the names of the nodes this one waits for; a failed or skipped node's own configuration is not in the story."""
+    names = _member(node, "config_snapshot").get("depends_on")
+    if not names:
+        graph_nodes = _member(story, "graph_data").get("nodes")
+        listed = graph_nodes if isinstance(graph_nodes, list) else []
+        found = (entry for entry in listed if isinstance(entry, dict) and entry.get("id") == node["node_name"])
+        names = next(found, {}).get("dependencies")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _member(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = mapping.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _counts(given: Any) -> Iterator[tuple[str, int]]:
+    yield from (
+        ((key, count) for key, count in given.items() if isinstance(count, int)) if isinstance(given, dict) else ()
+    )
+
+
+def _moment(text: Any) -> datetime | None:
+    """Read one of Odibi's times; those without a zone are UTC, as the gateway sets the pipeline's clock."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+FAILED_STATUSES = frozenset({"error", "fail", "runtime error", "partial success"})
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_TEST_KINDS = frozenset({"test", "unit_test"})
+
+
+class DbtRunResultsReader:
+    """Reads each `run_results.json` that this run wrote, whatever the target folder is called."""
+
+    name = "dbt"
+
+    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
+        """Return one step a result, in the order in which they began."""
+        found = find_written(view, outcome, lambda name: PurePosixPath(name).name == "run_results.json")
+        unusable = "results in dbt's run_results.json have no unique_id or no usable figures"
+        return _read_reports(found, _read_run_results, "dbt's", unusable)
+
+
+def _read_run_results(document: Any) -> list[StepDraft | None]:
+    drafts = [_read_result(result, _invocation_of(document)) for result in _list_results(document)]
+    usable = _in_order_of_start([draft for draft in drafts if draft is not None])
+    return [*usable, *[None] * (len(drafts) - len(usable))]
+
+
+def _list_results(document: Any) -> list[Any]:
+    results = document.get("results") if isinstance(document, dict) else None
+    return results if isinstance(results, list) else []
+
+
+def _invocation_of(document: Any) -> str | None:
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    invocation = metadata.get("invocation_id") if isinstance(metadata, dict) else None
+    return invocation if isinstance(invocation, str) else None
+
+
+def _read_result(result: Any, invocation_id: str | None) -> StepDraft | None:
+    if not isinstance(result, dict) or not isinstance(result.get("unique_id"), str) or not result["unique_id"].strip():
+        return None
+    status = _scalar(result.get("status"))
+    message = _scalar(result.get("message"))
+    metadata = {
+        "reader": DbtRunResultsReader.name,
+        "status": status,
+        "message": message,
+        "failures": _scalar(result.get("failures")),
+        "rows_affected": _rows_affected(result),
+        "invocation_id": invocation_id,
+    }
+    if status in FAILED_STATUSES:
+        metadata["error"] = message or f"dbt reports status {status}"
+    return StepDraft(
+        content=result["unique_id"],
+        type=StepType.OBSERVATION if result["unique_id"].split(".")[0] in _TEST_KINDS else StepType.ACTION,
+        importance=_importance_of(status),
+        duration_ms=_milliseconds(result.get("execution_time")),
+        timestamp=_start_of(result),
+        metadata=metadata,
+    )
+
+
+def _importance_of(status: Any) -> Importance:
+    if status in FAILED_STATUSES:
+        return Importance.CRITICAL
+    return Importance.HIGH if status == "warn" else Importance.MEDIUM
+
+
+def _rows_affected(result: Mapping[str, Any]) -> Any:
+    response = result.get("adapter_response")
+    return _scalar(response.get("rows_affected")) if isinstance(response, dict) else None
+
+
+def _start_of(result: Mapping[str, Any]) -> datetime | None:
+    """Return when the result's first phase began; skipped ones have no phase."""
+    timing = result.get("timing")
+    try:
+        return min(parse_time("started_at", phase["started_at"]) for phase in timing) if timing else None
+    except (TypeError, KeyError, ValueError):
+        return None
+
+
+def _in_order_of_start(drafts: list[StepDraft]) -> list[StepDraft]:
+    """Sort by start; one without stays behind the one before it. dbt lists results as they end, in several threads."""
+    starts: list[datetime] = []
+    for draft in drafts:
+        starts.append(draft.timestamp or (starts[-1] if starts else _FIRST))
+    return [drafts[position] for position in sorted(range(len(drafts)), key=starts.__getitem__)]
+
+
+DEFAULT_READERS: tuple[StepReader, ...] = (OdibiStoryReader(), DbtRunResultsReader())
