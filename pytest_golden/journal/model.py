@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_golden.clock import iso_utc
 from pytest_golden.values.frozen import FrozenDict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-# Known by their exact class: an entry may have thousands of values, and most are of these.
-_ALWAYS_PLAIN = frozenset({str, bool, int, float, NoneType})
+from pytest_golden.values.shape import Shape
 
 
 class ImmediateResult(StrEnum):
@@ -73,7 +67,7 @@ class RoutedBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(Shape):
     """An open question about an entry, or one that was answered; `resolved_by` is a signal's id or who closed it.
 
     Every key of `match_hint` must be in a signal that fits: `source` is the signal's own, others are in its data. Without
@@ -96,13 +90,9 @@ class Expectation:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return _to_dict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class Signal(Shape):
     """News, and the entry and expectation that it found; `expectation_id` is None where it concerns the entry as a whole."""
 
     id: str
@@ -119,13 +109,9 @@ class Signal:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return _to_dict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRecord:
+class HistoryRecord(Shape):
     """One change of an entry: `what` is `outcome` (said by who did it) or `assessment`."""
 
     what: str
@@ -137,13 +123,9 @@ class HistoryRecord:
     def __hash__(self) -> int:
         return hash((self.what, self.who, self.when))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return _to_dict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalEntry:
+class JournalEntry(Shape):
     """What was intended, what was done, how it ended at once, and where it stands.
 
     `expectations`, `signals` and `history` are in the order of recording, and filled only where a function says so.
@@ -170,29 +152,3 @@ class JournalEntry:
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return _to_dict(self)
-
-
-def _to_dict(value: Expectation | Signal | HistoryRecord | JournalEntry) -> dict[str, Any]:
-    items = [(name, getattr(value, name)) for name in _FIELDS[type(value)]]
-    return {name: item if type(item) in _ALWAYS_PLAIN else _plain(item) for name, item in items}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, StrEnum):
-        return value.value
-    if isinstance(value, datetime):
-        return iso_utc(value)
-    if isinstance(value, dict):
-        return {key: item if type(item) in _ALWAYS_PLAIN else _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return _to_dict(value) if isinstance(value, Expectation | Signal | HistoryRecord) else value
-
-
-_FIELDS: Mapping[type[Any], tuple[str, ...]] = {
-    kind: tuple(one.name for one in fields(kind)) for kind in (Expectation, Signal, HistoryRecord, JournalEntry)
-}

@@ -6,11 +6,12 @@ Nothing is changed, and no due expectation is resolved.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.clock import iso_utc, utc_now
+from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.assessment_store import describe_unknown
 from pytest_golden.journal.caller_input import clean_name, clean_optional
@@ -33,9 +34,10 @@ from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
 from pytest_golden.values.checking import check_word
 from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.shape import Shape, form, in_form, write_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from pytest_golden.storage.store import Store
 
@@ -50,64 +52,50 @@ _MOST_LISTED = 20
 _UNIT_MINUTES = {"d": 24 * 60, "h": 60, "m": 1}
 _MOST_MINUTES = 10**9
 _EPOCH = date(1970, 1, 1)
+_MERGED = form(merged=True)
 
 
 @dataclass(frozen=True, slots=True)
-class ListedEntry:
+class ListedEntry(Shape):
     """An entry with the first twenty of its expectations, and how many it has in all."""
 
-    entry: JournalEntry
+    entry: JournalEntry = field(metadata=_MERGED)
     expectation_count: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry's fields and `expectation_count`, JSON-safe."""
-        return {**self.entry.to_dict(), "expectation_count": self.expectation_count}
-
 
 @dataclass(frozen=True, slots=True)
-class OpenExpectation:
+class OpenExpectation(Shape):
     """An open expectation, and the agent that waits for it."""
 
-    expectation: Expectation
+    expectation: Expectation = field(metadata=_MERGED)
     agent_id: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the expectation's fields and `agent_id`, JSON-safe."""
-        return {**self.expectation.to_dict(), "agent_id": self.agent_id}
 
 
 @dataclass(frozen=True, slots=True)
-class ListedSignal:
+class ListedSignal(Shape):
     """A signal, and the agent that it concerns, if that is known."""
 
-    signal: Signal
+    signal: Signal = field(metadata=_MERGED)
     agent_id: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the signal's fields and `agent_id`, JSON-safe."""
-        return {**self.signal.to_dict(), "agent_id": self.agent_id}
 
 
 @dataclass(frozen=True, slots=True)
-class SignalDetails:
+class SignalDetails(Shape):
     """A signal with how it was routed. `expectations` are the candidates that are still there, by their ids."""
 
-    signal: Signal
+    signal: Signal = field(metadata=_MERGED)
     agent_id: str | None
     session_key: str | None
     is_late: bool
     routing: RoutingExplanation
-    expectations: Mapping[str, Expectation] = field(default_factory=FrozenDict)
+    expectations: Mapping[str, Expectation] = field(default_factory=FrozenDict, metadata=form(hidden=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the signal's fields, `agent_id`, `session_key`, `is_late` and `routing: {rule, candidates, others}`, JSON-safe.
-
-        A candidate has its verdict, and `description`, `entry_id` and `status` of its expectation where that is there.
-        """
-        routing = self.routing.to_dict()
-        routing["candidates"] = [{**one, **self._describe(one["expectation_id"])} for one in routing["candidates"]]
-        told = {"agent_id": self.agent_id, "session_key": self.session_key, "is_late": self.is_late}
-        return {**self.signal.to_dict(), **told, "routing": routing}
+        """Return the JSON form; a candidate also has `description`, `entry_id` and `status` of its expectation."""
+        told = write_shape(self)
+        for candidate in told["routing"]["candidates"]:
+            candidate |= self._describe(candidate["expectation_id"])
+        return told
 
     def _describe(self, expectation_id: str) -> dict[str, Any]:
         known = self.expectations.get(expectation_id)
@@ -116,37 +104,30 @@ class SignalDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedAgent:
+class ListedAgent(Shape):
     """An agent that has an entry, and its newest entry."""
 
     agent_id: str
     last_entry_id: str
     last_entry_at: datetime
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return {
-            "agent_id": self.agent_id,
-            "last_entry_id": self.last_entry_id,
-            "last_entry_at": iso_utc(self.last_entry_at),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class EntryDetails:
+class EntryDetails(Shape):
     """An entry with the newest of its expectations, signals and history, and of its `children`, newest first.
 
     `counts` tells how many `expectations`, `signals` and records of `history` there are in all.
     """
 
-    entry: JournalEntry
+    entry: JournalEntry = field(metadata=_MERGED)
     counts: Mapping[str, int]
-    children: tuple[JournalEntry, ...] = ()
+    children: tuple[JournalEntry, ...] = field(default=(), metadata=form(hidden=True))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry's fields, `counts`, and `children` as their ids, JSON-safe."""
-        children = [child.id for child in self.children]
-        return {**self.entry.to_dict(), "counts": dict(self.counts), "children": children}
+    @property
+    @in_form(key="children")
+    def child_ids(self) -> tuple[str, ...]:
+        """The ids of its children."""
+        return tuple(child.id for child in self.children)
 
 
 class JournalPages:
@@ -295,7 +276,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class SuccessRate:
+class SuccessRate(Shape):
     """How many of `n` entries succeeded: those that are a success, a failure or partial. No rate without any.
 
     What is still open, and what expired without news, is counted apart.
@@ -316,13 +297,17 @@ class SuccessRate:
         rate = sums[Assessment.SUCCESS] / n if n else None
         return cls(n, rate, sums[Assessment.OPEN], sums[Assessment.EXPIRED])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return {"n": self.n, "success_rate": self.success_rate, "open": self.open, "expired": self.expired}
+
+@dataclass(frozen=True, slots=True)
+class DayRate(Shape):
+    """The success rate of one day (UTC)."""
+
+    day: str
+    rate: SuccessRate = field(metadata=_MERGED)
 
 
 @dataclass(frozen=True, slots=True)
-class JournalSummary:
+class JournalSummary(Shape):
     """The success rate of all entries, of each intent type (`""` for none), and of each day on which entries began.
 
     The days are ISO dates in UTC, the oldest first.
@@ -333,18 +318,16 @@ class JournalSummary:
     open: int
     expired: int
     by_intent_type: Mapping[str, SuccessRate]
-    by_time: Mapping[str, SuccessRate]
+    by_time: Mapping[str, SuccessRate] = field(metadata=form(hidden=True))
 
     def __hash__(self) -> int:
         return hash((self.n, self.success_rate, self.open, self.expired))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe; `by_time` is a list with a `day` in each."""
-        return {
-            **SuccessRate(self.n, self.success_rate, self.open, self.expired).to_dict(),
-            "by_intent_type": {kind: rate.to_dict() for kind, rate in self.by_intent_type.items()},
-            "by_time": [{"day": day, **rate.to_dict()} for day, rate in self.by_time.items()],
-        }
+    @property
+    @in_form(key="by_time")
+    def days(self) -> tuple[DayRate, ...]:
+        """The success rate of each day as a list."""
+        return tuple(DayRate(day, rate) for day, rate in self.by_time.items())
 
 
 def summarize(by_day: Iterable[Count], by_kind: Iterable[Count]) -> JournalSummary:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,22 +69,13 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Shape):
     """How a candidate was judged: the rule that accepted or refused it, and why."""
 
     expectation_id: str
     rule: RoutedBy
     taken: bool
     reason: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return {
-            "expectation_id": self.expectation_id,
-            "rule": self.rule.value,
-            "taken": self.taken,
-            "reason": self.reason,
-        }
 
 
 class Route(NamedTuple):
@@ -95,7 +87,7 @@ class Route(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RoutingExplanation:
+class RoutingExplanation(Shape):
     """The rule that routed a signal, and the verdict on each candidate: the one that was taken first, then those it beat.
 
     `others` counts further expectations that were open then; with the candidates up to 100.
@@ -110,11 +102,6 @@ class RoutingExplanation:
     def is_count_cut(self) -> bool:
         """Tell whether there may have been more others than were counted."""
         return len(self.candidates) + self.others >= MOST_COUNTED
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        candidates = [candidate.to_dict() for candidate in self.candidates]
-        return {"signal_id": self.signal_id, "rule": self.rule.value, "candidates": candidates, "others": self.others}
 
 
 class _Fit(NamedTuple):

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pytest_golden.clock import iso_utc, monotonic_seconds, new_id
+from pytest_golden.clock import monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, Gateway, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
@@ -38,6 +38,7 @@ from pytest_golden.journal.store import Heard, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +64,7 @@ class _HasSweptStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRun:
+class CheckRun(Shape):
     """A check that was run: what it found out, as the signal `signal_id` tells it, and when it is tried again.
 
     `tries` counts this one. `signal_id` is None when another heartbeat has taken over the check.
@@ -78,15 +79,9 @@ class CheckRun:
     tries: int
     next_at: datetime | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        at = None if self.next_at is None else iso_utc(self.next_at)
-        return {**plain, "signal_type": self.signal_type.value, "next_at": at}
-
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatReport:
+class HeartbeatReport(Shape):
     """What a heartbeat did: the expectations that it resolved, the checks that it ran, and the orphans that it assigned.
 
     `left` counts the checks that were due and not run, for lack of time or because another heartbeat has claimed them.
@@ -96,15 +91,6 @@ class HeartbeatReport:
     checks: tuple[CheckRun, ...] = ()
     rerouted: int = 0
     left: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return {
-            "resolved": self.resolved,
-            "checks": [one.to_dict() for one in self.checks],
-            "rerouted": self.rerouted,
-            "left": self.left,
-        }
 
 
 class Heartbeat:

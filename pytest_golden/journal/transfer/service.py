@@ -43,6 +43,7 @@ from pytest_golden.journal.transfer.store import (
     read_orphans,
     rewrite_copy,
 )
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -106,19 +107,15 @@ def import_journal(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportReport:
+class ExportReport(Shape):
     """What an export has written: entries with all that belongs to them, and signals that have no entry."""
 
     entries: int = 0
     orphans: int = 0
 
-    def to_dict(self) -> dict[str, int]:
-        """Return both counts under their names."""
-        return {"entries": self.entries, "orphans": self.orphans}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
+class ImportReport(Shape):
     """What an import has done: entries that are new, that were known otherwise, that were known, and orphans that are new."""
 
     added: int = 0
@@ -130,10 +127,6 @@ class ImportReport:
     def is_change(self) -> bool:
         """Tell whether the journal is another than before."""
         return bool(self.added or self.merged or self.orphans)
-
-    def to_dict(self) -> dict[str, int]:
-        """Return all counts under their names."""
-        return {"added": self.added, "merged": self.merged, "unchanged": self.unchanged, "orphans": self.orphans}
 
 
 def _read_into(intake: Intake, stream: IO[bytes], progress: Callable[[int], None]) -> None:
