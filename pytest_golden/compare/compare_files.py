@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -223,8 +224,11 @@ def find_size(head: bytes) -> Size | None:
     """Find the size in the beginning of an image; None when it is no image, or cut short before it."""
     for sign, find in _IMAGE_KINDS:
         if head.startswith(sign):
-            found = find(head)
-            return None if found is None else Size(*map(str, found))
+            try:
+                width, height = find(head)
+            except (struct.error, ValueError):
+                return None
+            return Size(str(width), str(height))
     return _find_svg_size(head)
 
 
@@ -235,64 +239,57 @@ def _read_image_size(content: Content) -> Size:
     return size
 
 
-def _png(head: bytes) -> tuple[int, int] | None:
-    if head[12:16] != b"IHDR" or len(head) < 24:
-        return None
-    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+def _png(head: bytes) -> tuple[int, int]:
+    if head[12:16] != b"IHDR":
+        raise ValueError
+    return _unpack(">II", head, 16)
 
 
-def _gif(head: bytes) -> tuple[int, int] | None:
-    return _little_pair(head, 6, 2)
+def _gif(head: bytes) -> tuple[int, int]:
+    return _unpack("<HH", head, 6)
 
 
-def _bmp(head: bytes) -> tuple[int, int] | None:
-    if int.from_bytes(head[14:18], "little") == 12:
-        return _little_pair(head, 18, 2)
-    if len(head) < 26:
-        return None
+def _bmp(head: bytes) -> tuple[int, int]:
+    if _unpack("<HH", head, 14) == (12, 0):
+        return _unpack("<HH", head, 18)
     # A negative height only says that the rows stand from the top down.
-    sides = (int.from_bytes(head[at : at + 4], "little", signed=True) for at in (18, 22))
-    width, height = map(abs, sides)
-    return width, height
+    width, height = _unpack("<ii", head, 18)
+    return abs(width), abs(height)
 
 
-def _jpeg(head: bytes) -> tuple[int, int] | None:
+def _jpeg(head: bytes) -> tuple[int, int]:
     place = 2
-    while place + 4 <= len(head) and head[place] == 0xFF:
-        marker = head[place + 1]
+    while head[place : place + 1] == b"\xff":
+        marker, length = struct.unpack_from(">BH", head, place + 1)
         if marker == 0xFF:
             place += 1
         elif marker in _JPEG_WITHOUT_LENGTH:
             place += 2
         elif marker in _JPEG_FRAMES:
-            if len(head) < place + 9:
-                return None
-            return int.from_bytes(head[place + 7 : place + 9], "big"), int.from_bytes(
-                head[place + 5 : place + 7], "big"
-            )
+            height, width = _unpack(">HH", head, place + 5)
+            return width, height
         else:
-            place += 2 + int.from_bytes(head[place + 2 : place + 4], "big")
-    return None
+            place += 2 + length
+    raise ValueError
 
 
-def _webp(head: bytes) -> tuple[int, int] | None:
+def _webp(head: bytes) -> tuple[int, int]:
     kind = head[8:16]
     if kind == b"WEBPVP8 " and head[23:26] == b"\x9d\x01\x2a":
-        found = _little_pair(head, 26, 2)
-        return None if found is None else (found[0] & 0x3FFF, found[1] & 0x3FFF)
-    if kind == b"WEBPVP8L" and len(head) >= 25 and head[20] == 0x2F:
-        bits = int.from_bytes(head[21:25], "little")
+        width, height = _unpack("<HH", head, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if kind == b"WEBPVP8L" and head[20:21] == b"\x2f":
+        (bits,) = struct.unpack_from("<I", head, 21)
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if kind == b"WEBPVP8X" and (found := _little_pair(head, 24, 3)):
-        return found[0] + 1, found[1] + 1
-    return None
+    if kind == b"WEBPVP8X":
+        low, width, height, high = struct.unpack_from("<HBHB", head, 24)
+        return (width << 16 | low) + 1, (high << 16 | height) + 1
+    raise ValueError
 
 
-def _little_pair(head: bytes, at: int, width: int) -> tuple[int, int] | None:
-    if len(head) < at + 2 * width:
-        return None
-    first, second = head[at : at + width], head[at + width : at + 2 * width]
-    return int.from_bytes(first, "little"), int.from_bytes(second, "little")
+def _unpack(form: str, head: bytes, at: int) -> tuple[int, int]:
+    first, second = struct.unpack_from(form, head, at)
+    return first, second
 
 
 def _find_svg_size(head: bytes) -> Size | None:
@@ -311,7 +308,7 @@ def _plain_length(text: str) -> str:
     return plain[1] if plain else text
 
 
-_IMAGE_KINDS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int] | None]], ...] = (
+_IMAGE_KINDS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int]]], ...] = (
     (b"\x89PNG\r\n\x1a\n", _png),
     (b"\xff\xd8\xff", _jpeg),
     (b"GIF87a", _gif),

@@ -13,12 +13,12 @@ import lzma
 import os
 import stat
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from pytest_golden.compare.model import Content, Side, UnreadableError, VastError
-from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ _BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
 
 # A piece of zstd can unfold to 32,768 times its size, one of xz to 7,000 times.
 _PIECE_BYTES = 512
-# What bz2 returns at a time.
+# A piece of bz2 can unfold to a million times its size: it comes in parts.
 _PART_BYTES = 1 << 20
 # As much as `xz -9` needs, twice over; an archive may ask for 4 GiB.
 _XZ_MEMORY_BYTES = 160 << 20
@@ -62,7 +62,7 @@ def read_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[by
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             raise UnreadableError(content.side, f"is empty, and so no {_suffix(content)} archive")
-        with _decompressed(file, content) as plain:
+        with _open_archive(file, content) as plain:
             yield from _refuse_vast(_read_all(plain, chunk_bytes, content), size, content)
 
 
@@ -120,83 +120,45 @@ def _open_regular(content: Content) -> Iterator[IO[bytes]]:
         yield file
 
 
-@contextmanager
-def _decompressed(file: IO[bytes], content: Content) -> Iterator[IO[bytes]]:
-    try:
-        plain = _open_archive(file, _suffix(content))
-    except ZstandardMissingError as error:
-        raise UnreadableError(content.side, str(error)) from None
-    with plain:
-        yield plain
-
-
-def _open_archive(file: IO[bytes], suffix: str) -> IO[bytes]:
+def _open_archive(file: IO[bytes], content: Content) -> IO[bytes]:
+    suffix = _suffix(content)
     if suffix == ".gz":
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
-    if suffix == ".bz2":
-        return io.BufferedReader(FramedReader(file, start_bz2))
-    if suffix == ".xz":
-        return io.BufferedReader(FramedReader(file, start_xz))
-    return open_zst(file)
+    if suffix == ".zst":
+        return io.BufferedReader(FramedReader(file, _find_zstd(content.side)))
+    # Python's own reader of bz2 ignores what follows the archive and is no bz2.
+    start_xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
+    start: Callable[[], Any] = bz2.BZ2Decompressor if suffix == ".bz2" else start_xz
+    return io.BufferedReader(FramedReader(file, start, _PART_BYTES))
 
 
-def open_zst(file: IO[bytes]) -> IO[bytes]:
-    """Open zstd: by Python's own module from 3.14 on, else by the package `zstandard`.
+def _find_zstd(side: Side) -> Callable[[], Any]:
+    """Return what makes a decompressor of zstd: Python's own module from 3.14 on, else the package `zstandard`.
 
     Both refuse a frame that asks for more than 128 MiB.
-
-    Raises:
-        ZstandardMissingError: there is neither.
     """
-    start = _find_zstd()
-    if start is None:
-        message = "is a .zst archive, and nothing here reads those: pip install 'pytest-golden-projects[tables]'"
-        raise ZstandardMissingError(message)
-    return io.BufferedReader(FramedReader(file, start))
-
-
-class ZstandardMissingError(GoldenError):
-    """Nothing that is installed reads zstd."""
-
-
-def _find_zstd() -> Callable[[], Frame] | None:
-    for module, make in (("compression.zstd", _start_of_python), ("zstandard", _start_of_package)):
-        try:
-            return make(import_module(module))
-        except ImportError:
-            continue
-    return None
-
-
-def _start_of_python(module: Any) -> Callable[[], Frame]:
-    decompressor: Callable[[], Frame] = module.ZstdDecompressor
-    return decompressor
-
-
-def _start_of_package(module: Any) -> Callable[[], Frame]:
-    return lambda: module.ZstdDecompressor().decompressobj()
-
-
-def start_bz2() -> Frame:
-    """Return a decompressor for one stream of bz2; Python's own reader passes over what is no bz2 behind it."""
-    return _Bz2Frame()
-
-
-def start_xz() -> Frame:
-    """Return a decompressor for one stream of xz, with a limit to its memory."""
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
+    with suppress(ImportError):
+        own: Callable[[], Any] = import_module("compression.zstd").ZstdDecompressor
+        return own
+    with suppress(ImportError):
+        package = import_module("zstandard")
+        return lambda: package.ZstdDecompressor().decompressobj()
+    message = "is a .zst archive, and nothing here reads those: pip install 'pytest-golden-projects[tables]'"
+    raise UnreadableError(side, message)
 
 
 class FramedReader(io.RawIOBase):
-    """The plain content of frames that follow each other.
+    """The plain content of frames that follow each other; `start` makes a decompressor for one frame.
 
+    With `part_bytes` a decompressor returns no more at a time, and says by `needs_input` whether there is more of a piece.
     A read raises EOFError when the last frame is cut short, ValueError when a frame is broken.
     """
 
-    def __init__(self, file: IO[bytes], start: Callable[[], Frame]) -> None:
+    def __init__(self, file: IO[bytes], start: Callable[[], Any], *part_bytes: int) -> None:
         self._file = file
         self._start = start
-        self._frame: Frame | None = None
+        self._part_bytes = part_bytes
+        self._frame: Any = None
         self._has_begun = False
         self._behind = b""
         self._ready = memoryview(b"")
@@ -226,7 +188,7 @@ class FramedReader(io.RawIOBase):
         self._has_begun = True
         frame = self._frame or self._start()
         try:
-            self._ready = memoryview(frame.decompress(piece))
+            self._ready = memoryview(frame.decompress(piece, *self._part_bytes))
         except (OSError, EOFError):
             raise
         except Exception as error:
@@ -246,49 +208,6 @@ class FramedReader(io.RawIOBase):
             if found := piece.lstrip(b"\0"):
                 return found
         return b""
-
-
-class Frame(Protocol):
-    """A decompressor for one frame: what lies behind the frame's end is `unused_data`."""
-
-    @property
-    def eof(self) -> bool:
-        """Tell whether the frame's end was reached."""
-        ...
-
-    @property
-    def unused_data(self) -> bytes:
-        """Return what was passed in and lies behind the end."""
-        ...
-
-    def decompress(self, data: bytes, /) -> bytes:
-        """Take a piece and return what it unfolds to.
-
-        A decompressor that returns it in parts says so by `needs_input`, and receives no bytes for the next part.
-        """
-        ...
-
-
-class _Bz2Frame:
-    """One stream of bz2, of which a piece can unfold to a million times its size: it comes in parts."""
-
-    def __init__(self) -> None:
-        self._stream = bz2.BZ2Decompressor()
-
-    @property
-    def eof(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return self._stream.needs_input
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._stream.unused_data
-
-    def decompress(self, data: bytes, /) -> bytes:
-        return self._stream.decompress(data, _PART_BYTES)
 
 
 def _read_all(file: IO[bytes], chunk_bytes: int, content: Content) -> Iterator[bytes]:

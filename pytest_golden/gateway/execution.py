@@ -72,7 +72,7 @@ def execute(prepared: Prepared, argv: Sequence[str], supervisor: Supervisor, *, 
             # A Ctrl-C ends the gate, wherever in the project it comes.
             stopped = failed.exit.ending is Ending.INTERRUPTED
             ended = replace(main.exit, ending=Ending.INTERRUPTED) if stopped else main.exit
-            return Executed(ended, main.stdout, main.stderr, main.started_at, failed.problem, failed.message)
+            return replace(main, exit=ended, problem=failed.problem, message=failed.message)
     return main
 
 
@@ -118,13 +118,13 @@ def _blame(step: Executed, problem: Problem, key: str, command: Sequence[str], p
     """Say which command of `before:` or `after:` failed, how, and what it printed last."""
     if step.exit.ending is Ending.NOT_STARTED:
         message = f"`{key}:` command `{shlex.join(command)}`: {_with_reason(step, command, prepared).message}"
-        return Executed(step.exit, step.stdout, step.stderr, step.started_at, problem, message)
+        return replace(step, problem=problem, message=message)
     how = f"exit code {step.exit.exit_code}"
     if step.exit.ending is not Ending.EXITED:
         how = step.exit.ending.value.replace("_", " ")
     said = last_lines(_read_text(step.stderr) or _read_text(step.stdout), 5) or step.exit.message
     message = f"`{key}:` command `{shlex.join(command)}` failed ({how})" + (f":\n{said}" if said else "")
-    return Executed(step.exit, step.stdout, step.stderr, step.started_at, problem, message)
+    return replace(step, problem=problem, message=message)
 
 
 def _with_reason(main: Executed, argv: Sequence[str], prepared: Prepared) -> Executed:
@@ -145,7 +145,7 @@ def _with_reason(main: Executed, argv: Sequence[str], prepared: Prepared) -> Exe
         program = argv[0].replace("{path}", prepared.path_inside())
         why = prepared.hidden.explain_missing_program(program, prepared.environment.get("PATH", ""))
         message = message if why is None else f"{words[problem]}: {why} ({said})"
-    return Executed(main.exit, main.stdout, main.stderr, main.started_at, problem, message)
+    return replace(main, problem=problem, message=message)
 
 
 def _find_problem(number: int | None, said: str) -> Problem:
@@ -162,6 +162,12 @@ def _find_problem(number: int | None, said: str) -> Problem:
 
 def _read_text(path: Path) -> str:
     return keep_output(path, OUTCOME_SHARE_BYTES, str).text()
+
+
+def keep_streams(executed: Executed, share_bytes: int, redact: Callable[[str], str]) -> dict[str, KeptOutput]:
+    """Keep head and tail of what the pipeline printed, by the name of the stream."""
+    files = {"stdout": executed.stdout, "stderr": executed.stderr}
+    return {name: keep_output(file, share_bytes, redact) for name, file in files.items()}
 
 
 def read_present_step(steps_file: Path) -> str | None:

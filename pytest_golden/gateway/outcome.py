@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError, GoldenError
-from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_output, write_log
+from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_streams, write_log
 from pytest_golden.gateway.model import Ending, OutputFinding, PatternVerdict, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD, WrittenFiles
 from pytest_golden.manifest.model import ExpectedKind
@@ -58,10 +58,7 @@ def build_outcome(
 ) -> PipelineOutcome:
     """Gather the facts of a run that was launched."""
     redact = keeping.redactor.text
-    streams = {
-        "stdout": keep_output(executed.stdout, OUTCOME_SHARE_BYTES, redact),
-        "stderr": keep_output(executed.stderr, OUTCOME_SHARE_BYTES, redact),
-    }
+    streams = keep_streams(executed, OUTCOME_SHARE_BYTES, redact)
     ended = executed.exit
     write_set = prepared.view.take_write_set()
     problem, message = executed.problem, executed.message
@@ -202,11 +199,7 @@ def _write_log(executed: Executed, keeping: Keeping) -> str | None:
     """Write the log; a path that cannot be written costs the log and not the result."""
     if keeping.log_file is None:
         return None
-    redact = keeping.redactor.text
-    streams = {
-        "stdout": keep_output(executed.stdout, LOG_SHARE_BYTES, redact),
-        "stderr": keep_output(executed.stderr, LOG_SHARE_BYTES, redact),
-    }
+    streams = keep_streams(executed, LOG_SHARE_BYTES, keeping.redactor.text)
     try:
         return str(keeping.log_file) if write_log(keeping.log_file, streams) else None
     except OSError:

@@ -1,4 +1,4 @@
-"""Makes a project ready to run: its view, its private folders, its environment, and the seal around it. Starts nothing."""
+"""Makes a project ready to run: its view, private folders, environment, and the seal around it. Starts no pipeline."""
 
 from __future__ import annotations
 
@@ -106,7 +106,12 @@ def prepare(
     """
     if seal is None:
         _require_nothing_sealed(project)
-    view = _make_view(project, folder, fingerprint, stand_ins or {}, overlay=overlay, sealed=seal is not None)
+    written = write_stand_ins(stand_ins or {}, project.project_dir, folder / "stand-ins")
+    view: View = (
+        OverlayView(project.project_dir, folder, written)
+        if overlay
+        else CopyView(project.project_dir, folder, fingerprint, sealed=seal is not None, stand_ins=written)
+    )
     private = PrivateFolders.make(folder)
     home, temporary, mounts = _private_inside(private, seal)
     passed = list(_pass_files(project, private, home, sealed=seal is not None))
@@ -115,8 +120,7 @@ def prepare(
     if seal is not None:
         mounts += [*_own_environment(project, seal), *_masks(masked_roots), *_withheld(project, fingerprint)]
         mounts += [*_declared_mounts(project.mounts, folder, overlay=overlay), *passed]
-        prefix = _seal_prefix(seal, project, view, private, mounts)
-        hidden = _find_hidden(seal, project, view, mounts)
+        prefix, hidden = _seal_in(seal, project, view, private, mounts)
     environment = build_environment(
         project,
         environ=environ,
@@ -128,25 +132,11 @@ def prepare(
     return Prepared(project, folder, view, prefix, environment, private.temporary / _STEPS_NAME, hidden=hidden)
 
 
-def _make_view(
-    project: ResolvedProject,
-    folder: Path,
-    fingerprint: Fingerprint,
-    stand_ins: Mapping[str, bytes],
-    *,
-    overlay: bool,
-    sealed: bool,
-) -> View:
-    written = write_stand_ins(stand_ins, project.project_dir, folder / "stand-ins")
-    if overlay:
-        return OverlayView(project.project_dir, folder, written)
-    return CopyView(project.project_dir, folder, fingerprint, sealed=sealed, stand_ins=written)
-
-
-def _seal_prefix(
-    seal: Seal, project: ResolvedProject, view: View, private: PrivateFolders, inner: Iterable[Mounted]
-) -> tuple[str, ...]:
-    return seal.arguments(
+def _seal_in(
+    seal: Seal, project: ResolvedProject, view: View, private: PrivateFolders, inner: Sequence[Mounted]
+) -> tuple[tuple[str, ...], HiddenPlaces]:
+    """Return the start of a sealed command line, and what of this machine the seal hides."""
+    prefix = seal.arguments(
         private,
         view.mount_arguments(),
         inner,
@@ -155,11 +145,9 @@ def _seal_prefix(
         shared_memory_bytes=project.config.memory_limit or SHARED_MEMORY_BYTES,
         sockets=find_sockets(),
     )
-
-
-def _find_hidden(seal: Seal, project: ResolvedProject, view: View, inner: Iterable[Mounted]) -> HiddenPlaces:
     mounted = (mount.path for mount in inner if "--tmpfs" not in mount.arguments)
-    return HiddenPlaces(seal.masked, (*seal.visible, str(project.project_dir), view.seen_at, *mounted))
+    shown = (*seal.visible, str(project.project_dir), view.seen_at, *mounted)
+    return prefix, HiddenPlaces(seal.masked, shown)
 
 
 def _require_nothing_sealed(project: ResolvedProject) -> None:

@@ -151,11 +151,7 @@ class Supervisor:
 
     def _send(self, control: socket.socket, message: Mapping[str, Any]) -> None:
         with self._sending:
-            control.sendall(_line(message))
-
-
-def _line(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message).encode() + b"\n"
+            control.sendall(json.dumps(message).encode() + b"\n")
 
 
 #: The port that exporters use by default; in a network that was just made nothing else has taken it.

@@ -105,15 +105,14 @@ def _resolve(text: str, workspace_root: Path, key: str) -> Path:
 
 
 def _path_problem(error: OSError, key: str, text: str, given: Path) -> ProjectUnusableError:
+    problem, what = Problem.PATH_NOT_FOUND, f"cannot be resolved: {error.strerror}"
     if error.errno == errno.ELOOP:
-        return ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text} goes round in a loop of symlinks: {given}")
-    if error.errno in {errno.EACCES, errno.EPERM}:
-        return ProjectUnusableError(
-            Problem.PERMISSION_DENIED, f"{key} {text} cannot be read: permission denied for {given}"
-        )
-    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
-        return ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text} does not exist (looked for {given})")
-    return ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text} cannot be resolved: {error.strerror}")
+        what = f"goes round in a loop of symlinks: {given}"
+    elif error.errno in {errno.EACCES, errno.EPERM}:
+        problem, what = Problem.PERMISSION_DENIED, f"cannot be read: permission denied for {given}"
+    elif error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        what = f"does not exist (looked for {given})"
+    return ProjectUnusableError(problem, f"{key} {text} {what}")
 
 
 def _require_readable(path: Path) -> None:

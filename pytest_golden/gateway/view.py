@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
 from pytest_golden.gateway.resolution import NO_STAND_INS, put_into_copy
@@ -55,33 +55,6 @@ _MOST_LINKS = 40
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
-class View(Protocol):
-    """What the gateway needs of a view. `project_dir` is the original's path, `seen_at` the path that the pipeline sees."""
-
-    project_dir: Path
-    seen_at: str
-
-    def mount_arguments(self) -> list[str]:
-        """Return the sandbox's arguments that put the view in the original's place."""
-        ...
-
-    def find_file(self, relative: str) -> Path | None:
-        """Return a host path with the content that the pipeline saw last, None when there is no regular file."""
-        ...
-
-    def take_write_set(self) -> WriteSet:
-        """Compare what the pipeline left with the original."""
-        ...
-
-    def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """Return a host folder and the sorted paths below it of all that the pipeline wrote, with equal bytes too."""
-        ...
-
-    def write_kept(self, folder: Path) -> None:
-        """Copy what a person wants to look at later into a folder."""
-        ...
-
-
 class OverlayView:
     """The original below, an empty upper layer above; writing costs what is written and nothing else.
 
@@ -98,13 +71,16 @@ class OverlayView:
         os.chmod(self.upper, stat.S_IMODE(os.stat(project_dir).st_mode) | stat.S_IRWXU)
 
     def mount_arguments(self) -> list[str]:
-        """Mount the overlay over the original."""
+        """Return the sandbox's arguments that mount the overlay over the original."""
         lower = [self.seen_at, *([self._stand_ins.root] if self._stand_ins.paths else [])]
         sources = [argument for layer in lower for argument in ("--overlay-src", layer)]
         return [*sources, "--overlay", str(self.upper), str(self.work), self.seen_at]
 
     def find_file(self, relative: str) -> Path | None:
-        """Look in the upper layer first, and below only where nothing above hides it."""
+        """Return a host path with the content that the pipeline saw last, None when there is no regular file.
+
+        The upper layer comes first, and what lies below counts only where nothing above hides it.
+        """
         above = find_regular_file(str(self.upper), relative)
         if above is not None:
             return Path(above)
@@ -130,11 +106,11 @@ class OverlayView:
         return take_write_set(str(self.project_dir), str(self.upper), layer.written, layer.removed, self._stand_ins)
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """List the upper layer."""
+        """Return the upper layer, and the sorted paths in it: all that the pipeline wrote, with equal bytes too."""
         return self.upper, tuple(sorted(UpperLayer(str(self.project_dir), str(self.upper)).written))
 
     def write_kept(self, folder: Path) -> None:
-        """Keep the files that the pipeline wrote."""
+        """Copy the files that the pipeline wrote into a folder, for a person to look at."""
         _copy_written(self.take_write_set(), self.upper, folder)
 
 
@@ -159,11 +135,11 @@ class CopyView:
         self._before = take_fingerprint(str(self.copy))
 
     def mount_arguments(self) -> list[str]:
-        """Mount the copy over the original."""
+        """Return the sandbox's arguments that mount the copy over the original."""
         return ["--bind", str(self.copy), str(self.project_dir)]
 
     def find_file(self, relative: str) -> Path | None:
-        """Look in the copy."""
+        """Return a host path with the content that the pipeline saw last, None when there is no regular file."""
         found = find_regular_file(str(self.copy), relative)
         return None if found is None else Path(found)
 
@@ -173,13 +149,13 @@ class CopyView:
         return take_write_set(str(self.project_dir), str(self.copy), written, removed, self._stand_ins)
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """List what is new in the copy, or has other times than when it was made."""
+        """Return the copy, and the sorted paths in it that are new or have other times than when it was made."""
         founds = ((path, lstat_or_none(os.path.join(self.copy, path))) for path in self._differences()[0])
         files = (path for path, found in founds if found is not None and not stat.S_ISDIR(found.st_mode))
         return self.copy, tuple(sorted(files))
 
     def write_kept(self, folder: Path) -> None:
-        """Keep the files that the pipeline wrote."""
+        """Copy the files that the pipeline wrote into a folder, for a person to look at."""
         _copy_written(self.take_write_set(), self.copy, folder)
 
     def _differences(self) -> tuple[list[str], list[str]]:
@@ -187,6 +163,10 @@ class CopyView:
         differing = tuple(find_differences(self._before, after))
         written = [path for path in differing if path in after.marks]
         return written, [path for path in differing if path not in after.marks]
+
+
+#: What a pipeline sees: `project_dir` is the original's path, `seen_at` the one in the pipeline.
+View: TypeAlias = OverlayView | CopyView
 
 
 def copy_tree(source: Path, target: Path, fingerprint: Fingerprint) -> None:

@@ -22,7 +22,6 @@ from pytest_golden.manifest.kinds import (
     OUTCOME,
     PATTERN,
     PATTERN_BELOW,
-    ROWS,
     SIZE,
     STEPS,
     TAG,
@@ -111,8 +110,8 @@ OUTPUT_KEYS = Table.of(
         Key("key", list_of(TEXT, one_alone=True), "table: the columns that tell rows apart; they must be unique."),
         Key("ignore_columns", list_of(TEXT, one_alone=True), "table: columns that do not count."),
         Key("schema_only", FLAG, "table: true compares the columns and their types, and no rows."),
-        Key("min_rows", ROWS, "table: the least number of rows.", nullable=True),
-        Key("max_rows", ROWS, "table: the greatest number of rows.", nullable=True),
+        Key("min_rows", COUNT, "table: the least number of rows.", nullable=True),
+        Key("max_rows", COUNT, "table: the greatest number of rows.", nullable=True),
         Key(
             "allow_secret",
             TEXT,

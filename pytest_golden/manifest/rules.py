@@ -8,7 +8,7 @@ from pytest_golden.manifest.findings import Finding
 from pytest_golden.manifest.kinds import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Guessing is slow among thousands of names, and after a few guesses the mistake is understood.
 _MOST_GUESSES = 20
@@ -63,34 +63,30 @@ def find_wrong_needs(projects: Sequence[Declared]) -> list[Finding]:
     for index, project in enumerate(projects):
         if project.name is not None:
             positions.setdefault(project.name, index)
-    explain = _explainer(projects, positions)
-    return [
-        Finding((index, "needs", place), message)
-        for index, project in enumerate(projects)
-        for place, need in enumerate(project.fields.get("needs", ()))
-        if (message := explain(index, need)) is not None
-    ]
+    findings = []
+    unknown = 0
+    for index, project in enumerate(projects):
+        for place, need in enumerate(project.fields.get("needs", ())):
+            unknown += need not in positions
+            names = positions if unknown <= _MOST_GUESSES else ()
+            message = _explain_need(need, index, projects, positions.get(need), names)
+            findings += [] if message is None else [Finding((index, "needs", place), message)]
+    return findings
 
 
-def _explainer(projects: Sequence[Declared], positions: Mapping[str, int]) -> Callable[[int, str], str | None]:
-    guesses = 0
-
-    def explain(index: int, need: str) -> str | None:
-        nonlocal guesses
-        position = positions.get(need)
-        if position is None:
-            guesses += 1
-            near = suggest(need, positions) if guesses <= _MOST_GUESSES else None
-            return f"no golden project is called {need!r}; " + (
-                f"did you mean {near!r}?" if near else "declare it earlier in this file"
-            )
-        if position > index:
-            return f"{need!r} is declared later, in line {projects[position].line}; declare this one after it, since projects run in order"
-        if position < index and projects[position].fields.get("independent"):
-            return f"{need!r} is independent and may run on another worker; remove independent there, or this need"
-        return None
-
-    return explain
+def _explain_need(
+    need: str, index: int, projects: Sequence[Declared], position: int | None, names: Iterable[str]
+) -> str | None:
+    """Say what is wrong with a need; the nearest of `names` is suggested for one that is unknown."""
+    if position is None:
+        near = suggest(need, names)
+        advice = f"did you mean {near!r}?" if near else "declare it earlier in this file"
+        return f"no golden project is called {need!r}; {advice}"
+    if position > index:
+        return f"{need!r} is declared later, in line {projects[position].line}; declare this one after it, since projects run in order"
+    if position < index and projects[position].fields.get("independent"):
+        return f"{need!r} is independent and may run on another worker; remove independent there, or this need"
+    return None
 
 
 def find_retired_and_declared(retired: Sequence[str | None], projects: Sequence[Declared]) -> list[Finding]:

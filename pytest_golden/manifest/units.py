@@ -1,7 +1,4 @@
-"""The notations inside a manifest's values: words without quotes, durations, sizes, JSON paths and expected outcomes.
-
-Values only. The file's structure is read in `composing.py`; what a JSON path finds, and what a limit ends, is decided elsewhere.
-"""
+"""The notations inside a manifest's values: words without quotes, durations, sizes, JSON paths and expected outcomes."""
 
 from __future__ import annotations
 
@@ -15,32 +12,17 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from yaml.resolver import Resolver
+
 # For the JSON Schema: the same forms, without their bounds.
 DURATION_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s|m|h)?\s*$"
 SIZE_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$"
 LONGEST_PATH: Final = 1000
 
-_FIRST_SIGNS = frozenset("0123456789+-.~nNyYtTfFoO")
-_NULLS = frozenset({"~", "null", "Null", "NULL"})
-_BOOLEANS = {
-    form: value
-    for words, value in (("yes true on", True), ("no false off", False))
-    for word in words.split()
-    for form in (word, word.capitalize(), word.upper())
-}
+# What YAML 1.1 makes of a word without quotes, by the last word of PyYAML's tags.
+_KINDS = {"null": "null", "bool": "boolean", "int": "number", "float": "number", "timestamp": "date"}
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+(?:[eE][-+][0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_AMBIGUOUS = re.compile(
-    r"[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?[1-9][0-9_]*|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"
-    r"|[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
-    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
-)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMESTAMP = re.compile(
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
-    r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
-)
 
 _LONGEST_SECONDS = 366 * 24 * 3600
 _LARGEST_BYTES = 2**63 - 1
@@ -87,32 +69,29 @@ def read_unquoted(text: str) -> str | Unquoted:
     """
     if not text:
         return Unquoted(text, "null")
-    if text[0] not in _FIRST_SIGNS:
-        return text
-    if text in _NULLS:
-        return Unquoted(text, "null")
-    if text in _BOOLEANS:
-        return Unquoted(text, "boolean", _BOOLEANS[text])
-    return _read_number(text) or _read_date(text) or text
+    forms = Resolver.yaml_implicit_resolvers.get(text[0], ())
+    tag = next((tag for tag, form in forms if form.match(text)), "")
+    kind = _KINDS.get(tag.rpartition(":")[2])
+    return text if kind is None else Unquoted(text, kind, _read_value(text, kind))
 
 
-def _read_number(text: str) -> Unquoted | None:
+def _read_value(text: str, kind: str) -> Any:
+    if kind == "boolean":
+        return text.lower() in {"yes", "true", "on"}
+    if kind == "number":
+        return _read_number(text)
+    try:
+        return date.fromisoformat(text) if kind == "date" and len(text) == len("2026-12-31") else None
+    except ValueError:
+        return None
+
+
+def _read_number(text: str) -> float | None:
     if _DECIMAL.fullmatch(text):
-        return Unquoted(text, "number", int(text))
+        return int(text)
     if _FLOAT.fullmatch(text):
-        return Unquoted(text, "number", float(text))
-    if _NOT_FINITE.fullmatch(text):
-        return Unquoted(text, "number", float(text.replace(".", "")))
-    return Unquoted(text, "number") if _AMBIGUOUS.fullmatch(text) else None
-
-
-def _read_date(text: str) -> Unquoted | None:
-    if _DATE.fullmatch(text):
-        try:
-            return Unquoted(text, "date", date.fromisoformat(text))
-        except ValueError:
-            return Unquoted(text, "date")
-    return Unquoted(text, "date") if _TIMESTAMP.fullmatch(text) else None
+        return float(text)
+    return float(text.replace(".", "")) if text.lower().endswith(("inf", "nan")) else None
 
 
 def bare(value: Any) -> Any:
@@ -144,11 +123,9 @@ def parse_duration(value: Any) -> float:
     """
     amount = _read_amount(value, _SECONDS, default="s")
     if amount is None:
-        message = f"{show(value)} is not a duration; write {_DURATIONS}"
-        raise ValueError(message)
+        raise ValueError(f"{show(value)} is not a duration; write {_DURATIONS}")
     if not 0 < amount <= _LONGEST_SECONDS or not float(amount):
-        message = f"{show(value)} is not above 0 and at most 366 days; write {_DURATIONS}"
-        raise ValueError(message)
+        raise ValueError(f"{show(value)} is not above 0 and at most 366 days; write {_DURATIONS}")
     return float(amount)
 
 
@@ -160,11 +137,9 @@ def parse_size(value: Any) -> int:
     """
     amount = _read_amount(value, _BYTES, default="b")
     if amount is None or (amount.denominator != 1 and not isinstance(value, str)):
-        message = f"{show(value)} is not a size; write {_SIZES}"
-        raise ValueError(message)
+        raise ValueError(f"{show(value)} is not a size; write {_SIZES}")
     if not 1 <= amount <= _LARGEST_BYTES:
-        message = f"{show(value)} is not above 0 and below 2^63 bytes; write {_SIZES}"
-        raise ValueError(message)
+        raise ValueError(f"{show(value)} is not above 0 and below 2^63 bytes; write {_SIZES}")
     return int(amount)
 
 
@@ -285,28 +260,32 @@ def _parse(text: str) -> ExpectedOutcome:
         return ExpectedOutcome(ExpectedKind.SPECIFIC_ERROR, pattern=_check_pattern(rest.lstrip()))
     if colon and kind == ExpectedKind.EXIT_CODE:
         return ExpectedOutcome(ExpectedKind.EXIT_CODE, exit_code=_read_exit_code(rest.strip()))
-    message = f"{text[:60]!r} is not an expected outcome; write {_FORMS}"
-    raise ValueError(message)
+    raise ValueError(f"{text[:60]!r} is not an expected outcome; write {_FORMS}")
 
 
 def _check_pattern(pattern: str) -> str:
     if not pattern:
-        message = "specific_error: has no pattern; write a regular expression that the error must match"
-        raise ValueError(message)
+        raise ValueError("specific_error: has no pattern; write a regular expression that the error must match")
+    check_regex(pattern, re.MULTILINE)
+    return pattern
+
+
+def check_regex(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+    """Check a regular expression.
+
+    Raises:
+        ValueError: it is none; the message says why.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            re.compile(pattern, re.MULTILINE)
+            re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
-        message = (
-            f"{pattern[:60]!r} is not a regular expression: {error}; put a backslash before what is meant literally"
-        )
-        raise ValueError(message) from None
-    return pattern
+        advice = "put a backslash before what is meant literally"
+        raise ValueError(f"{show(pattern)} is not a regular expression: {error}; {advice}") from None
 
 
 def _read_exit_code(digits: str) -> int:
     if not re.fullmatch(r"[0-9]{1,3}", digits) or int(digits) > 255:
-        message = f"exit_code:{digits[:20]} is not an exit code; write a whole number from 0 to 255"
-        raise ValueError(message)
+        raise ValueError(f"exit_code:{digits[:20]} is not an exit code; write a whole number from 0 to 255")
     return int(digits)

@@ -275,33 +275,8 @@ class NearMatching:
             waiting[ours[index]].append(index)
         for index in sorted({*range(len(theirs))} - {*alone.theirs}):
             self._partner_of[index] = waiting[theirs[index]].pop()
-        left = [index for index in alone.ours if not self._find_partner(index)]
+        left = [index for index in alone.ours if not find_partner(index, self._candidates, self._try, self._partner_of)]
         return Alone(left, [index for index in range(len(theirs)) if index not in self._partner_of])
-
-    def _find_partner(self, start: int) -> bool:
-        """Find a partner along an augmenting path: others get a new partner where that helps."""
-        reached_by: dict[int, int] = {}
-        todo = deque([start])
-        while todo:
-            index = todo.popleft()
-            for other in self._candidates(index):
-                if other in reached_by or not self._try(index, other):
-                    continue
-                reached_by[other] = index
-                if other not in self._partner_of:
-                    self._reassign(other, reached_by, start)
-                    return True
-                todo.append(self._partner_of[other])
-        return False
-
-    def _reassign(self, last: int, reached_by: dict[int, int], start: int) -> None:
-        before = {index: other for other, index in self._partner_of.items()}
-        while True:
-            index = reached_by[last]
-            self._partner_of[last] = index
-            if index == start:
-                return
-            last = before[index]
 
     def _candidates(self, index: int) -> Iterator[int]:
         """Yield the other side's items, the likely ones first."""
@@ -315,6 +290,41 @@ class NearMatching:
     def _try(self, index: int, other: int) -> bool:
         self._trials -= 1
         return self._trials >= 0 and self._is_near(self._ours[index], self._theirs[other])
+
+
+def find_partner(
+    start: int,
+    candidates: Callable[[int], Iterable[int]],
+    is_near: Callable[[int, int], bool],
+    partner_of: dict[int, int],
+) -> bool:
+    """Find a partner for one more item; others get a new partner where that helps (augmenting paths, breadth first).
+
+    An item may be paired with those of its `candidates` that it `is_near` to. `partner_of` has the pairs, and is changed.
+    """
+    reached_by: dict[int, int] = {}
+    todo = deque([start])
+    while todo:
+        index = todo.popleft()
+        for other in candidates(index):
+            if other in reached_by or not is_near(index, other):
+                continue
+            reached_by[other] = index
+            if other not in partner_of:
+                _reassign(other, start, reached_by, partner_of)
+                return True
+            todo.append(partner_of[other])
+    return False
+
+
+def _reassign(last: int, start: int, reached_by: dict[int, int], partner_of: dict[int, int]) -> None:
+    before = {index: other for other, index in partner_of.items()}
+    while True:
+        index = reached_by[last]
+        partner_of[last] = index
+        if index == start:
+            return
+        last = before[index]
 
 
 def _last_ones(digests: Sequence[bytes], excess: Counter[bytes], sign: int) -> list[int]:

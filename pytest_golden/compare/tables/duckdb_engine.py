@@ -94,7 +94,11 @@ class Engine:
         self._connection = connection
         self._error = error
         self._folder = folder
-        self.arrow_lambdas = not self._takes("SELECT list_transform([1], lambda i: i)")
+        self.arrow_lambdas = False
+        try:
+            connection.execute("SELECT list_transform([1], lambda i: i)")
+        except error:
+            self.arrow_lambdas = True
 
     @property
     def rounds_json_numbers(self) -> bool:
@@ -113,11 +117,9 @@ class Engine:
         Raises:
             QueryError: there is none.
         """
-        try:
+        with self._translated_errors():
             rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
-        except self._error as error:
-            raise QueryError(str(error)) from None
-        return rows
+            return rows
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """Return the rows of an answer as they come; no other query may be asked meanwhile.
@@ -125,12 +127,10 @@ class Engine:
         Raises:
             QueryError: there is none, or no whole one.
         """
-        try:
+        with self._translated_errors():
             answer = self._connection.execute(sql)
             while rows := answer.fetchmany(_ROWS_AT_ONCE):
                 yield from rows
-        except self._error as error:
-            raise QueryError(str(error)) from None
 
     def describe(self, sql: str) -> list[tuple[str, Any]]:
         """Return names and types of the columns that an answer would have.
@@ -138,11 +138,9 @@ class Engine:
         Raises:
             QueryError: there is none.
         """
-        try:
+        with self._translated_errors():
             relation = self._connection.sql(sql)
             return list(zip(relation.columns, relation.types, strict=True))
-        except self._error as error:
-            raise QueryError(str(error)) from None
 
     def keep_order(self, wanted: bool) -> None:
         """Set whether rows come in their file's order; joins take less memory when they need not."""
@@ -172,12 +170,12 @@ class Engine:
                     raise UnreadableError(content.side, f"cannot be unpacked: {error.strerror}") from None
         return place
 
-    def _takes(self, sql: str) -> bool:
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
         try:
-            self._connection.execute(sql)
-        except self._error:
-            return False
-        return True
+            yield
+        except self._error as error:
+            raise QueryError(str(error)) from None
 
 
 def _own_folder() -> TemporaryDirectory[str]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.compare.documents.document_values import find_partner
 from pytest_golden.compare.model import Side
 from pytest_golden.compare.tables.equality import (
     COUNTED_AT_ONCE,
@@ -26,7 +27,7 @@ from pytest_golden.compare.tables.equality import (
 from pytest_golden.compare.tables.model import KeyRepeatedError, RowDifferences, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_golden.compare.tables.duckdb_engine import Engine
     from pytest_golden.compare.tables.equality import Equality
@@ -186,13 +187,7 @@ def _count_joined_further(
     """Count what differs in some columns of a wide table: those that look different at all, up to `at_once` at a time."""
     here, baseline = tables
     others = find_others(engine, pairs, pairs, f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met}")
-    totals: list[int] = []
-    counts: list[int] = []
-    for some in part(others, at_once) if others else ():
-        total, *each = _count_joined(engine, equality, some, tables, met)[3:]
-        totals.append(total)
-        counts += each
-    return totals, spread(pairs, others, counts)
+    return _count_in_parts(pairs, others, at_once, lambda some: _count_joined(engine, equality, some, tables, met)[3:])
 
 
 def _unmatched(
@@ -215,9 +210,8 @@ def _unmatched(
 
 
 def _refuse_repeated(rows: Sequence[tuple[Any, ...]], keys: Sequence[Pair], table: Table) -> None:
-    if not rows:
-        return
-    raise KeyRepeatedError(table.side, tuple(key.label for key in keys), tuple(rows))
+    if rows:
+        raise KeyRepeatedError(table.side, tuple(key.label for key in keys), tuple(rows))
 
 
 def _expressions(keys: Sequence[Pair], table: Table) -> list[str]:
@@ -243,9 +237,19 @@ def _count_differing(
     """Count the rows that differ: for each group of up to `at_once` columns that look different, and for each column."""
     common = min(tables[0].rows, tables[1].rows)
     others = _find_others_at_positions(engine, pairs, tables) if pairs and common else ()
-    totals, counts = [], []
+    return _count_in_parts(
+        pairs, others, at_once, lambda some: _count_at_positions(engine, equality, some, tables, common)
+    )
+
+
+def _count_in_parts(
+    pairs: Sequence[Pair], others: Sequence[Pair], at_once: int, count: Callable[[Sequence[Pair]], Sequence[int]]
+) -> tuple[list[int], tuple[int, ...]]:
+    """Count up to `at_once` of the columns that look different at a time; return the total of each part, and all counts."""
+    totals: list[int] = []
+    counts: list[int] = []
     for some in part(others, at_once) if others else ():
-        total, *each = _count_at_positions(engine, equality, some, tables, common)
+        total, *each = count(some)
         totals.append(total)
         counts += each
     return totals, spread(pairs, others, counts)
@@ -471,30 +475,6 @@ def can_all_be_paired(count: int, near: Iterable[Sequence[int]]) -> bool:
     for left, right in near:
         partners[left].append(right)
     taken: dict[int, int] = {}
-    return len(partners) == count and all(_augment(left, partners, taken) for left in list(partners))
-
-
-def _augment(start: int, partners: Mapping[int, Sequence[int]], taken: dict[int, int]) -> bool:
-    """Find a partner for one more, moving others to new partners where that helps; breadth first."""
-    came_from: dict[int, int] = {}
-    waiting = [start]
-    for left in waiting:
-        for right in partners[left]:
-            if right in came_from:
-                continue
-            came_from[right] = left
-            if right not in taken:
-                _turn(right, start, came_from, taken)
-                return True
-            waiting.append(taken[right])
-    return False
-
-
-def _turn(right: int, start: int, came_from: Mapping[int, int], taken: dict[int, int]) -> None:
-    before = {left: partner for partner, left in taken.items()}
-    while True:
-        left = came_from[right]
-        taken[right] = left
-        if left == start:
-            return
-        right = before[left]
+    return len(partners) == count and all(
+        find_partner(left, partners.__getitem__, lambda *_: True, taken) for left in list(partners)
+    )
