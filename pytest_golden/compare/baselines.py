@@ -91,7 +91,7 @@ class ProjectBaselines:
         """Return the paths of all that lies there and is no folder, sorted; no symlink is followed.
 
         Raises:
-            BaselineError: a folder cannot be read, so that nobody knows what should be there.
+            BaselineError: a folder cannot be read.
         """
         if os.path.realpath(self.root) != str(self._real_root):
             return ()
@@ -149,7 +149,7 @@ def _list(folder: Path) -> list[tuple[str, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """A file that is expected: each of `entries` names it, and it is held to all of them."""
+    """A file that is expected: each of `entries` names it, and all of them must hold."""
 
     path: str
     entries: tuple[DeclaredOutput, ...]
@@ -253,7 +253,7 @@ def hold(folder: Path) -> int | None:
 
 
 def _is_free(folder: Path) -> bool:
-    """Tell whether the process that made a folder is gone: nobody holds it."""
+    """Tell whether the process that made a folder is gone: no process has it locked."""
     mark = hold(folder)
     if mark is not None:
         os.close(mark)

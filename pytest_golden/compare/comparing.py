@@ -23,7 +23,8 @@ from pytest_golden.compare.model import (
     UnreadableError,
     choose_comparison,
 )
-from pytest_golden.compare.opening import is_archive, read_size
+from pytest_golden.compare.opening import is_archive
+from pytest_golden.compare.showing import compose
 from pytest_golden.compare.tables.compare_tables import compare_tables
 from pytest_golden.compare.text.compare_texts import compare_text
 from pytest_golden.errors import GoldenError
@@ -46,7 +47,7 @@ def compare_files(
 ) -> Mismatch | None:
     """Compare an output with its baseline as declared; None when it holds.
 
-    Reads both files and changes nothing. What is in them, or that they are gone, is never raised, only told.
+    Reads both files and changes nothing. Nothing in the files, nor that they are gone, is raised: it becomes a mismatch.
 
     Args:
         declared: the entry of `outputs:`.
@@ -65,9 +66,10 @@ def compare_files(
     try:
         return _compare(declared, output, accepted, shown_as, redact)
     except UnreadableError as error:
-        if error.side is Side.OUTPUT:
-            return Mismatch(ReasonKind.OUTPUT_UNREADABLE, f"{shown_as} {error}")
-        return Mismatch(ReasonKind.BASELINE_UNREADABLE, f"the baseline of {shown_as} {error}")
+        is_output = error.side is Side.OUTPUT
+        kind = ReasonKind.OUTPUT_UNREADABLE if is_output else ReasonKind.BASELINE_UNREADABLE
+        # An error can quote what is in the file.
+        return Mismatch(kind, compose(redact(f"{'' if is_output else 'the baseline of '}{shown_as} {error}")))
     except PatternTimedOutError as error:
         return Mismatch(ReasonKind.PATTERN_TIMED_OUT, f"{shown_as} could not be compared: {error}")
     except MemoryError:
@@ -82,7 +84,7 @@ def _compare(
     if comparison == "exists":
         return check_existence(declared, actual, shown_as=shown_as)
     if comparison == "table":
-        return _compare_tables(declared, actual, baseline, shown_as, redact)
+        return compare_tables(declared, actual, baseline, shown_as=shown_as, redact=redact)
     if baseline is None:
         raise UnreadableError(Side.BASELINE, "is missing")
     if has_equal_bytes(actual, baseline) or (is_archive(actual) and has_equal_content(actual, baseline)):
@@ -96,16 +98,6 @@ def _compare(
     return compare_bytes(actual, baseline, shown_as=shown_as, redact=redact)
 
 
-def _compare_tables(
-    declared: DeclaredOutput, actual: Content, baseline: Content | None, shown_as: str, redact: Redact
-) -> Mismatch | None:
-    for content in (actual, baseline):
-        if content is not None:
-            read_size(content)
-    accepted = None if baseline is None else baseline.path
-    return compare_tables(declared, actual.path, accepted, shown_as=shown_as, redact=redact)
-
-
 _MOST_NAMED = 3
 
 
@@ -114,7 +106,7 @@ Mark = tuple[int, ...] | None
 
 
 def look_at(file: ExpectedFile, written: WrittenFiles) -> Mark:
-    """Return the mark of an output; also a change that is taken back, or that sets the old times, gives another."""
+    """Return the mark of an output; a change that is undone, or that restores the old times, changes it too."""
     try:
         found = find_actual(written, file.path).lstat()
     except OSError:
@@ -123,7 +115,7 @@ def look_at(file: ExpectedFile, written: WrittenFiles) -> Mark:
 
 
 def explain_change(file: ExpectedFile, written: WrittenFiles, mark: Mark) -> Mismatch | None:
-    """Say that an output is not as it was when it was looked at first, so that nobody knows what was compared; None when it is."""
+    """Return a mismatch if an output changed since the first look at it, so that it is unknown what was compared."""
     now = look_at(file, written)
     if now == mark:
         return None

@@ -57,7 +57,7 @@ class Examination:
         return ()
 
     def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:  # noqa: ARG002
-        """Return the result with what came of the outputs, now that the run is judged; `is_last`: there is no further attempt."""
+        """Return the result of the judged run with what became of the outputs; `is_last` means that no further attempt follows."""
         return result
 
 
@@ -127,7 +127,7 @@ class BaselineKeeper:
 
 
 def _look(baselines: ProjectBaselines) -> Fingerprint:
-    # A link is not followed, as where all baselines are looked at together: what lies behind it is nobody's baseline.
+    # A link is not followed: what it leads to is not a baseline.
     try:
         is_link = baselines.root.is_symlink()
     except OSError as error:
@@ -161,7 +161,7 @@ class OutputExamination(Examination):
         self._is_incomplete = False
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:
-        """Find and compare the outputs of a run that ended as expected; what another has left says nothing."""
+        """Find and compare the outputs of a run that ended as expected; other runs are not examined."""
         self.was_asked = True
         if not ran_as_expected(self._project, outcome):
             return ()
@@ -228,7 +228,7 @@ class OutputExamination(Examination):
                 yield OutputFinding(mismatch.kind, mismatch.message, file.path)
 
     def _advise(self, found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
-        """Have the first of what can be accepted say how, where everybody reads it."""
+        """Yield the findings; the first one that can be accepted says how."""
         advice = f"if this is right, accept it with `{self._accept_command}`"
         first = next((one for one in found if one.kind in ACCEPTABLE), None)
         for finding in found:
@@ -253,7 +253,7 @@ class OutputExamination(Examination):
 
 
 def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:
-    """Leave out what a pipeline that sees the baselines has written among them, in its view: that is nobody's output."""
+    """Return the written paths without those below the baselines' folder, which a pipeline may see and write in its view."""
     if written.project_dir is None or not folder.is_relative_to(written.project_dir):
         return written.paths
     prefix = f"{folder.relative_to(written.project_dir).as_posix()}/"
@@ -261,7 +261,7 @@ def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:
 
 
 def _shorten(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
-    """Leave the difference to the first ones; of the others the sentence says enough."""
+    """Yield the first findings with their differences, and of the others only the sentence."""
     left = _MOST_DIFFERENCES
     for finding in found:
         if finding.kind == ReasonKind.BASELINE_MISSING:

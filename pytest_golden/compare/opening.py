@@ -1,6 +1,6 @@
 """Reads files without trusting them: regular ones only, archives decompressed, in chunks, so that none fills the memory.
 
-An archive is told by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
+An archive is recognised by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _open_archive(file: IO[bytes], content: Content) -> IO[bytes]:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
     if suffix == ".zst":
         return io.BufferedReader(FramedReader(file, _find_zstd(content.side)))
-    # Python's own reader of bz2 ignores what follows the archive and is no bz2.
+    # Python's own bz2 reader ignores data behind the archive that is not bz2.
     start_xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
     start: Callable[[], Any] = bz2.BZ2Decompressor if suffix == ".bz2" else start_xz
     return io.BufferedReader(FramedReader(file, start, _PART_BYTES))

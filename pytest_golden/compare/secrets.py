@@ -195,7 +195,7 @@ def _walk(tree: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def _read(content: Content) -> Iterator[bytes]:
-    """Read through an archive; one that is none, since nobody compares it as one, as it lies there."""
+    """Read a file, an archive decompressed; what only has the suffix of one is read as it is."""
     try:
         yield from read_chunks(content, _CHUNK_BYTES)
     except VastError:

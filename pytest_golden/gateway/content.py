@@ -1,4 +1,4 @@
-"""What a file holds, read without trusting whoever wrote it: no symlink followed, no pipe waited for."""
+"""Reads files without trusting who wrote them: follows no symlink, waits for no pipe."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_content(found: os.stat_result | None) -> bool:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a regular file of ours for reading, also when its owner took the right to read it away."""
+    """Open a regular file of our own for reading, even if its mode forbids that."""
     try:
         descriptor = os.open(path, _SAFE_FLAGS)
     except PermissionError:
@@ -56,7 +56,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def _open_up(path: str) -> int:
-    """Open a file that its owner may not read at the moment, and put its mode back; never another file by a link."""
+    """Open a file whose mode forbids reading, and restore the mode; never open another file through a link."""
     found = os.lstat(path)
     if not stat.S_ISREG(found.st_mode) or not hasattr(os, "O_PATH"):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
@@ -80,7 +80,7 @@ def may_have_holes(found: os.stat_result) -> bool:
 
 
 def count_hole_bytes(path: str, found: os.stat_result) -> int:
-    """Return how much of a file of ours is holes, which cost nothing to make and, to read, as much as data."""
+    """Return how many bytes of a file are holes, which cost nothing to make and as much as data to read."""
     if not may_have_holes(found):
         return 0
     with opened(path) as file:

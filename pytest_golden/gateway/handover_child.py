@@ -33,7 +33,7 @@ def main() -> None:
     try:
         become(program, arguments)
     except OSError as error:
-        # In the words of the sandbox, for whom the program would have been started otherwise.
+        # The sandbox's own words, since without this script it would have started the program.
         print(f"execvp {program}: {error.strerror}", file=sys.stderr)
         channel.send(b"failed")
         sys.exit(127)

@@ -1,7 +1,7 @@
-"""Which files of the checkout are opened while a pipeline runs, as the kernel tells (inotify): Linux only, no privileges.
+"""Records which files of the checkout are opened while a pipeline runs, by the kernel's inotify: Linux only, no privileges.
 
-It watches folders, not processes. What others open at the same time is told too: once too often, never too seldom. Not told
-are files and folders that are only looked up or listed, and what is read through a file that was open before.
+It watches folders, not processes, so it also records what others open at the same time: too much, never too little. It does
+not record files and folders that are only looked up or listed, nor reads through a file that was open before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LIMITS = {
 
 
 class ReadRecorder:
-    """Tells what was opened between `begin` and `end`, in the checkout that a folder is in, or else below that folder.
+    """Records what was opened between `begin` and `end`, in the checkout that a folder is in, or else below that folder.
 
     Caches, virtual environments and `node_modules` are left out.
     """
@@ -51,15 +51,15 @@ class ReadRecorder:
     def begin(self) -> None:
         """Forget what was opened before."""
         if self._inotify is not None and self._take() is None:
-            # A folder came, or events were lost: the watches are set anew.
+            # There is a new folder, or events were lost: all watches are set again.
             self.close()
         if self._inotify is None and self._trouble is None:
             self._set_up()
 
     def end(self, own: Path) -> tuple[str, ...] | None:
-        """Return what was opened since `begin`, sorted, relative to the root; None where that is not known.
+        """Return the files opened since `begin`, sorted, relative to the root; None if that is not known.
 
-        What lies in `own`, a real path, is left out.
+        Files in `own`, a real path, are left out.
         """
         taken = None if self._inotify is None else self._take()
         if taken is None:
@@ -70,7 +70,7 @@ class ReadRecorder:
         return tuple(found) if is_known else None
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Return why nothing is recorded, once."""
+        """Return why nothing is recorded; the first call only."""
         if self._trouble is None or self._is_told:
             return ()
         self._is_told = True
@@ -103,7 +103,7 @@ class ReadRecorder:
         try:
             watch = _checked(libc.inotify_add_watch(inotify, name, _OPEN | _CREATE | _MOVED_TO))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return  # Gone meanwhile; or closed to us, and so to the pipeline.
+            return  # It was removed, or we cannot read it, and so the pipeline cannot either.
         self._folders[watch] = folder
 
     def _fail(self, trouble: str) -> None:
@@ -130,7 +130,7 @@ class ReadRecorder:
             )
 
     def _take(self) -> set[str] | None:
-        """Take what has been told so far; None where something was lost or a folder came that nobody watches."""
+        """Return the files opened so far; None when events were lost or a new folder is not watched."""
         taken: set[str] = set()
         is_known = True
         for watch, mask, name in self._read_events():
@@ -157,7 +157,7 @@ class ReadRecorder:
 def _name_read(folder: str, name: str) -> str:
     if not f"/{folder}".endswith(f"/{_COMPILED}/"):
         return f"{folder}{name}"
-    # Of a module that is compiled already, the source is only looked up.
+    # The source of a module that is already compiled is only looked up.
     return f"{folder.removesuffix(f'{_COMPILED}/')}{name.partition('.')[0]}.py"
 
 

@@ -1,4 +1,4 @@
-"""Folders for what a run needs and nobody keeps: upper layers, copies, private HOME and /tmp, raw output.
+"""Temporary folders of a run: upper layers, copies, private HOME and /tmp, raw output.
 
 A session's folder is removed at its end; one whose session was killed is removed by the next. Nothing here decides
 what is put inside.

@@ -149,7 +149,7 @@ def cover(socket: str) -> Mounted:
 def without_idle_covers(prefix: Sequence[str], complaint: bytes) -> tuple[str, ...]:
     """Return a command line without the covers that could not be made, by what the sandbox said.
 
-    A socket that is there can always be covered. One that is gone, or that nobody in the seal can reach, needs no cover.
+    An existing socket can always be covered. One that is gone, or that cannot be reached in the seal, needs no cover.
     """
     kept: list[str] = []
     for word in prefix:
@@ -174,7 +174,7 @@ def _find_in_sight(mounts: Sequence[Mounted], sockets: Iterable[str]) -> list[st
 
 
 def can_set_switches() -> bool:
-    """Tell whether we could set the kernel's switches; whoever cannot is spared the mounts that keep pipelines off them.
+    """Tell whether we could set the kernel's switches; if not, the mounts that protect them are not needed.
 
     The kernel asks for the host's root, whatever our own number says inside some container.
     """
@@ -219,10 +219,10 @@ _ROW_START = re.compile(rb"^\S+: [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{4}
 
 
 def find_sockets() -> tuple[str, ...]:
-    """List the sockets in the file system that a process of ours could connect to, links resolved, sorted.
+    """List the sockets in the file system that one of our processes could connect to, links resolved, sorted.
 
-    A read-only mount keeps nobody from connecting, so a seal covers those that it leaves in sight. A name that is gone, or
-    that another mount namespace gave, leads to no socket here and is left out.
+    A read-only mount does not prevent connections, so the seal covers the sockets that stay visible. A name that is gone, or
+    that belongs to another mount namespace, is left out.
     """
     try:
         table = _SOCKET_TABLE.read_bytes()

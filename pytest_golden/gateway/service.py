@@ -75,12 +75,12 @@ class ExecutionGateway:
         view: `auto`, `overlay` or `copy`.
         roots: further folders that must stay readable in the seal.
         environ: where `pass_env` and PATH are taken from; the process's own by default.
-        find_command: asked for a runner's command before the built-in runners.
-        step_readers: asked for steps beside the built-in readers.
+        find_command: gives a runner's command, or None to leave it to the built-in runners.
+        step_readers: readers of steps beside the built-in ones.
         redactors: callables text -> text, applied before the built-in redaction.
         log_folder: where logs are kept; nowhere by default.
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
-        unwatched: what is no part of a project, nor copied with it: the gate itself writes there meanwhile.
+        unwatched: paths that belong to no project and are not copied: the gate itself writes there.
         reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
     """
 
@@ -155,9 +155,9 @@ class ExecutionGateway:
             return self._redactor({**passed, **project.set_env}, readable).text(text)
 
     def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
-        """Resolve all paths now, so that nothing that happens later leads them elsewhere.
+        """Resolve all paths now, so that nothing can lead them elsewhere later.
 
-        From now on no project may change between two runs either: the look after one is the look before its neighbour.
+        From now on no project may change between two runs either: the fingerprint after one run is that before the next.
         """
         for project in projects:
             try:
@@ -180,8 +180,8 @@ class ExecutionGateway:
 
         `role` and `permissions` are required. `agent_role` and `agent_permissions` are other names for them.
         `stand_ins` are contents that this one view has in the place of the project's own files, by path below
-        project_dir. They are no part of the write set. `examine` looks at what was written while the view still stands;
-        it is asked after `after:`, whenever the pipeline was started, and what it returns is redacted.
+        project_dir. They are not in the write set. `examine` is called with the written files while the view still
+        exists, after `after:`, whenever the pipeline was started; what it returns is redacted.
 
         Raises:
             PermissionDeniedError: the permissions ask for more than the role may have.

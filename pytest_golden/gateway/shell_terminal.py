@@ -67,7 +67,7 @@ def _raw(terminal: int) -> Iterator[None]:
 
 
 def _relay(relay: int) -> None:
-    """Copy both ways until nobody holds the new terminal any more."""
+    """Copy both ways until no process has the new terminal open."""
     sources = [relay, _KEYBOARD]
     while True:
         ready, _, _ = select.select(sources, [], [])

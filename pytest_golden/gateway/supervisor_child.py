@@ -248,7 +248,7 @@ class Run:
             self.stop("cpu_limit")
 
     def measure(self, tree: list[int]) -> None:
-        """Note what a tree has used before it is stopped: where nobody waits for its members, their usage is lost."""
+        """Note what a tree has used before it is stopped: the usage of processes that are not waited for is lost."""
         self.killed_cpu_seconds = max(self.killed_cpu_seconds, living_cpu_seconds(tree))
         self.peak_bytes = max(self.peak_bytes, sum(map(proportional_bytes, tree)))
 

@@ -299,7 +299,7 @@ def _read_interpreter(program: str) -> str | None:
 
 
 def find_interpreter_folders() -> Iterator[str]:
-    """Yield what the gate's own interpreter is made of: prefixes, `sys.path`, and where its `.pth` files lead."""
+    """Yield the folders that the gate's own interpreter needs: prefixes, `sys.path`, and where its `.pth` files lead."""
     yield sys.prefix
     yield sys.base_prefix
     for entry in sys.path:

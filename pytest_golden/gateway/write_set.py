@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Examine = Callable[[PipelineOutcome, "WrittenFiles"], Iterable[OutputFinding]]
 
 
-#: Folders whose content comes and goes by itself; never fingerprinted, copied or part of a write set.
+#: Caches: never fingerprinted, copied or part of a write set.
 CACHE_FOLDERS = frozenset(
     ["__pycache__", ".golden", ".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"]
 )
@@ -263,7 +263,7 @@ def is_environment(names: Collection[str]) -> bool:
 
 
 def open_up(folder: str) -> None:
-    """Make a folder of ours readable again after a pipeline has closed it."""
+    """Make a folder of our own readable again after a pipeline has changed its mode."""
     if not os.access(folder, os.R_OK | os.X_OK):
         os.chmod(folder, stat.S_IRWXU)
 

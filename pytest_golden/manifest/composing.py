@@ -1,7 +1,7 @@
 """YAML text to plain values with the place of each, and without what a manifest must not use.
 
 Composed from the parser's events, one after another: PyYAML's own composer takes five times as long, recurses with the
-nesting, and knows neither doubled keys nor a budget for aliases. What the values mean is no matter here.
+nesting, and has neither a check for doubled keys nor a budget for aliases. The meaning of the values is not read here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with a value and where inside it: what the checks hand to whoever reports. No line numbers here."""
+"""Mistakes in a value, each with its path inside the value; `reader.py` adds line numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What values a key of the manifest may have: each kind is a check and the JSON Schema that says the same.
 
 A check takes a value from YAML or from a Python caller. It returns the clean value, takes that unchanged when it is checked
-again, and raises `ValueError` for a wrong one. Which key is of which kind stands in `keys.py`.
+again, and raises `ValueError` for a wrong one. `keys.py` says which key is of which kind.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def one_of(*words: str) -> Kind:
 
 
 def list_of(item: Kind, *, one_alone: bool = False) -> Kind:
-    """Make the kind of a list; with `one_alone` a single text may stand in place of a list."""
+    """Make the kind of a list; with `one_alone` a single text may be written instead of a list."""
 
     def check(value: Any) -> tuple[Any, ...]:
         items = (value,) if one_alone and isinstance(value, str) else _check_list(value)

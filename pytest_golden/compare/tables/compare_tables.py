@@ -19,8 +19,7 @@ from pytest_golden.compare.showing import (
     show_name,
 )
 from pytest_golden.compare.tables.duckdb_engine import (
-    DuckDBMissingError,
-    DuckDBRefusedError,
+    DuckDBUnusableError,
     QueryError,
     describe_trouble,
     open_engine,
@@ -48,7 +47,6 @@ from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from pathlib import Path
 
     from pytest_golden.compare.showing import Redact
     from pytest_golden.compare.tables.duckdb_engine import Engine
@@ -77,46 +75,42 @@ _JSON_KINDS = {
 
 
 def compare_tables(
-    declared: DeclaredOutput, actual: Path, baseline: Path | None, *, shown_as: str, redact: Redact = str
+    declared: DeclaredOutput, actual: Content, baseline: Content | None, *, shown_as: str, redact: Redact
 ) -> Mismatch | None:
     """Compare a table with its baseline by the rules that are declared for it.
 
     Without a baseline only that is checked which needs none: the table can be read, its key is unique, its rows are within
-    bounds. What is wrong in the files is returned, never raised.
+    bounds.
 
     Raises:
-        DuckDBMissingError: DuckDB is not installed.
-        DuckDBRefusedError: DuckDB cannot be opened.
+        UnreadableError: one of them cannot be read as a table.
+        GoldenError: DuckDB is not installed, or cannot be opened.
     """
     try:
         with open_engine() as engine:
             _compare(engine, declared, actual, baseline, Cells(redact))
-    except DuckDBMissingError as error:
-        raise DuckDBMissingError(f"{shown_as} is to be compared as a table, which {error}") from None
-    except DuckDBRefusedError as error:
-        raise DuckDBRefusedError(f"{shown_as} cannot be compared as a table: {error}") from None
-    except UnreadableError as error:
-        if error.side is Side.OUTPUT:
-            return Mismatch(ReasonKind.OUTPUT_UNREADABLE, compose(redact(f"{shown_as} {error}")))
-        return Mismatch(ReasonKind.BASELINE_UNREADABLE, compose(redact(f"the baseline of {shown_as} {error}")))
+    except DuckDBUnusableError as error:
+        raise DuckDBUnusableError(f"{shown_as} cannot be compared as a table: {error}") from None
     except KeyRepeatedError as error:
         headline, details = describe_repeated(error, Cells(redact))
-        return Mismatch(ReasonKind.OUTPUT_DIFFERS, compose(f"{shown_as} {headline}", details))
     except TablesDifferError as error:
-        return Mismatch(ReasonKind.OUTPUT_DIFFERS, compose(f"{shown_as} {error}", error.details))
-    return None
+        headline, details = str(error), error.details
+    else:
+        return None
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, compose(f"{shown_as} {headline}", details))
 
 
-def _compare(engine: Engine, declared: DeclaredOutput, actual: Path, baseline: Path | None, cells: Cells) -> None:
-    here = read_table(engine, Content(actual, Side.OUTPUT))
+def _compare(engine: Engine, declared: DeclaredOutput, actual: Content, baseline: Content | None, cells: Cells) -> None:
+    here = read_table(engine, actual)
     _check_row_range(declared, here)
     if baseline is None:
         _check_alone(engine, declared, here)
         return
-    there = read_table(engine, Content(baseline, Side.BASELINE))
+    there = read_table(engine, baseline)
     tables = (here, there)
     _check_delimiters(here, there)
-    _ = find_keys(declared.key, here), find_keys(declared.key, there)
+    for table in tables:
+        find_keys(declared.key, table)
     pairs = pair_columns(here, there, set(declared.ignore_columns) - set(declared.key))
     try:
         if declared.schema_only:
@@ -231,15 +225,12 @@ def find_keys(names: Sequence[str], table: Table) -> tuple[Pair, ...]:
     whose = "has" if table.side is Side.OUTPUT else "has a baseline with"
     for name in names:
         columns = [column for column in table.columns if column.name == name]
+        called = f"{quote_name(name)}, which is its key"
         if not columns:
             present = quote_names([column.label for column in table.columns]) if table.columns else "none"
-            raise TablesDifferError(
-                f"{whose} no column {quote_name(name)}, which is its key", (f"  columns: {present}",)
-            )
+            raise TablesDifferError(f"{whose} no column {called}", (f"  columns: {present}",))
         if len(columns) > 1:
-            raise TablesDifferError(
-                f"{whose} {count_of(len(columns), 'column')} called {quote_name(name)}, which is its key"
-            )
+            raise TablesDifferError(f"{whose} {count_of(len(columns), 'column')} called {called}")
         found.append(_pair(columns[0], columns[0]))
     return tuple(found)
 

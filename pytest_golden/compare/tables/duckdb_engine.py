@@ -52,14 +52,13 @@ def open_engine() -> Iterator[Engine]:
     """Open DuckDB; what it spills is gone afterwards.
 
     Raises:
-        DuckDBMissingError: it is not installed.
-        DuckDBRefusedError: it cannot be opened: too little memory, too few threads, or no room for temporary files.
+        DuckDBUnusableError: it is not installed, or cannot be opened: too little memory, too few threads, or no room.
     """
     try:
         duckdb = import_module("duckdb")
     except ImportError:
-        message = "needs DuckDB, which is not installed here: pip install 'pytest-golden-projects[tables]'"
-        raise DuckDBMissingError(message) from None
+        message = "DuckDB is not installed here: pip install 'pytest-golden-projects[tables]'"
+        raise DuckDBUnusableError(message) from None
     with _own_folder() as folder:
         connection = _connect(duckdb, Path(folder) / "spilled")
         try:
@@ -68,12 +67,8 @@ def open_engine() -> Iterator[Engine]:
             connection.close()
 
 
-class DuckDBMissingError(GoldenError):
-    """DuckDB is not installed."""
-
-
-class DuckDBRefusedError(GoldenError):
-    """DuckDB is installed and cannot be opened."""
+class DuckDBUnusableError(GoldenError):
+    """DuckDB is not installed, or cannot be opened."""
 
 
 class QueryError(GoldenError):
@@ -182,7 +177,7 @@ def _own_folder() -> TemporaryDirectory[str]:
     try:
         return TemporaryDirectory(prefix="golden-tables-")
     except OSError as error:
-        raise DuckDBRefusedError(
+        raise DuckDBUnusableError(
             f"DuckDB has no folder for what it spills: {error.strerror}; free some room, or set TMPDIR"
         ) from None
 
@@ -194,7 +189,7 @@ def _connect(duckdb: Any, spill: Path) -> Any:
         _set_up(connection, duckdb.Error, spill)
     except (duckdb.Error, RuntimeError, OSError) as error:
         said = cut(show(" ".join(str(error).split())), LONGEST_LINE) or type(error).__name__
-        raise DuckDBRefusedError(
+        raise DuckDBUnusableError(
             f"DuckDB cannot be opened here: {said}; it needs some hundred MB of memory and a few threads"
         ) from None
     return connection

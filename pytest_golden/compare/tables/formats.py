@@ -346,7 +346,7 @@ def read_row_texts(content: Content, is_telling: Callable[[str], bool], ignored:
     some columns are ignored, all others are yielded: in plain text they cannot be told apart.
 
     Raises:
-        DuckDBMissingError: it is not installed.
+        DuckDBUnusableError: DuckDB is not installed, or cannot be opened.
         UnreadableError: it is no table, or a broken one.
     """
     with open_engine() as engine:

@@ -52,7 +52,7 @@ def compare_by_key(
     engine.keep_order(False)
     met = " AND ".join(f"{key.x} IS NOT DISTINCT FROM {key.y}" for key in keys)
     parts = part(pairs)
-    # Of a wide table most columns are spared a closer look.
+    # In a wide table, only columns that look different are compared more closely.
     first, further = ((), parts) if is_wide(parts[0]) else (parts[0], parts[1:])
     joined, only_here, only_baseline, *found = _count_joined(engine, equality, first, tables, met)
     if (joined - only_baseline, joined - only_here) != (here.rows, baseline.rows):
@@ -223,7 +223,7 @@ def _alias(table: Table) -> str:
 
 
 def _find_others_at_positions(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> Sequence[Pair]:
-    """Spare most columns of a wide table what it costs DuckDB to plan a comparison of its own for each."""
+    """Return the columns of a wide table that look different: to plan a comparison for each column would cost DuckDB too much."""
     if not is_wide(pairs):
         return pairs
     common = min(tables[0].rows, tables[1].rows)
@@ -370,7 +370,7 @@ def _sample(engine: Engine, surplus: str, shown: Sequence[str], sign: str) -> li
 
 
 def _count_by_digests(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> RowDifferences:
-    """Count the rows of wide tables by a digest of each; which rows they are is told by their number."""
+    """Count the rows of wide tables by a digest of each; samples are row numbers."""
     engine.keep_order(True)
     for alias, table in zip("xy", tables, strict=True):
         engine.query(f"CREATE OR REPLACE TEMP TABLE digests_{alias} AS SELECT '' AS h FROM range({table.rows})")
@@ -405,7 +405,7 @@ def _count_by_digests(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table
 
 
 def _find_numbers(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> set[str]:
-    """Return the columns of which all values are numbers, or made of numbers."""
+    """Return the columns in which all values are numbers, or contain numbers."""
     numbers = {pair.label for pair in pairs if pair.column.values is Values.TYPED and holds_numbers(pair.column.type)}
     texts = [pair for pair in pairs if pair.column.values is not Values.TYPED]
     if not texts:

@@ -1,4 +1,4 @@
-r"""The lines of a text file that count, with their numbers, and two such files walked side by side, in flat memory.
+r"""Reads the lines of a text file that count, with their numbers, and walks two such files side by side, in constant memory.
 
 Only `\n` ends a line, and it stays on it. UTF-16 and UTF-32, recognised by a byte-order mark or by their zero bytes, are read
 as the UTF-8 of the same text.
@@ -76,7 +76,7 @@ class CountingLines:
 
     @property
     def lines_read(self) -> int:
-        """How many lines of the file were read, those that do not count too."""
+        """Return how many lines of the file were read, ignored ones included."""
         return self._ended + self._is_open
 
     def next_block(self) -> bytes:
@@ -95,7 +95,7 @@ class CountingLines:
             self._is_open = not block.endswith(b"\n")
 
     def take(self, block: bytes, treated: bytes, positions: list[int] | None) -> None:
-        """Take up the lines that `treat` made of a block."""
+        """Add the lines that `treat` made of a block to those not yet passed."""
         first = self._ended + 1
         lines = split_lines(treated)
         numbers = range(first, first + len(lines)) if positions is None else [first + at for at in positions]
@@ -335,7 +335,7 @@ def has_same_lines(ours: CountingLines, theirs: CountingLines) -> bool:
 
 
 class _Excess:
-    """How much more often lines stand in the output; as many of them as have room."""
+    """Counts how much more often lines are in the output, for as many lines as fit in memory."""
 
     def __init__(self) -> None:
         self.counts: Counter[bytes] = Counter()

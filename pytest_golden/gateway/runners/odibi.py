@@ -41,7 +41,7 @@ def _environment(_: PipelineFile) -> Mapping[str, str]:
         "COLUMNS": "1000",
         "NO_COLOR": "1",
         "PYTHONUNBUFFERED": "1",
-        # A gate run is no production run: it must not appear in the company's lineage. Spans go nowhere by themselves,
+        # A gate run is not a production run, so it must not appear in the company's lineage. Spans go nowhere by themselves,
         # since Odibi sends them only where OTEL_EXPORTER_OTLP_ENDPOINT says.
         "OPENLINEAGE_DISABLED": "true",
     }

@@ -140,6 +140,6 @@ def test_without_duckdb_it_is_said_what_to_install(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(place)], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "GoldenError t.csv is to be compared as a table, which needs DuckDB, which is not installed here:"
+        "GoldenError t.csv cannot be compared as a table: DuckDB is not installed here:"
         " pip install 'pytest-golden-projects[tables]'\n"
     )

@@ -103,11 +103,8 @@ class TestRealDbt:
         assert ended.returncode == 2
         assert "nothing" in ended.stdout
 
-    @pytest.mark.parametrize("args", [("--select", "nope"), ("--select", "revenue", "--exclude", "revenue")])
-    def test_selection_that_matched_nothing_is_no_pass(
-        self, make_pipeline: MakePipeline, run: Run, args: tuple[str, ...]
-    ) -> None:
-        ended = run(shop(make_pipeline, *args))
+    def test_selection_that_matched_nothing_is_no_pass(self, make_pipeline: MakePipeline, run: Run) -> None:
+        ended = run(shop(make_pipeline, "--select", "revenue", "--exclude", "revenue"))
         assert ended.returncode == 1
         assert "no node matched the selection" in ended.stderr
 
