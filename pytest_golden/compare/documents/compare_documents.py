@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from difflib import SequenceMatcher
-from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -118,12 +117,8 @@ def _count(number: int) -> str:
     return f"{number:,}" if number <= _MOST_COUNTED - _MOST_SHOWN else f"more than {_MOST_COUNTED - _MOST_SHOWN:,}"
 
 
-class _Absent(Enum):
-    ABSENT = "absent"
-
-
 #: Stands for the value of a side that has none.
-ABSENT: Final = _Absent.ABSENT
+ABSENT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +149,7 @@ def find_differences(ours: Json, theirs: Json, equality: Equality) -> Iterator[D
         if found is None:
             todo.pop()
         elif not (is_container(found.ours) and kind_of(found.ours) == kind_of(found.theirs)):
-            if ABSENT in {_if_absent(found.ours), _if_absent(found.theirs)} or not _is_same(found, equality):
+            if _differs(found, equality):
                 yield found
         elif isinstance(found.ours, Repeated) and len(found.ours) != len(found.theirs):
             yield found
@@ -162,14 +157,9 @@ def find_differences(ours: Json, theirs: Json, equality: Equality) -> Iterator[D
             todo.append(_look_into(found, equality))
 
 
-def _if_absent(value: Json) -> Json:
-    return value if value is ABSENT else None
-
-
-def _is_same(found: Difference, equality: Equality) -> bool:
-    if is_container(found.ours) or is_container(found.theirs):
-        return False
-    return equality.has_equal_scalars(found.ours, found.theirs)
+def _differs(found: Difference, equality: Equality) -> bool:
+    sides = (found.ours, found.theirs)
+    return any(side is ABSENT or is_container(side) for side in sides) or not equality.has_equal_scalars(*sides)
 
 
 def _look_into(found: Difference, equality: Equality) -> Iterator[Difference]:
@@ -286,33 +276,26 @@ def write_difference(found: Difference, equality: Equality, redact: Redact) -> s
 
 def write_place(place: Place | None) -> str:
     """Write the path to a place as `ignore_paths` takes it, `$` for the whole document."""
-    steps = []
+    return "$" + "".join(reversed([_write_step(step) for step in _walk_up(place)]))
+
+
+def _walk_up(place: Place | None) -> Iterator[str | int]:
     while place is not None:
-        steps.append(_write_step(place.step))
+        yield place.step
         place = place.before
-    return "$" + "".join(reversed(steps))
 
 
 def _write_value(value: Json, place: Place | None, redact: Redact) -> str:
     """Write a value as JSON, as far as one line and three levels go; its key can tell that it is a secret."""
     if value is ABSENT:
         return ""
-    names = _names_before(place)
+    names = list(islice((step for step in _walk_up(place) if isinstance(step, str)), 1))
     before = "".join(f"{{{_quote(name)}: " for name in names)
     probe = f"{before}{_write(value, 0)}{'}' * len(names)}"
     redacted = redact(probe)
     if redacted.startswith(before):
         return redacted[len(before) : len(redacted) - len(names)]
     return redacted
-
-
-def _names_before(place: Place | None) -> list[str]:
-    """Return the nearest name on the way to a place as a list of one; an empty list where there is none."""
-    while place is not None:
-        if isinstance(place.step, str):
-            return [place.step]
-        place = place.before
-    return []
 
 
 def _write_step(step: str | int) -> str:

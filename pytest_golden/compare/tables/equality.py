@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 NUMBER = r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-_WHOLE = "[+-]?(0|[1-9][0-9]*)"
+WHOLE_NUMBER = "[+-]?(0|[1-9][0-9]*)"
 _DECIMAL = r"[+-]?(0|[1-9][0-9]*)\.[0-9]+"
-WHOLE_NUMBER = _WHOLE
 _NUMBERS = r"\[[-+0-9.eE, ]*\]"
 # Beyond that a double does not hold every whole number.
 _EXACT_DOUBLE = "1e15"
@@ -124,7 +123,7 @@ class Equality:
         whole = f"({apart} <= {self._allowed(left, right)})"
         # What is too large for a double is infinite there, and would equal all that is.
         finite = f"(isfinite({left}) AND {self._doubles(left, right)})"
-        return f"coalesce(CASE WHEN {_both(x, y, _WHOLE)} THEN {whole} ELSE {finite} END, false)"
+        return f"coalesce(CASE WHEN {_both(x, y, WHOLE_NUMBER)} THEN {whole} ELSE {finite} END, false)"
 
     def _doubles(self, x: str, y: str) -> str:
         slack = f"{_ROUNDING} * greatest(abs({x}), abs({y}))"
@@ -146,15 +145,10 @@ def canonical(column: Column, x: str) -> str:
         number = f"TRY_CAST({x} AS DOUBLE)"
         whole = f"abs({number}) < {_EXACT_DOUBLE} AND {number} = floor({number})"
         return (
-            f"CASE WHEN regexp_full_match({x}, '{_WHOLE}') OR NOT regexp_full_match({x}, '{NUMBER}') THEN {x}"
+            f"CASE WHEN regexp_full_match({x}, '{WHOLE_NUMBER}') OR NOT regexp_full_match({x}, '{NUMBER}') THEN {x}"
             f" WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END"
         )
     return x
-
-
-def is_other(pair: Pair) -> str:
-    """Return a cheap expression that is true wherever two values differ, and for texts also where they only look different."""
-    return f"{pair.x} IS DISTINCT FROM {pair.y}"
 
 
 def holds_numbers(kind: Any) -> bool:
@@ -190,7 +184,7 @@ def is_wide(pairs: Sequence[object]) -> bool:
 
 def find_others(engine: Engine, pairs: Sequence[Pair], named: Sequence[Pair], rest: str) -> Sequence[Pair]:
     """Return the columns in which anything looks different at all; `named` are the same as the SQL of `rest` calls them."""
-    asked = ", ".join(f"coalesce(bool_or({is_other(pair)}), false)" for pair in named)
+    asked = ", ".join(f"coalesce(bool_or({pair.x} IS DISTINCT FROM {pair.y}), false)" for pair in named)
     found = engine.query(f"SELECT {asked} {rest}")[0]
     return [pair for pair, is_so in zip(pairs, found, strict=True) if is_so]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_golden.compare.model import Mismatch
@@ -83,8 +84,8 @@ def _compare_ordered(
             return _describe_last_line(ours, theirs, shown_as)
         if differs_in_line_ends_only(actual, baseline, patterns):
             return _describe_line_ends(ours, shown_as)
-    lines = _with_notes(_find_notes(actual, baseline, patterns, (ours, theirs)), write_hunks(pair, redact))
-    return compose(_headline(pair, ours, theirs, shown_as), lines)
+    notes = [f"note: {note}" for note in _find_notes(actual, baseline, patterns, (ours, theirs))]
+    return compose(_headline(pair, ours, theirs, shown_as), chain(notes, write_hunks(pair, redact)))
 
 
 def _describe_last_line(ours: Line, theirs: Line, shown_as: str) -> str:
@@ -115,11 +116,6 @@ def _find_notes(
     if has_another_order(actual, baseline, patterns):
         notes.append("the lines are the same in another order, which `unordered: true` would accept")
     return notes
-
-
-def _with_notes(notes: list[str], hunks: Iterator[str]) -> Iterator[str]:
-    yield from (f"note: {note}" for note in notes)
-    yield from hunks
 
 
 def _headline(pair: SideBySide, ours: Line | None, theirs: Line | None, shown_as: str) -> str:
