@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.trajectory.insight.model import count_of, error_of, one_line, text_of, title_of, told_metadata
-from tests.trajectory.analysis.runs import run
+from tests.trajectory.insight.runs import run
 
 
 @pytest.mark.parametrize(
