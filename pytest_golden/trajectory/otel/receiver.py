@@ -35,7 +35,7 @@ from pytest_golden.trajectory.otel.posts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -384,141 +384,98 @@ class BadRequestError(Exception):
 class HttpReader:
     """The reading end of one connection.
 
-    `awaits_continue` is True when the client waits for `100 Continue`; whoever sends that sets it back.
+    `awaits_continue` is True when the client waits for `100 Continue`; the sender of that resets it.
     """
 
     def __init__(self, max_body_bytes: int) -> None:
         self.awaits_continue = False
+        self.is_within_request = False
         self._max = max_body_bytes
         self._buffer = bytearray()
         self._body = bytearray()
-        self._next: Callable[[], Request | bool] = self._read_head
-        self._head: tuple[str, str, Mapping[str, str], bool] = ("", "", {}, False)
-        self._left = 0
-        self._skips = False
+        self._requests = self._read_requests()
 
     @property
     def held_bytes(self) -> int:
         """Return how much of an unfinished request is in memory."""
         return len(self._buffer) + len(self._body)
 
-    @property
-    def is_within_request(self) -> bool:
-        """Tell whether a request has begun and not ended."""
-        return bool(self._buffer) or self._next != self._read_head
-
     def feed(self, data: bytes | memoryview) -> list[Request]:
-        """Take bytes as they come and give the requests that they complete.
+        """Take bytes as they come and return the requests that they complete.
 
         Raises:
-            BadRequestError: this is no HTTP.
+            BadRequestError: this is not HTTP.
         """
         self._buffer += data
-        requests = []
+        return list(iter(self._requests.__next__, None))
+
+    def _read_requests(self) -> Iterator[Request | None]:
+        """Yield each request, and None where more bytes are needed."""
         while True:
-            step = self._next()
-            if isinstance(step, Request):
-                requests.append(step)
-            elif not step:
-                return requests
+            while self._buffer.startswith((b"\r", b"\n")):
+                del self._buffer[:1]  # an empty line before a request is ignored
+            self.is_within_request = bool(self._buffer)
+            if not self._buffer:
+                yield None
+                continue
+            first, *rest = (yield from self._read_until(b"\r\n\r\n", _MAX_HEAD_BYTES)).decode("latin-1").split("\r\n")
+            found = _REQUEST_LINE.fullmatch(first)
+            if found is None:
+                raise BadRequestError("there is no request line")
+            pairs = (line.partition(":") for line in rest)
+            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+            self.awaits_continue = headers.get("expect", "").lower() == "100-continue"
+            is_whole = yield from self._read_body(headers)
+            body, self._body = bytes(self._body) if is_whole else None, bytearray()
+            self.awaits_continue = False
+            yield Request(found[1].upper(), found[2].partition("?")[0], headers, body, _is_last(found[3], headers))
 
-    def _read_head(self) -> bool:
-        if self._buffer.startswith((b"\r", b"\n")):
-            del self._buffer[:1]  # an empty line before a request is to be ignored
-            return True
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0 or end > _MAX_HEAD_BYTES:
-            if len(self._buffer) > _MAX_HEAD_BYTES:
-                raise BadRequestError("a request's head is too long")
-            return False
-        first, *rest = self._buffer[:end].decode("latin-1").split("\r\n")
-        del self._buffer[: end + 4]
-        found = _REQUEST_LINE.fullmatch(first)
-        if found is None:
-            raise BadRequestError("there is no request line")
-        pairs = (line.partition(":") for line in rest)
-        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        self._head = (found[1].upper(), found[2].partition("?")[0], headers, _is_last(found[3], headers))
-        self._begin_body(headers)
-        return True
-
-    def _begin_body(self, headers: Mapping[str, str]) -> None:
-        self._body = bytearray()
-        self._skips = False
-        self._left = 0
-        if headers.get("transfer-encoding", "").lower().endswith("chunked"):
-            self._next = self._read_chunk_size
-        else:
+    def _read_body(self, headers: Mapping[str, str]) -> Generator[None, None, bool]:
+        """Read the body and return True; return False for one that is larger than allowed, and was skipped."""
+        if not headers.get("transfer-encoding", "").lower().endswith("chunked"):
             length = headers.get("content-length", "0")
             if _LENGTH.fullmatch(length) is None:
                 raise BadRequestError("the content's length is no number")
-            self._left = int(length)
-            self._skips = self._left > self._max
-            self._next = self._read_body
-        self.awaits_continue = headers.get("expect", "").lower() == "100-continue"
+            return (yield from self._read_data(int(length), skips=int(length) > self._max))
+        is_whole = True
+        while True:
+            found = _CHUNK_SIZE.fullmatch((yield from self._read_until(b"\r\n", _MAX_LINE_BYTES)))
+            if found is None:
+                raise BadRequestError("a chunk has no size")
+            size = int(found[1], 16)
+            if not size:
+                break
+            is_whole = is_whole and len(self._body) + size <= self._max
+            yield from self._read_data(size, skips=not is_whole)
+            if (yield from self._read_until(b"\r\n", _MAX_LINE_BYTES)):
+                raise BadRequestError("a chunk is longer than its size")
+        while (yield from self._read_until(b"\r\n", _MAX_LINE_BYTES)):
+            pass  # a trailer
+        return is_whole
 
-    def _read_body(self) -> Request | bool:
-        return self._take_data() and self._finish()
-
-    def _read_chunk_size(self) -> bool:
-        line = self._take_line()
-        if line is None:
-            return False
-        found = _CHUNK_SIZE.fullmatch(line)
-        if found is None:
-            raise BadRequestError("a chunk has no size")
-        self._left = int(found[1], 16)
-        self._skips = self._skips or len(self._body) + self._left > self._max
-        self._next = self._read_chunk if self._left else self._read_trailer
-        return True
-
-    def _read_chunk(self) -> bool:
-        if self._take_data():
-            self._next = self._read_chunk_end
-            return True
-        return False
-
-    def _read_chunk_end(self) -> bool:
-        line = self._take_line()
-        if line:
-            raise BadRequestError("a chunk is longer than its size")
-        self._next = self._read_chunk_size if line is not None else self._next
-        return line is not None
-
-    def _read_trailer(self) -> Request | bool:
-        line = self._take_line()
-        if line is None:
-            return False
-        return True if line else self._finish()
-
-    def _take_data(self) -> bool:
-        """Move what has come of the body out of the buffer; tells whether it is all there."""
-        taken = min(self._left, len(self._buffer))
-        if self._skips:
+    def _read_data(self, size: int, *, skips: bool) -> Generator[None, None, bool]:
+        """Move the next bytes out of the buffer into the body, or drop them and the body."""
+        if skips:
             self._body.clear()
-        else:
-            self._body += memoryview(self._buffer)[:taken]
-        del self._buffer[:taken]
-        self._left -= taken
-        return not self._left
+        while True:
+            taken = min(size, len(self._buffer))
+            if not skips:
+                self._body += memoryview(self._buffer)[:taken]
+            del self._buffer[:taken]
+            size -= taken
+            if not size:
+                return not skips
+            yield None
 
-    def _take_line(self) -> bytes | None:
-        end = self._buffer.find(b"\r\n", 0, _MAX_LINE_BYTES)
-        if end < 0:
-            if len(self._buffer) >= _MAX_LINE_BYTES:
-                raise BadRequestError("a chunk's line is too long")
-            return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
-        return line
-
-    def _finish(self) -> Request:
-        method, path, headers, is_last = self._head
-        body = None if self._skips else bytes(self._body)
-        self._body = bytearray()
-        self._next = self._read_head
-        self.awaits_continue = False
-        return Request(method, path, headers, body, is_last)
+    def _read_until(self, mark: bytes, limit_bytes: int) -> Generator[None, None, bytes]:
+        """Return the bytes before a mark, and remove both."""
+        while (end := self._buffer.find(mark, 0, limit_bytes + len(mark))) < 0:
+            if len(self._buffer) >= limit_bytes + len(mark):
+                raise BadRequestError("a request's head, or a line of it, is too long")
+            yield None
+        found = bytes(self._buffer[:end])
+        del self._buffer[: end + len(mark)]
+        return found
 
 
 def _is_last(minor: str, headers: Mapping[str, str]) -> bool:
