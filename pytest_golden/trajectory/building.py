@@ -1,4 +1,4 @@
-"""Trajectories put together: from what step readers found, from a stored dict form, and many as one batch."""
+"""Build trajectories: from what step readers found, from a stored dict form, and many as one batch."""
 
 from __future__ import annotations
 

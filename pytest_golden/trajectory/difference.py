@@ -1,7 +1,7 @@
-"""Where two trajectories part: the first step at which not the same thing happened. It compares; it judges nothing.
+"""Find the first step at which two trajectories differ. It compares; it judges nothing.
 
-Ids, times and durations do not count, neither as fields of a step nor under such a name in its metadata. What a
-trajectory's own metadata says is about whose run it was, and does not count either.
+Ids, times and durations do not count, neither as fields of a step nor under such a name in its metadata. A trajectory's own metadata describes its run,
+and does not count either.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MOST_SHOWN = 3
 _DEEPEST = 20
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TIME_WORDS = frozenset({"at", "time", "timestamp", "duration", "elapsed", "ms", "millis", "seconds", "secs"})
-# Ids of a run, not of what it worked on: another customer_id is another thing that happened.
+# Ids of a run, not of its data: another customer_id is another event.
 _RUN_WORDS = frozenset({"invocation", "process", "request", "run", "session", "span", "step", "thread", "trace"})
-# Known whole: a call or a response of another name may be what was worked on.
+# Whole names: a call or a response under another name may be data.
 _RUN_KEYS = frozenset({"gen_ai.conversation.id", "gen_ai.response.id", "gen_ai.tool.call.id", "thread.name"})
 _RUN_IDS = frozenset({"id", "pid", "ppid", "uuid"})
-# What a system gives to who asks for any free port; a lower one was chosen.
+# The system assigns free ports from here on; a lower one was chosen.
 _FIRST_FREE_PORT = 32_768
 
 
@@ -47,7 +47,7 @@ class StepChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryDiff:
-    """Where two trajectories part; as text, a sentence that says it.
+    """Where two trajectories differ first; as text, one sentence.
 
     `index` counts steps from 0 and is None when all steps are the same; then only `changes` of the snapshots, the
     outcome or the error are left. The trajectory that has ended has no step id there. `title` is what that step says.
@@ -91,7 +91,7 @@ class TrajectoryDiff:
 
 
 def diff_trajectories(left: Trajectory, right: Trajectory) -> TrajectoryDiff:
-    """Find the first step where two trajectories part; a longer one parts where the other has no step."""
+    """Find the first step that differs; the end of the shorter trajectory is a difference."""
     placed: tuple[dict[str, int], dict[str, int]] = {}, {}
     for index, (mine, theirs) in enumerate(zip_longest(left.steps, right.steps)):
         if mine is None or theirs is None:
@@ -204,14 +204,14 @@ def _are_free_ports(key: str, left: Any, right: Any) -> bool:
 
 
 def _is_same(left: Any, right: Any) -> bool:
-    # One of the two may have been written and read back, which leaves of tuples, bytes and NaN only their JSON form.
+    # One of the two may have been written and read back: then tuples, bytes and NaN have their JSON form.
     return _is_equal(left, right) or _is_equal(json_form(left), json_form(right))
 
 
 def _is_equal(left: Any, right: Any) -> bool:
     try:
         return bool(left == right)
-    except Exception:  # a foreign class may raise anything, and what holds itself has no end
+    except Exception:  # a foreign class may raise anything, and a value may contain itself
         return False
 
 

@@ -1,8 +1,7 @@
-"""Trajectories as JSON Lines: a header, steps, snapshots, and a completion. Writing and reading stream.
+"""Write and read trajectories as JSON Lines, as streams: a header, steps, snapshots, and a completion.
 
-The key `record` says what a line is. If a step's end was recorded later, its line holds `end_offset`, the file offset of
-a `step_end` line, so that a reader who goes step by step gets the whole step. A torn file yields its whole records and an
-open trajectory.
+The key `record` says what a line is. If a step's end was recorded later, its line holds `end_offset`, the file offset of a `step_end` line, so that a
+reader that goes step by step gets the whole step. A torn file gives its whole records and an open trajectory.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Trajectory:
         *,
         started_at: datetime | None = None,
     ) -> Trajectory:
-        """Start an open, empty trajectory, now or at the aware moment given."""
+        """Start an open, empty trajectory, now or at an aware time."""
         return cls(
             id=new_id("traj") if id is None else check_text("id", id),
             steps=FrozenSequence(),
@@ -105,7 +105,7 @@ class Trajectory:
             ValueError: a field has a value that is not allowed, the parent does not exist, the time is before the last
                 step's, or the trajectory is completed.
         """
-        # As given: the step checks and freezes them, and once is enough where it is done for each step.
+        # The step itself checks and freezes them; doing it once keeps this fast.
         step = Step(
             id=new_id("step"),
             type=type,  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ class Trajectory:
         return self.with_step(step)
 
     def with_step(self, step: Step) -> Trajectory:
-        """Return a trajectory with this very step at the end; refuses as `add_step` does, and an id that is taken."""
+        """Return a trajectory with this step at the end. Refuse what `add_step` refuses, and an id that is taken."""
         self._refuse_when_completed("add a step")
         return self._grown(_with_step(self.steps, step), self.state_snapshots)
 
@@ -150,7 +150,7 @@ class Trajectory:
         return self.with_snapshot(snapshot)
 
     def with_snapshot(self, snapshot: StateSnapshot) -> Trajectory:
-        """Return a trajectory with this very snapshot at the end; refuses as `add_snapshot` does."""
+        """Return a trajectory with this snapshot at the end. Refuse what `add_snapshot` refuses."""
         self._refuse_when_completed("add a snapshot")
         return self._grown(self.steps, _with_snapshot(self.state_snapshots, snapshot, self.steps))
 
@@ -163,11 +163,11 @@ class Trajectory:
         """Return the completed trajectory.
 
         `error` is kept as text of at most 100,000 characters: an exception as class and message, another value as JSON.
-        Without `completed_at` it ends now and the duration comes from the monotonic clock; a moment given is kept
+        Without `completed_at` it ends now and the duration comes from the monotonic clock; a given time is kept
         exactly and the duration is its difference to the start.
 
         Raises:
-            ValueError: already completed, unknown outcome, or a moment before the start or the last step.
+            ValueError: already completed, unknown outcome, or a time before the start or the last step.
         """
         self._refuse_when_completed("complete it")
         moment, duration_ms = self._ending_now() if completed_at is None else self._ending_at(completed_at)
@@ -180,7 +180,7 @@ class Trajectory:
         )
 
     def reopen(self) -> Trajectory:
-        """Return the trajectory without its completion, so that it can go on; an open one as it is."""
+        """Return the trajectory without its completion, so that steps can be added; an open one is returned unchanged."""
         return replace(self, completed_at=None, duration_ms=None, outcome=None, error=None)
 
     def filter(
@@ -212,16 +212,16 @@ class Trajectory:
         )
 
     def query(self, query: StepQuery | str) -> tuple[Step, ...]:
-        """Return the steps that are asked for, in order.
+        """Return the steps that match the query, in order.
 
         Raises:
-            ValueError: a text that is no query; the message tells the column.
+            ValueError: the text is not a query; the message names the column.
         """
         asked = query if isinstance(query, StepQuery) else parse_query(query)
         return tuple(asked.select(self.steps))
 
     def tree(self) -> tuple[StepNode, ...]:
-        """Return the steps without a parent, each with its children, in order."""
+        """Return the root steps, each with its children, in order."""
         return grow_tree(self.steps)
 
     def statistics(self) -> TrajectoryStatistics:
@@ -229,7 +229,7 @@ class Trajectory:
         return summarize_steps(self.steps, self, total_snapshots=len(self.state_snapshots))
 
     def without_steps(self) -> Trajectory:
-        """Return the trajectory with all that it says of itself, and neither steps nor snapshots."""
+        """Return the trajectory with its own fields only, without steps and snapshots."""
         return replace(self, steps=FrozenSequence(), state_snapshots=FrozenSequence())
 
     def to_dict(self) -> dict[str, Any]:
@@ -327,7 +327,7 @@ class Trajectory:
 
 
 def collect_steps(steps: Iterable[Step]) -> FrozenSequence[Step]:
-    """Put steps in a sequence; each must fit behind those before it, as with `Trajectory.with_step`."""
+    """Collect steps in a sequence; each must fit after those before it, as in `Trajectory.with_step`."""
     collected: FrozenSequence[Step] = FrozenSequence()
     for step in steps:
         collected = _with_step(collected, step)
@@ -336,7 +336,9 @@ def collect_steps(steps: Iterable[Step]) -> FrozenSequence[Step]:
 
 def _with_step(steps: FrozenSequence[Step], step: Step) -> FrozenSequence[Step]:
     if step.parent_step_id is not None and not steps.has(step.parent_step_id):
-        raise ValueError(f"parent_step_id {step.parent_step_id!r} is no step of this trajectory: add the parent first")
+        raise ValueError(
+            f"parent_step_id {step.parent_step_id!r} is not a step of this trajectory: add the parent first"
+        )
     _refuse_earlier(steps[-1].timestamp if steps else None, step.timestamp, "step")
     return steps.appended(step)
 
@@ -345,7 +347,7 @@ def _with_snapshot(
     snapshots: FrozenSequence[StateSnapshot], snapshot: StateSnapshot, steps: FrozenSequence[Step]
 ) -> FrozenSequence[StateSnapshot]:
     if snapshot.step_id is not None and not steps.has(snapshot.step_id):
-        raise ValueError(f"step_id {snapshot.step_id!r} is no step of this trajectory: add the step first")
+        raise ValueError(f"step_id {snapshot.step_id!r} is not a step of this trajectory: add the step first")
     _refuse_earlier(snapshots[-1].timestamp if snapshots else None, snapshot.timestamp, "snapshot")
     return snapshots.appended(snapshot)
 
@@ -473,7 +475,7 @@ class StepNode:
     children: tuple[StepNode, ...] = ()
 
     def walk(self) -> Iterator[tuple[int, StepNode]]:
-        """Return this node and all below it, parents first, each with how far below it stands; however deep, by no recursion."""
+        """Return this node and all below it, parents first, each with its depth below this node. It does not recurse."""
         waiting = [(0, self)]
         while waiting:
             depth, node = waiting.pop()
@@ -482,7 +484,7 @@ class StepNode:
 
 
 def grow_tree(steps: Sequence[Step]) -> tuple[StepNode, ...]:
-    """Return the roots; parents come before their children. A parent that is not there makes its children roots."""
+    """Return the roots; parents come before their children. Children of an unknown parent are roots."""
     known = {step.id for step in steps}
     children: dict[str | None, list[StepNode]] = {}
     # From the end: a step's children are whole before it is made.
@@ -494,7 +496,7 @@ def grow_tree(steps: Sequence[Step]) -> tuple[StepNode, ...]:
 
 
 def keep_steps(steps: Sequence[Step], min_importance: Importance, *, preserve_first_last: bool) -> tuple[Step, ...]:
-    """Return the steps at or above the level, in order and re-parented, and the first and last ones when asked."""
+    """Return the steps at or above the level, in order and re-parented, and the first and last ones on request."""
     ends = {steps[0].id, steps[-1].id} if preserve_first_last and steps else set()
     levels = {level for level in Importance if level.rank >= min_importance.rank}
     kept_ids = {step.id for step in steps if step.importance in levels or step.id in ends}
@@ -505,7 +507,7 @@ def keep_steps(steps: Sequence[Step], min_importance: Importance, *, preserve_fi
 def follow_steps(
     snapshots: Sequence[StateSnapshot], steps: Sequence[Step], kept: Sequence[Step]
 ) -> tuple[StateSnapshot, ...]:
-    """Return all snapshots, those of a step that went pointing to the one that stands in for it."""
+    """Return all snapshots; those of a removed step point to the step that replaces it."""
     kept_ids = {step.id for step in kept}
     standins = _nearest_kept_ancestors(steps, kept_ids)
     last_kept: str | None = None

@@ -59,7 +59,7 @@ class QueryTerm:
     path: str = ""
 
     def matches(self, step: Step, subtrees: Mapping[str, set[str]] | None) -> bool:
-        """Tell whether the step answers it; `subtrees` holds, for each root that is asked for, the ids below it."""
+        """Tell whether the step matches; `subtrees` holds the ids below each root that the query names."""
         if self.operator == "!=":
             return not self._is_same(step, subtrees)
         if self.operator == "=":
@@ -119,7 +119,7 @@ class QueryTerm:
                 yield from _list_texts(() if step.context is None else step.context)
 
 
-# Fields whose values may be of any kind, so that a text that looks like another kind stands in quotes.
+# Values of these fields may be of any kind, so text that looks like another kind is written in quotes.
 _FREE = frozenset({"metadata", "error"})
 
 
@@ -293,14 +293,14 @@ class StepQuery:
         return (" " if self.joint == "and" else " or ").join(map(_in_brackets, self.parts))
 
     def matches(self, step: Step) -> bool:
-        """Tell whether a step is one that is asked for.
+        """Tell whether a step matches.
 
         A step by itself tells only its parent: `under` is then answered by the children alone. `select` knows more.
         """
         return _answers(self, step, None)
 
     def select(self, steps: Iterable[Step]) -> Iterator[Step]:
-        """Return the steps that are asked for, one by one, out of steps in their order (parents before children).
+        """Yield the steps that match, from steps in their order (parents before children).
 
         Nothing is held but, with `under`, the ids of the steps of those subtrees.
         """
@@ -331,7 +331,7 @@ def where(
     has_error: bool | None = None,
     under: str | None = None,
 ) -> StepQuery:
-    """Ask for steps to which all of this applies; without anything, for all steps. Bounds include their ends.
+    """Return the query for steps that meet all conditions; without any, for all steps. Bounds include their ends.
 
     `text` stands somewhere in the content, the metadata or the context. `metadata` maps a path, keys joined by dots,
     to the value that must be there. `under` is the id of a step whose children and their children are meant.
@@ -415,7 +415,7 @@ class _Token(NamedTuple):
 
 
 def parse_query(text: str) -> StepQuery:
-    """Read a query; blank text asks for all steps.
+    """Parse a query; blank text matches all steps.
 
     Raises:
         ValueError: it cannot be read; the message tells the column, counted from 1, and what is allowed there.
@@ -579,7 +579,7 @@ def _unquote(text: str) -> str:
     if text[0] == '"':
         try:
             return str(json.loads(text, strict=False))
-        except ValueError:  # a backslash before something that JSON does not know
+        except ValueError:  # a backslash before a character that JSON does not escape
             pass
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
 

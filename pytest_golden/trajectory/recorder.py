@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _MISSING = Missing.MISSING
 _SHORT = 10_000
-# Asked for at each step; `check_word` tells what is wrong with the others.
+# A fast path for each step; `check_word` explains what is wrong with other words.
 _TYPES = {word.value: word for word in StepType}
 _IMPORTANCES = {word.value: word for word in Importance}
 
 
 class _Forks:
-    """How many forks lie between the first process and this one."""
+    """The number of forks between the first process and this one."""
 
     count = 0
 
@@ -86,7 +86,7 @@ class TrajectoryRecorder:
     ) -> None:
         self._start = Trajectory.new(metadata, id)
         self._ids = StepIds()
-        # A signal's handler may record in the middle of a step.
+        # A signal handler may record while a step is being recorded.
         self._lock = threading.RLock()
         self._forks = _Forks.count
         self._is_forked = self._is_busy = self._has_steps = False
@@ -102,7 +102,7 @@ class TrajectoryRecorder:
 
     @property
     def path(self) -> Path | None:
-        """Return the file that is streamed to, None in memory."""
+        """Return the file that steps are written to; None in memory."""
         return self._kept.path
 
     @property
@@ -123,7 +123,7 @@ class TrajectoryRecorder:
 
     @property
     def trajectory(self) -> Trajectory:
-        """Return what was recorded so far; with a path it is read from the file, whole.
+        """Return what was recorded so far; with a path, read the whole file.
 
         Raises:
             OSError: the file cannot be read.
@@ -145,7 +145,7 @@ class TrajectoryRecorder:
         parent_step_id: str | None = None,
         timestamp: datetime | None = None,
     ) -> str:
-        """Record a step and give its id; without a parent given, the present span is its parent.
+        """Record a step and return its id; the present span is its default parent.
 
         Raises:
             ValueError: a field has a value that is not allowed, the parent is no step of this recorder, the time is
@@ -182,7 +182,7 @@ class TrajectoryRecorder:
         step_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> str:
-        """Record the state at this moment and give the snapshot's id.
+        """Record the state now and return the snapshot's id.
 
         Raises:
             ValueError: the state is missing or None, the step is none of this recorder, or the trajectory is completed.
@@ -216,7 +216,7 @@ class TrajectoryRecorder:
         *,
         has_end: bool = False,
     ) -> str:
-        # What is asked here is asked in full only where the answer is not the usual one: this is done for each step.
+        # This runs for each step, so full checks follow only if a cheap one fails.
         parent = find_present_step(self) if parent_step_id is None else parent_step_id
         prepared = self._kept.prepare(fields)
         if self._forks != _Forks.count:
@@ -242,7 +242,7 @@ class TrajectoryRecorder:
         return step_id
 
     def _do(self, action: Callable[[], None]) -> None:
-        """Do it, or let it wait: a signal's handler may come here in the middle of another action of its own thread."""
+        """Run the action, or queue it: a signal handler may interrupt another action of its own thread."""
         if self._is_busy:
             self._waiting.append(action)
             return
@@ -250,7 +250,7 @@ class TrajectoryRecorder:
         try:
             action()
             while self._waiting:
-                with suppress(ValueError):  # its caller is gone
+                with suppress(ValueError):  # its caller has returned already
                     self._waiting.popleft()()
         finally:
             self._is_busy = False
@@ -297,12 +297,12 @@ class TrajectoryRecorder:
 
     def _refuse_unknown(self, field: str, step_id: str) -> None:
         if not self._ids.knows(step_id):
-            raise ValueError(f"{field} {step_id!r} is no step of this trajectory: give an id that `step` gave")
+            raise ValueError(f"{field} {step_id!r} is not a step of this trajectory: give an id that `step` gave")
 
     def _see_forks(self) -> None:
         if self._forks == _Forks.count:
             return
-        # Another thread of the parent may have held the lock at the fork, and nobody here would ever release it.
+        # Another thread of the parent may have held the lock at the fork; it would never be released here.
         self._lock = threading.RLock()
         self._forks = _Forks.count
         self._is_busy = False
@@ -312,18 +312,18 @@ class TrajectoryRecorder:
 
 
 def _do_nothing() -> None:
-    """Let only what waits be done."""
+    """Do nothing, so that only the queue runs."""
 
 
 def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: Any, duration_ms: Any) -> StepFields:
-    """Check, cut and freeze what a step is made of; its id, time and parent come later."""
+    """Check, cut and freeze the fields of a step; its id, time and parent come later."""
     kind = (_TYPES.get(type_) if isinstance(type_, str) else None) or check_word("type", type_, StepType)
     weight = _IMPORTANCES.get(importance) if isinstance(importance, str) else None
     if content is _MISSING:
         raise ValueError("content is missing: give what happened; None is content too")
     told = freeze_mapping("metadata", metadata)
     kept, left_out = cut_mapping(told) if told else (told, 0)
-    # Most content is a short text, which needs neither.
+    # Most content is a short text, which needs no cut and no freeze.
     if type(content) is not str or len(content) > _SHORT:
         content, cut = cut_content(content)
         content = freeze("content", content)
@@ -525,7 +525,7 @@ def _wrap_coroutine(whole: Recording, work: Callable[..., Any]) -> Callable[...,
 
 def _wrap_generator(whole: Recording, work: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        # In a context of its own, or whoever reads it would find its recorder and its open spans.
+        # In a context of its own, so that the reader of the generator does not see its recorder and open spans.
         context = copy_context()
         use = whole.make_use()
         context.run(use.__enter__)
@@ -541,7 +541,7 @@ def _wrap_generator(whole: Recording, work: Callable[..., Any]) -> Callable[...,
 
 
 def _resume_in(context: Context, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Hand everything on between a generator and its reader, as `yield from` does."""
+    """Pass everything between a generator and its reader, as `yield from` does."""
     resume: Callable[[Any], Any] = generator.send
     given: Any = None
     while True:

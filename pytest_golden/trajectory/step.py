@@ -72,7 +72,7 @@ class Step(Shape):
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot(Shape):
-    """The state at one moment, as the caller describes it, and the step it belongs to, if any.
+    """The state at one time, as the caller describes it, and the step it belongs to, if any.
 
     Raises:
         ValueError: a field has a value that is not allowed; the message names the field and what is.
@@ -163,7 +163,7 @@ class FrozenSequence(Sequence[Item]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
-        if index == -1 and self._length:  # asked for at each step that is added
+        if index == -1 and self._length:  # read for each step that is added
             return self._shared.items[self._length - 1]
         numbers = range(self._length)[index]
         if isinstance(numbers, range):
@@ -186,7 +186,7 @@ class FrozenSequence(Sequence[Item]):
 
 
 class _Shared(Generic[Item]):
-    """What all generations have in common: the items ever added at the end, and where each id stands."""
+    """Holds what all generations share: the items ever added at the end, and the position of each id."""
 
     __slots__ = ("items", "lock", "positions")
 
@@ -204,7 +204,7 @@ class _Shared(Generic[Item]):
 
 
 class _Present(NamedTuple):
-    """An open span, whose recorder it is of, and what was the present one when it began."""
+    """An open span, its recorder, and the span that was present when it began."""
 
     owner: object
     step_id: str
@@ -223,7 +223,7 @@ def find_present_step(owner: object) -> str | None:
 
 
 class EndsSpan(Protocol):
-    """What keeps a span's end."""
+    """Keeps the end of a span."""
 
     def __call__(self, step_id: str, duration_ms: float, metadata: dict[str, Any], *, failed: bool) -> None:
         """Add to the step what is known only at its end."""
@@ -246,7 +246,7 @@ class Span:
         self._token: Token[_Present | None] | None = None
 
     def note(self, **metadata: Any) -> None:
-        """Add metadata that is known only inside the block, a row count say; it is kept when the block ends."""
+        """Add metadata that is known only inside the block, such as a row count; it is kept when the block ends."""
         self._notes.update(metadata)
 
     def __enter__(self) -> Self:
@@ -260,16 +260,16 @@ class Span:
     ) -> None:
         took = (monotonic_seconds() - self._started) * 1000
         if self._token is not None:
-            with contextlib.suppress(ValueError):  # ended in another context than it began, as generators may
+            with contextlib.suppress(ValueError):  # it ends in another context than it began in, as in a generator
                 _PRESENT.reset(self._token)
-        # A generator that nobody reads to its end has not failed.
+        # A generator that is not read to its end has not failed.
         failed = error is not None and kind is not GeneratorExit
         told = {"error": error_text(error)} if error is not None and failed else {}
         self._end(self.id, took, {**self._notes, **told}, failed=failed)
 
 
 def error_text(error: BaseException) -> str:
-    """Return an exception's class and message, whatever its class does when asked."""
+    """Return an exception's class and message, even if its `__str__` raises."""
     try:
         return f"{type(error).__name__}: {error}".rstrip(": ")
     except Exception:  # a foreign class may raise anything

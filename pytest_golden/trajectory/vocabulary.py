@@ -115,7 +115,7 @@ class _Freezer:
     """Freezes one value. Lists and dicts are filled from a work list, so that deep nesting needs no recursion."""
 
     def __init__(self) -> None:
-        # The source is kept beside its copy, so that no other object can get its id meanwhile.
+        # The source is kept beside its copy, so that no other object can get its id in the meantime.
         self._known: dict[int, tuple[Any, Any]] = {}
         self._unfilled: list[tuple[Any, Any]] = []
 
@@ -165,18 +165,18 @@ def _copied(value: Any) -> Any:
 
 
 MAX_CONTENT_BYTES = 1024 * 1024
-# What is kept of a step must stay below the longest line that is read, also where each letter is written as six.
+# A kept step must stay below the longest line that is read, even if each letter is written as six.
 _MOST_LIMITS = 6
 _MOST_KEYS = _LONGEST_KEY = 1_000
 _FEW = 10
 _CONTAINERS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
 _SCALARS = frozenset({type(None), bool, int, float})
-# Bytes of JSON: an escaped control character, and twice an integer as long as it is ever written.
+# Bytes of JSON: an escaped control character, and twice the longest integer that is written.
 _MOST_OF_LETTER, _MOST_OF_NUMBER = 6, 10_000
 
 
 def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any, int]:
-    """Return the content and 0 when it fits, else its first bytes and how many are left out.
+    """Return the content and 0 if it fits, else its first bytes and the number of bytes left out.
 
     Sizes are those of UTF-8; other content than text and bytes is measured, and cut, as JSON text.
     """
@@ -191,12 +191,12 @@ def cut_content(content: Any, limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Any
 
 
 def cut_mapping(mapping: Mapping[Any, Any], limit_bytes: int = MAX_CONTENT_BYTES) -> tuple[Mapping[Any, Any], int]:
-    """Return the mapping and 0 when it fits, else with its large values cut, and how many bytes are left out.
+    """Return the mapping and 0 if it fits, else the mapping with its large values cut, and the number of bytes left out.
 
-    A value may have the limit, and all together a few times that; of more than that the first keys are kept, and each
-    value gets a share.
+    Each value may have the limit, and all together a few times that. Beyond that the first keys are kept, and each value
+    gets a share.
     """
-    # A few numbers, as most metadata is, need not be looked at one by one.
+    # Most metadata is a few numbers, which need no further check.
     if len(mapping) <= _FEW and _SCALARS.issuperset(map(type, mapping.values())):
         return mapping, 0
     size = 0 if _is_small(mapping, limit_bytes) else _measure(mapping)
@@ -223,7 +223,7 @@ def _measure(content: Any) -> int:
 
 
 def _is_small(content: Any, limit_bytes: int) -> bool:
-    """Tell whether a flat container surely fits, so that it need not be written to be measured."""
+    """Tell whether a flat container certainly fits, without serializing it."""
     if type(content) not in _CONTAINERS or len(content) * _MOST_OF_NUMBER > limit_bytes:
         return False
     letters = 0

@@ -6,7 +6,7 @@ import pickle
 import re
 import threading
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -405,9 +405,19 @@ def test_steps_are_added_with_work_proportional_to_their_number() -> None:
             trajectory = trajectory.add_step("action", number, parent_step_id=parent)
 
     assert count_calls(lambda: add(4_000)) < 5 * count_calls(lambda: add(1_000))
-    # No call is made where tuples are copied whole, but of so many that would take minutes.
+
+
+class Numbered(NamedTuple):
+    id: str
+
+
+def test_a_sequence_grows_without_being_copied() -> None:
+    sequence: FrozenSequence[Numbered] = FrozenSequence()
+    # Copying a tuple makes no call that could be counted, but this many copies would take minutes.
     with without_hanging():
-        add(200_000)
+        for number in range(300_000):
+            sequence = sequence.appended(Numbered(str(number)))
+    assert len(sequence) == 300_000
 
 
 def test_threads_that_add_to_one_value_do_not_see_each_other() -> None:

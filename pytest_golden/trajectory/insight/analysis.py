@@ -1,16 +1,10 @@
-"""Failure points: the steps that failed, and an end that no step explains. Pure rules; nothing is guessed from wording.
+"""Analyze one trajectory: what failed, what went well, how good it was; and summarize it as text. Pure rules: nothing is guessed from wording.
 
-A failed step that worked later, or any in a trajectory that ended in success, was recovered: its severity is low. A
-parent that only passes on the error of a child is no failure point of its own.
+A failed step that worked later was recovered, as was every failed step of a trajectory that ended in success: its severity is low. A parent that only
+passes on the error of a child is not a failure point of its own.
 
-What went well in a trajectory that ended in success. Pure rules; nothing is said of any other.
-
-The analysis of one trajectory: what failed, what went well, what is wrong with its reasoning, how good it was. Pure.
-
-What happened in a trajectory as text, in three lengths. Deterministic; no language model writes it.
-
-brief is one line, normal tells the findings, detailed also the steps. Each is longer than the one before it and bounded:
-400, 4,000 and 16,000 characters.
+Summaries are deterministic; no language model writes them. `brief` is one line, `normal` lists the findings, `detailed` adds the steps: at most 400,
+4,000 and 16,000 characters.
 """
 
 from __future__ import annotations
@@ -57,7 +51,7 @@ _CATEGORIES = {
 
 
 def find_failures(trajectory: Trajectory) -> tuple[FailurePoint, ...]:
-    """Return the failed steps in their order, then the end of the trajectory when it is news of its own."""
+    """Return the failed steps in their order, then the end of the trajectory if no step explains it."""
     failed = tuple(_failed_steps(trajectory))
     points = _step_points(trajectory, failed)
     end = _end_point(trajectory, failed, points)
@@ -99,7 +93,7 @@ def _key(step: Step) -> tuple[StepType, str]:
 
 
 def _is_told_by_the_end(trajectory: Trajectory, step: Step) -> bool:
-    """Tell whether a step only says what the end says too: that the time was over."""
+    """Tell whether a step only repeats that the time limit was reached."""
     return (
         trajectory.outcome is TrajectoryOutcome.TIMEOUT
         and step.type is StepType.OBSERVATION
@@ -151,7 +145,7 @@ def _failure_end(
     error = one_line(trajectory.error or "")
     if error:
         is_told = any(_is_same_news(told, error) for told in (error_of(step) for _index, step in failed) if told)
-        # Beside a step that failed the end is its echo, so it is no worse.
+        # After a failed step the end is its consequence, so it is not worse.
         lasting = [point.severity for point in points if not point.context["recovered"]]
         severity = max(lasting, key=lambda each: each.rank, default=Severity.CRITICAL)
         return None if is_told else _end(trajectory, FailureCategory.ERROR, severity, "it ended in an error")
@@ -195,7 +189,7 @@ _LONG_MS = 5_000.0
 def find_successes(
     trajectory: Trajectory, failures: Sequence[FailurePoint], issues: Sequence[ReasoningIssue]
 ) -> tuple[SuccessIndicator, ...]:
-    """Return what went well, in the order of `SuccessType`; nothing when the outcome is not success."""
+    """Return what went well, in the order of `SuccessType`; nothing unless the outcome is success."""
     if trajectory.outcome is not TrajectoryOutcome.SUCCESS:
         return ()
     found = [*_path(trajectory, failures), *_reasoning(trajectory, issues), *_tools(trajectory), *_parts(trajectory)]
@@ -243,7 +237,7 @@ def analyze_trajectory(
 ) -> TrajectoryAnalysis:
     """Find failure points, success indicators and reasoning issues, and rate the whole.
 
-    What is not asked for, and what is below `min_severity`, is left out, but counts for the quality.
+    What is excluded or below `min_severity` is left out, but counts for the quality.
 
     Raises:
         ValueError: unknown severity.
@@ -270,7 +264,7 @@ def _rate(
     issues: tuple[ReasoningIssue, ...],
     indicators: tuple[SuccessIndicator, ...],
 ) -> Quality:
-    """Rate by the outcome first, then by the worst finding; how many there are does not count."""
+    """Rate by the outcome, then by the worst finding; their number does not count."""
     severities = [point.severity for point in failures if point.category is not FailureCategory.INCOMPLETE]
     severities += [issue.severity for issue in issues]
     is_troubled = any(severity is not Severity.LOW for severity in severities)
@@ -289,7 +283,7 @@ _FIRST_STEPS, _LAST_STEPS = 40, 15
 
 
 def summarize_trajectory(t: Trajectory, *, detail: Detail | str = "normal") -> str:
-    """Tell what happened, what failed and what went well.
+    """Describe what happened, what failed and what went well.
 
     Raises:
         ValueError: unknown detail.
@@ -304,7 +298,7 @@ def summarize_trajectory(t: Trajectory, *, detail: Detail | str = "normal") -> s
 
 
 def describe_analysis(analysis: TrajectoryAnalysis, detail: Detail) -> str:
-    """Tell what was found, within the bound of the detail."""
+    """Describe the findings, within the bound of the detail."""
     if detail is Detail.BRIEF:
         return cut_lines([_headline(analysis)], MOST_CHARACTERS[detail])
     most = _MOST_FINDINGS[detail]
@@ -319,7 +313,7 @@ def describe_analysis(analysis: TrajectoryAnalysis, detail: Detail) -> str:
 
 
 def cut_lines(lines: Iterable[str], limit: int) -> str:
-    """Join lines as far as they fit, and say that there is more."""
+    """Join lines as far as they fit, and mark the cut."""
     text = "\n".join(lines)
     if len(text) <= limit:
         return text

@@ -1,10 +1,7 @@
-"""What tells a trajectory that succeeded from one that failed. Pure; where they part is for `difference.py` to say.
+"""Compare a success with a failure, and find patterns in many trajectories. Pure. `difference.py` finds where two trajectories part.
 
-The exact upper tail of the binomial distribution, in logarithms, so that ten thousand trials neither overflow nor vanish.
-
-Patterns over many trajectories: what fails more often than chance would have it, and what the good ones share. Pure.
-
-A trajectory counts once for a category, however many of its steps fail so. The order of the trajectories does not matter.
+An error pattern is a category of failure that is more frequent than chance explains, by the exact tail of the binomial distribution. A trajectory
+counts once for a category, however many of its steps fail. The order of the trajectories does not matter.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_SENTENCES = 10
 _MOST_NAMED = 5
-# Durations of the same work differ from run to run; only what differs by more than half is told.
+# Durations of the same work vary; only a difference of more than half is reported.
 _NOTABLE_FACTOR = 1.5
 _REASONING = frozenset({StepType.REASONING})
 _ACTING = frozenset({StepType.ACTION, StepType.TOOL_CALL})
@@ -46,7 +43,7 @@ class TrajectoryDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryComparison:
-    """How two trajectories differ. `divergence` is the first step at which not the same thing happened.
+    """How two trajectories differ. `divergence` is the first step that differs.
 
     The sentences are for people and models; there are at most ten of each kind.
     """
@@ -72,7 +69,7 @@ class TrajectoryComparison:
 
 
 def compare_trajectories(success: Trajectory, failure: Trajectory) -> TrajectoryComparison:
-    """Compare one that succeeded with one that failed; which is which is taken from the arguments, not from outcomes."""
+    """Compare one that succeeded with one that failed; the arguments decide which is which, not the outcomes."""
     good, bad = analyze_trajectory(success), analyze_trajectory(failure)
     divergence = diff_trajectories(success, failure)
     only_good, only_bad = _only_in(success, failure), _only_in(failure, success)
@@ -115,7 +112,7 @@ def _is_notable(mine: float | None, theirs: float | None) -> bool:
 
 
 def _only_in(trajectory: Trajectory, other: Trajectory) -> tuple[str, ...]:
-    """Return the steps of the one that the other has not, each once, as a few words each."""
+    """Return the steps that the other does not have, each once, in a few words."""
     elsewhere = {(step.type, title_of(step)) for step in other.steps}
     mine = dict.fromkeys((step.type, title_of(step)) for step in trajectory.steps)
     return tuple(title for kind, title in mine if (kind, title) not in elsewhere)
@@ -158,7 +155,7 @@ def _bounded(sentences: Iterator[str]) -> tuple[str, ...]:
     return tuple(one_line(sentence, 600) for _number, sentence in zip(range(_MOST_SENTENCES), sentences, strict=False))
 
 
-# What is smaller than this beside the sum changes no digit of it.
+# Smaller terms change no digit of the sum.
 _NEGLIGIBLE = 1e-18
 
 
@@ -175,7 +172,7 @@ def binomial_tail(count: int, trials: int, rate: float) -> float:
     if rate >= 1.0:
         return 1.0
     if count <= trials * rate:
-        # Below the mean the other tail is the shorter one, and the sum loses no digits by being taken from 1.
+        # Below the mean the other tail is shorter, and 1 minus its sum loses no digits.
         return 1.0 - binomial_tail(trials - count + 1, trials, 1.0 - rate)
     odds = rate / (1.0 - rate)
     ratio, ratios = 1.0, [1.0]
@@ -195,7 +192,7 @@ def _log_probability(count: int, trials: int, rate: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPattern:
-    """In how many trajectories a category of failure occurs, and how likely that or more would be by chance.
+    """How many trajectories have a category of failure, and the probability of that many or more by chance.
 
     `rate` is count / total. `p_value` is the exact probability of `count` or more trajectories out of `total` when each
     has such a failure with the expected rate.
@@ -215,7 +212,7 @@ class ErrorPattern:
 
 @dataclass(frozen=True, slots=True)
 class SuccessPattern:
-    """In how many of the successful trajectories something went well; `total` is how many of them were looked at."""
+    """How many of the successful trajectories show a success; `total` is the number examined."""
 
     type: SuccessType
     count: int

@@ -1,15 +1,7 @@
-"""Figures that describe one sample of numbers: mean, spread, percentiles. They infer nothing; see `intervals.py`.
+"""Compute figures of samples: mean, spread, percentiles, confidence intervals and flakiness; and the limits of known metrics.
 
-Sums are exact before they are rounded (`math.fsum`), and neither the largest floats nor the smallest spoil a figure: one
-that no float can hold is None.
-
-Quantiles of Student's t and of the normal distribution for two-sided intervals, to the last few digits of a float.
-
-Only for whole degrees of freedom, which is what samples have.
-
-Confidence intervals: Student's t for a mean, Wilson's for a rate. They describe no sample; see `sample.py`.
-
-How often a result changes with nothing else changed. What counts as a result is for the caller to say.
+Sums are exact before they are rounded (`math.fsum`). Neither the largest floats nor the smallest spoil a figure: one that no float can hold is None.
+Intervals are Student's t for a mean and Wilson's for a rate. Quantiles are exact to the last few digits of a float, for whole degrees of freedom.
 """
 
 from __future__ import annotations
@@ -30,7 +22,7 @@ SUCCESS_RATE, LATENCY, QUALITY, ACCURACY = "success_rate", "latency", "quality",
 
 
 class Limits(NamedTuple):
-    """Between which values, both included, a metric lies."""
+    """The lowest and the highest value of a metric, both included."""
 
     lower: float
     upper: float
@@ -55,7 +47,7 @@ def limits_of(metric: str) -> Limits:
 
 
 def number_of(value: object) -> float:
-    """Return any real number as a float: infinity for one that is too large, NaN for what is no number."""
+    """Return any real number as a float: infinity for one that is too large, NaN for anything else."""
     if not isinstance(value, Real):
         return math.nan
     try:
@@ -65,13 +57,13 @@ def number_of(value: object) -> float:
 
 
 def is_lower_better(metric: str) -> bool:
-    """Tell whether a lower value is the better one: of latency alone. Of a custom metric more is taken for better."""
+    """Tell whether lower is better, which is true of latency alone."""
     return metric == LATENCY
 
 
 @dataclass(frozen=True, slots=True)
 class MetricStatistics:
-    """What the values of a metric look like, in the metric's own unit.
+    """Figures of the values of a metric, in the metric's own unit.
 
     `variance` is that of a sample (it divides by n - 1). It and `std_dev` are None for a single value, and where a float
     cannot hold them.
@@ -122,10 +114,10 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def measure_spread(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the variance and the standard deviation of a sample; None for each that is not known or fits no float."""
+    """Return the variance and the standard deviation of a sample; None for each that is unknown or that no float can hold."""
     if len(values) < 2:
         return None, None
-    # By a power of two, which changes no digit, all values are brought below one half: no square or sum overflows.
+    # Scaling by a power of two changes no digit and brings all values below one half: no square or sum overflows.
     exponent = 1 + math.frexp(max(map(abs, values)))[1]
     scaled = [math.ldexp(value, -exponent) for value in values]
     mean = mean_of(scaled)
@@ -275,7 +267,7 @@ def _away_from_zero(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceInterval:
-    """Where the true mean of a metric lies with the given confidence.
+    """The range that holds the true mean of a metric with the given confidence.
 
     `margin_of_error` is that of the mean before it was clamped, or half the width of Wilson's interval, whose middle is
     not the mean.
@@ -294,7 +286,7 @@ class ConfidenceInterval:
 
 
 def check_level(level: object) -> float:
-    """Return the level of confidence; refuse what does not lie between 0 and 1 with a `ValueError`."""
+    """Return the level of confidence; raise a `ValueError` unless it is between 0 and 1."""
     share = number_of(level)
     if 0.0 < share < 1.0:
         return share
@@ -360,7 +352,7 @@ def flakiness(results: Iterable[object]) -> float | None:
 
 
 def flakiness_of_groups(groups: Iterable[Iterable[object]]) -> float | None:
-    """Return the share over the neighbours in all groups together; the last of one is no neighbour of the next one's first."""
+    """Return the share over the neighbours within each of the groups, all groups together."""
     differs = [one != other for one, other in chain.from_iterable(pairwise(map(_status, group)) for group in groups)]
     return sum(differs) / len(differs) if differs else None
 

@@ -107,7 +107,7 @@ def _check_value(metric: str, value: object) -> float:
 
 
 def measure_trajectory(trajectory: Trajectory) -> Iterator[Measurement]:
-    """Return what a trajectory measures; what it does not tell is absent.
+    """Yield the measurements of a trajectory; those that it does not hold are absent.
 
     `success_rate` is 1 for the outcome success and 0 for any other, `latency` the duration, `quality` and `accuracy` the
     numbers under these names in the metadata, the task the text under `task_id` there. The ids come from the
@@ -123,7 +123,7 @@ def measure_trajectory(trajectory: Trajectory) -> Iterator[Measurement]:
         values[LATENCY] = trajectory.duration_ms
     values |= {name: trajectory.metadata.get(name) for name in (QUALITY, ACCURACY)}
     for metric, value in values.items():
-        # Words such as "good" are told of a trajectory too, and are no measurement.
+        # A word such as "good" is not a measurement.
         if isinstance(value, Real):
             yield _measurement(trajectory, metric, value)
 
@@ -202,7 +202,7 @@ def _check_weight(metric: object, weight: object) -> float:
 
 
 def join_measurements(groups: Iterable[Iterable[Measurement]]) -> list[Measurement]:
-    """Return each value once, where it first came; of two under one id that differ, the later one."""
+    """Return each value once, in the order of first appearance; of two different ones with one id, the later."""
     kept: dict[str, Measurement] = {}
     for group in groups:
         for one in group:
@@ -261,7 +261,7 @@ class TaskMeans:
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
-    """What the second batch has more of than the first, over the tasks that both have.
+    """How much the second collector has more than the first, over the tasks that both have.
 
     Between `lower` and `upper` lies the true mean difference with the confidence asked for; they are Student's t on the
     differences, not clamped. `effect_size` is Cohen's d_z, the mean difference over the standard deviation of the
@@ -289,7 +289,7 @@ def average_tasks(measurements: Iterable[Measurement]) -> dict[str, float]:
 
 
 def summarize_tasks(measurements: Sequence[Measurement], *, lower_is_better: bool) -> TaskMeans | None:
-    """Put the tasks' means of one metric together; None when no value belongs to a task."""
+    """Aggregate the tasks' means of one metric; None when no value belongs to a task."""
     by_task = average_tasks(measurements)
     if not by_task:
         return None
@@ -411,7 +411,7 @@ class MetricsCollector:
     def confidence_interval(
         self, metric: str, level: float = 0.95, task_id: str | None = None
     ) -> ConfidenceInterval | None:
-        """Tell where the true mean of a metric lies; None for fewer than two values, and where no float can say.
+        """Return the confidence interval of a metric's mean; None for fewer than two values, and for ends that no float can hold.
 
         Zeros and ones of a metric that lies between 0 and 1 get Wilson's interval, all else Student's t, which is clamped
         to 0 and 1 for such a metric alone.
@@ -426,7 +426,7 @@ class MetricsCollector:
     ) -> float | None:
         """Return one number between 0 and 1 out of the metrics' means; None when none that is present has a weight.
 
-        Without `weights`: success_rate .4, quality .3, accuracy .2, latency .1; those given stand in their place. They are
+        Without `weights`: success_rate .4, quality .3, accuracy .2, latency .1; those given replace them. They are
         divided by their sum over the metrics that are present. The score of latency is 1 - min(ms / 10,000, 1) of its
         mean; a custom metric has neither weight nor score. `method` is `weighted` or `geometric`.
 
@@ -437,15 +437,14 @@ class MetricsCollector:
         return score_means(means, weights, method)
 
     def across_tasks(self, metric: str) -> TaskMeans | None:
-        """Put a metric's means by task together; None when no value of it belongs to a task."""
+        """Aggregate a metric's means by task; None when no value of it belongs to a task."""
         return summarize_tasks(self._find(metric, None), lower_is_better=is_lower_better(metric))
 
     @classmethod
     def merge(cls, collectors: Iterable[MetricsCollector]) -> MetricsCollector:
         """Join collectors; a value that several hold counts once. Neither their order nor their grouping matters.
 
-        Values stand in the order of their times, those of one time in that of their adding. It was created when the first
-        of them was. Where the metadata differ under a key, the value whose JSON text comes first is kept.
+        Values are sorted by time, then by the order of adding. `created_at` is the earliest one. Where the metadata differ under a key, the value whose JSON text comes first is kept.
         """
         parts = tuple(collectors)
         if not parts:
@@ -458,7 +457,7 @@ class MetricsCollector:
 
     @classmethod
     def from_trajectories(cls, trajectories: Iterable[Trajectory]) -> MetricsCollector:
-        """Collect the success, latency, quality and accuracy that trajectories tell of; one that comes twice counts once.
+        """Collect success, latency, quality and accuracy from trajectories; a trajectory given twice counts once.
 
         Raises:
             ValueError: a number in the metadata is not allowed; names the trajectory and the metric.
@@ -527,7 +526,7 @@ def _parse_measurements(listed: object) -> Iterator[Measurement]:
 def compare_metrics(
     before: MetricsCollector, after: MetricsCollector, metric: str, level: float = 0.95
 ) -> MetricComparison | None:
-    """Tell what the second collector has more of than the first, task by task; None for fewer than two common tasks.
+    """Return how much the second collector has more than the first, task by task; None for fewer than two common tasks.
 
     Values that belong to no task do not count.
 

@@ -1,8 +1,6 @@
-"""What an analysis finds in a trajectory, as frozen values, and its words. No finding is made here.
+"""Define the findings of an analysis as frozen values, and write what a step says as bounded text. Nothing is analyzed here.
 
-Every text in them is one line and bounded, and so is every list of step ids; `to_dict()` is JSON-safe.
-
-What a step says, as text of bounded length for people and for models. Never raises, whatever the content.
+Each text is one line and bounded, and so is each list of step ids. `to_dict()` is JSON-safe.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ class Quality(_Ranked):
 
 
 class Detail(_Ranked):
-    """How much a summary or a prompt tells."""
+    """How long a summary or a prompt is."""
 
     BRIEF = "brief"
     NORMAL = "normal"
@@ -82,7 +80,7 @@ class SuccessType(StrEnum):
 
 
 class ReasoningIssueType(StrEnum):
-    """What is wrong with what was thought, as far as words and order show it."""
+    """What is wrong with the reasoning, as far as words and order show it."""
 
     CONTRADICTION = "contradiction"
     CIRCULAR_REASONING = "circular_reasoning"
@@ -96,10 +94,10 @@ class ReasoningIssueType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailurePoint:
-    """Where something failed. `step_id` is None when no step stands for it.
+    """A failure. `step_id` is None when it belongs to no step.
 
-    `context` has what is known of the step: `index` (from 0), `step`, `type`, `error`, `previous_step`, `recovered`,
-    `metadata` (its scalars); of the end of a trajectory, `outcome` and `error`.
+    `context` describes the step: `index` (from 0), `step`, `type`, `error`, `previous_step`, `recovered`,
+    `metadata` (its scalars). For the end of a trajectory it holds `outcome` and `error`.
     """
 
     category: FailureCategory
@@ -120,7 +118,7 @@ class SuccessIndicator:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningIssue:
-    """Something wrong with what was thought. `evidence` quotes what shows it, `step_ids` name where, in order."""
+    """A flaw in the reasoning. `evidence` quotes it; `step_ids` name its steps, in order."""
 
     type: ReasoningIssueType
     severity: Severity
@@ -132,7 +130,7 @@ class ReasoningIssue:
 class TrajectoryAnalysis:
     """What was found in one trajectory. Findings are in the order of the steps; what concerns the end comes last.
 
-    `quality` depends on all findings, also on those that were not asked for. `outcome` is None for an open trajectory.
+    `quality` depends on all findings, also on those that were left out. `outcome` is None for an open trajectory.
     """
 
     trajectory_id: str
@@ -154,12 +152,12 @@ MOST_READ = 20_000
 MOST_STEP_IDS = 50
 _LONGEST_LINE = 300
 _MOST_METADATA = 12
-# Where agents put what they say, when a step's content is a mapping.
+# Keys under which agents put their text, when a step's content is a mapping.
 _SAYING_KEYS = ("text", "thought", "content", "message")
 
 
 def text_of(content: Any) -> str:
-    """Return what a step's content says, its first 20,000 characters; None says nothing."""
+    """Return the text of a step's content, its first 20,000 characters; empty for None."""
     if isinstance(content, str):
         return content[:MOST_READ]
     if content is None:
@@ -180,12 +178,12 @@ def one_line(text: str, limit: int = _LONGEST_LINE) -> str:
 
 
 def title_of(step: Step, limit: int = 80) -> str:
-    """Return what a step says in a few words; one that says nothing is called by its type."""
+    """Return a step's text in a few words; one without text is named by its type."""
     return one_line(text_of(step.content), limit) or f"a step of type {step.type.value}"
 
 
 def error_of(step: Step) -> str:
-    """Return the text of a step's error; empty when the step says no more than that it failed."""
+    """Return the text of a step's error; empty when it says only that it failed."""
     for key in ("error", "failed"):
         told = step.metadata.get(key)
         if told and told is not True:
@@ -194,7 +192,7 @@ def error_of(step: Step) -> str:
 
 
 def told_metadata(step: Step) -> dict[str, Any]:
-    """Return the first few scalars of a step's metadata, its error left out; long text is cut."""
+    """Return the first few scalars of a step's metadata without its error; long text is cut."""
     told: dict[str, Any] = {}
     for key, value in step.metadata.items():
         if key in {"error", "failed"} or not isinstance(value, (str, int, float)):

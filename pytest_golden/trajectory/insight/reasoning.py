@@ -1,26 +1,14 @@
-"""Statements in plain English, in a form in which a statement and its negation differ by one flag. Pure text.
+"""Find flaws in the reasoning of a trajectory, by words and order. Pure, for English text, and careful to avoid false alarms.
 
-Not a grammar: a sentence that asks, supposes, or speaks of another time is left out, and so is one whose subject is a
-pronoun. In doubt two sentences are different statements.
+Contradictions: a statement has a form in which it and its negation differ by one flag. This is not a grammar: questions, suppositions, other times and
+pronouns as subjects are left out, and in doubt two sentences are different statements. Actions may change what is true, so a statement is compared only
+within one unbroken run of reasoning steps under one parent, and only with other steps: within one step, both sides of a question may be weighed.
 
-Contradictions between thoughts that nothing came between. Pure.
+Loops: stretches of steps in which nothing new happens. Two steps are the same when type, words and metadata are, except times, ids of a run and counts
+of attempts; of a thought only the words count. Running the same tests after three different changes is not a loop, and actions that work may be
+repeated, as batches are. A span of OpenTelemetry's GenAI conventions names the model, not the thought, so one that works is never part of a loop.
 
-What was done or seen may change what is true, so a statement is held only against those of the same unbroken run of
-reasoning steps, and only against those of other steps: within one, both sides of a question may be weighed. Thoughts under
-different parents may be of different agents about different things.
-
-Loops: stretches of steps in which nothing happens that had not happened before. Pure.
-
-Running the same tests after each of three different changes is no loop, since the changes are new. Steps are the same
-when type, words and metadata are, but for times, ids of a run and counts of attempts; of a thought the words alone count.
-Actions that work may be repeated: that is what batches are. A span of OpenTelemetry's GenAI conventions says in its name
-which model was asked, not what it thought, so one that works is never part of a loop.
-
-What single thoughts show to be wrong by their wording, read by whole words. Pure, English, and shy of false alarms.
-
-"I know" and "now" are no negations, "I will not give up" gives nothing up, and "I am not sure" claims no certainty.
-
-All reasoning issues of a trajectory, in the order of their first step. Pure.
+Wording: "I know" and "now" are not negations, "I will not give up" does not give up, and "I am not sure" claims no certainty.
 """
 
 from __future__ import annotations
@@ -259,7 +247,7 @@ def _may_loop(step: Step) -> bool:
     if step.has_error or _is_genai_span(step):
         return step.has_error
     if step.type is StepType.REASONING:
-        # One word, such as "Thinking...", stands for a thought that is not told.
+        # One word, such as "Thinking...", hides the thought itself.
         return len(words_of(text_of(step.content))) > 1
     return step.type is StepType.TOOL_CALL
 

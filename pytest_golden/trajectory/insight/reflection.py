@@ -1,13 +1,10 @@
-"""What a model is asked when it is to reflect on a trajectory, and what it answered, as frozen values. No text is read here.
+"""Ask a language model to reflect on a trajectory, and aggregate its reflections. Pure: no model is called, and no reply is read.
 
-The prompt that asks a language model to reflect. Pure: the same request gives the same prompt, and no model is called.
+In the prompt, text of a pipeline, an agent or the caller is data between marks. Each mark carries a digest of all data, which no part of the data can
+predict, so no text can close its own block. Long texts keep head and tail.
 
-All that comes from a pipeline, an agent or the caller is data and stands between marks. Each mark carries a digest of all
-data, which no part of the data can foretell, so none can close its own block. Texts are cut, head and tail kept.
-
-Many reflections as one list of suggestions, each once, the weightiest first. Pure; the order of reflections is no matter.
-
-Two suggestions are the same when they do the same (`type`) in the same words: case, marks and blanks do not count.
+Two suggestions are the same if they do the same (`type`) in the same words; case, punctuation and blanks do not count. The order of reflections does
+not matter.
 """
 
 from __future__ import annotations
@@ -28,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-# What a word for a confidence stands for, where a number is wanted.
+# The numbers of the words for a confidence.
 CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.6, "low": 0.3}
 
 
 class SuggestionType(StrEnum):
-    """What is to be done to the prompt."""
+    """The change to the prompt."""
 
     ADD = "add"
     MODIFY = "modify"
@@ -42,7 +39,7 @@ class SuggestionType(StrEnum):
 
 
 class SuggestionCategory(StrEnum):
-    """What about the prompt it concerns."""
+    """The part of the prompt's quality that it concerns."""
 
     CLARITY = "clarity"
     CONSTRAINT = "constraint"
@@ -90,7 +87,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What a model made of a trajectory.
+    """A model's reflection on a trajectory.
 
     `confidence` goes from 0 to 1; the words high, medium and low may be given for 0.9, 0.6 and 0.3.
     `needs_clarification` says that it is too thin to act on.
@@ -124,7 +121,7 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionRequest:
-    """What is asked: which analysis, of a run under which prompt, for what task."""
+    """A request for a reflection: the analysis of a run, the prompt of that run, and its task."""
 
     analysis: TrajectoryAnalysis
     original_prompt: str
@@ -167,7 +164,7 @@ def build_reflection_request(
     detail: Detail | str = "normal",
     focus_areas: Iterable[str] = (),
 ) -> ReflectionRequest:
-    """Put together what a model is to be asked. Nothing is redacted here: give an analysis of redacted values.
+    """Build the request for a model. Nothing is redacted here: give an analysis of redacted values.
 
     Raises:
         ValueError: the prompt is blank, an argument is of another type, or the detail is unknown.
@@ -218,7 +215,7 @@ Name only what the data show. Fewer, specific suggestions are better than many."
 
 
 def reflection_prompt(request: ReflectionRequest) -> ReflectionPrompt:
-    """Write the two messages; `user` has at most 32,000 characters, whatever was given.
+    """Write the two messages; `user` has at most 32,000 characters.
 
     Nothing is redacted here: what goes into the request goes to the model.
     """
@@ -249,7 +246,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def _clean(text: str, limit: int) -> str:
-    """Cut the middle out of a long text, and take out what no text has: control characters and half characters."""
+    """Cut the middle out of a long text, and replace control characters and lone surrogates."""
     if len(text) > limit:
         kept = limit // 2 - 50
         left_out = len(text) - 2 * kept
@@ -292,7 +289,7 @@ class AggregatedReflections:
 
 
 def aggregate_reflections(reflections: Iterable[Reflection]) -> AggregatedReflections:
-    """Put the suggestions of many reflections together; one that a reflection makes twice counts once for it."""
+    """Aggregate the suggestions of many reflections; one that a reflection makes twice counts once for it."""
     wordings: dict[tuple[str, str], list[Suggestion]] = {}
     shares: dict[tuple[str, str], list[float]] = {}
     total, given = 0, 0
@@ -315,7 +312,7 @@ def aggregate_reflections(reflections: Iterable[Reflection]) -> AggregatedReflec
 
 
 def normal_form(text: str) -> str:
-    """Return the words of a text without case, marks and blanks; a text of marks alone as it is."""
+    """Return the words of a text without case, punctuation and blanks; text without words is only stripped."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = "".join(character if character.isalnum() else " " for character in folded).split()
     return " ".join(words) if words else folded.strip()

@@ -176,7 +176,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unwrap(value: Any) -> Any:
-    """Return what is inside a wrapper; None when the value is no wrapper."""
+    """Return what is inside a wrapper; None when the value is not a wrapper."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -333,7 +333,7 @@ class _FieldReader:
     def _word(
         self, place: str, field: str, given: Any, words: type[StrEnum], synonyms: Mapping[str, str]
     ) -> str | None:
-        """Return the word, None when there is none, and empty text for one that is not known."""
+        """Return the word, None when there is none, and empty text for an unknown one."""
         allowed = ", ".join(words)
         if given is None:
             self.problems.append(f"{place} has no {field}: give one of {allowed}")

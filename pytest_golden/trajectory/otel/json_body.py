@@ -1,4 +1,4 @@
-"""The body of an OTLP export request in JSON. Unknown keys are skipped; numbers may be text, as the mapping writes them.
+"""Read the spans of an OTLP export request in JSON. Unknown keys are skipped; numbers may be text, as the mapping writes them.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 """
@@ -45,9 +45,9 @@ def _load(body: bytes) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
     except ValueError:
         # The parser's message names a position, but equal reasons must have equal texts to be counted together.
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not JSON") from None
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - one kind of refusal
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - one kind of refusal
     return document
 
 
@@ -90,7 +90,7 @@ def _service_of(resource: dict[str, Any]) -> Any:
 
 def _read_span(given: Any, origin: Origin) -> Span:
     if not isinstance(given, dict):
-        raise ValueError("a span is no object")  # noqa: TRY004 - one kind of refusal
+        raise ValueError("a span is not an object")  # noqa: TRY004 - one kind of refusal
     status = given.get("status")
     status = status if isinstance(status, dict) else {}
     return Span(
@@ -129,7 +129,7 @@ def _read_attributes(given: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def _read_value(given: Any, depth: int) -> Any:
-    """Read an `AnyValue`; one that is written plainly, as people do by hand, is taken as it is."""
+    """Read an `AnyValue`; accept a plain value too, as people write it by hand."""
     if depth > _DEEPEST:
         raise ValueError("a value is nested too deeply")
     if not isinstance(given, dict):

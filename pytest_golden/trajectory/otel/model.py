@@ -1,4 +1,4 @@
-"""A span as it was told, whatever it came in: protobuf, JSON or this process's own tracer. Nothing of it is judged here."""
+"""Define a span, whether it came in protobuf, in JSON or from this process's own tracer. Nothing is judged here."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LONGEST_ID = 64
 
 
 class SpanEvent(NamedTuple):
-    """Something that happened at one moment of a span."""
+    """An event at one time of a span."""
 
     name: str
     attributes: Mapping[str, Any]
 
 
 class Origin(NamedTuple):
-    """What all spans of one part of a batch have in common: the service, and the library that made them."""
+    """The service of a span, and the library that made it."""
 
     service: str = ""
     scope: str = ""
@@ -58,4 +58,4 @@ class Span:
         if max(map(len, (self.trace_id, self.span_id, self.parent_id))) > LONGEST_ID:
             raise ValueError("a span's id is too long")
         if not (0 <= self.start_ns < MOST_NANOSECONDS and 0 <= self.end_ns < MOST_NANOSECONDS):
-            raise ValueError("a span's time is no number of nanoseconds since 1970")
+            raise ValueError("a span's time is not a number of nanoseconds since 1970")

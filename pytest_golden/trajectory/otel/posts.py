@@ -1,10 +1,7 @@
-"""Spans to drafts of steps: names, times, parents, errors, and what GenAI's conventions make of them. Pure.
+"""Read posts of spans into a reading of steps: unpack, parse, leave out doubles, keep within limits. Pure; never raises for what a post holds.
 
+A step gets the span's name, times, parent and error, and what GenAI's conventions say about it.
 Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans
-
-What a receiver was sent, to a reading of steps: unpacked, parsed, without doubles, and within limits.
-
-Never raises for what is in it: what cannot be read is counted.
 """
 
 from __future__ import annotations
@@ -37,14 +34,14 @@ _TYPES = {
     "generate_content": StepType.REASONING,
     "execute_tool": StepType.TOOL_CALL,
 }
-# Where in the code it was raised differs with every change to it, and may quote the data.
+# A stack differs with every change of the code, and may quote data.
 _STACK = "exception.stacktrace"
 _UNNAMED = "unknown_service"
 _PLAIN = frozenset({bool, int, float, type(None)})
 
 
 def order_spans(spans: Iterable[Span]) -> list[Span]:
-    """Put spans in the order in which they began; one without a time stays behind the one before it."""
+    """Sort spans by their start; one without a time stays behind the one before it."""
     starts: list[int] = []
     ordered = list(spans)
     for span in ordered:
@@ -59,7 +56,7 @@ def draft_steps(spans: Collection[Span]) -> tuple[StepDraft, ...]:
 
 
 def moment(nanoseconds: int) -> datetime:
-    """Return a time of a span as a moment, to the microsecond."""
+    """Return a time of a span as a datetime, to the microsecond."""
     return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
@@ -143,10 +140,10 @@ def _explain(span: Span) -> dict[str, Any]:
     return {"error": error, **({"error_type": str(kind)} if kind else {})}
 
 
-#: One post, as it was sent and unpacked.
+#: Of one post, packed or unpacked.
 MAX_BODY_BYTES = 16 << 20
 MAX_SPANS = 100_000
-# Unpacked: what is parsed, and what is at least counted.
+# Unpacked bytes that are parsed, and that are at least counted.
 _MAX_PARSED_BYTES, _MAX_COUNTED_BYTES = 64 << 20, 256 << 20
 PROTOBUF_MISSING = "to read protobuf, install the extra otel: pip install 'pytest-golden-projects[otel]'"
 _MOST_MEMBERS = 100
@@ -155,7 +152,7 @@ _LONGEST_REASON = 200
 
 
 class Post(NamedTuple):
-    """The body of one post as it was sent."""
+    """The body of one post, as the client sent it."""
 
     body: bytes
     is_json: bool = False
@@ -171,10 +168,10 @@ def can_read_protobuf() -> bool:
 
 
 def read_posts(posts: Iterable[Post], refused: Mapping[str, int] | None = None) -> StepReading:
-    """Return the steps of all spans, in the order in which they began; a span that was sent twice counts once.
+    """Return the steps of all spans, sorted by start; a span that was sent twice counts once.
 
-    At most 100,000 spans are read, and nothing behind 64 MiB: the rest is counted. `lost_count` counts the spans that are not, and one for each post that
-    could not be read or was refused; `refused` has their numbers by the reason.
+    At most 100,000 spans are read, and nothing behind 64 MiB: the rest is counted. `lost_count` is the number of spans that are not kept,
+    plus the number of posts that could not be read or were refused; `refused` holds those by reason.
     """
     gathered = _Gathered(Counter(refused or {}))
     for post in posts:
@@ -205,7 +202,7 @@ def unpack(body: bytes, limit_bytes: int = MAX_BODY_BYTES) -> bytes:
         try:
             unpacked += member.decompress(body, limit_bytes + 1 - len(unpacked))
         except zlib.error as error:
-            raise ValueError("it is no gzip") from error
+            raise ValueError("it is not gzip") from error
         if len(unpacked) > limit_bytes:
             raise ValueError(f"it is larger than {limit_bytes} bytes when it is unpacked")
         if not member.eof:

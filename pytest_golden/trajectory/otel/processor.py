@@ -1,6 +1,6 @@
-"""A span processor for the OpenTelemetry SDK: each root span of this process, with all below it, becomes a trajectory.
+"""Turn the spans of this process into trajectories: a span processor for the OpenTelemetry SDK, one trajectory a root span.
 
-It has the methods that the SDK calls and imports nothing of it, so it can be there without it.
+It has the methods that the SDK calls and imports nothing of it, so it exists without the SDK.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class _Tree:
 
 
 class TrajectorySpanProcessor:
-    """Hand it to `TracerProvider.add_span_processor`; `on_complete` gets one trajectory for each root span.
+    """Pass it to `TracerProvider.add_span_processor`; `on_complete` receives one trajectory for each root span.
 
-    A root span is one without a parent in this process. Its trajectory comes when it and all that began below it have ended, or at
-    `force_flush()` and `shutdown()` with what has ended until then. At most 100,000 spans are kept of one. Safe
+    A root span is one without a parent in this process. Its trajectory is complete when it and all spans below it have ended, or at
+    `force_flush()` and `shutdown()` with the spans that have ended by then. It keeps at most 100,000 spans. Safe
     between threads; what `on_complete` raises is logged and reaches no instrumented code.
     """
 
     def __init__(self, on_complete: Callable[[Trajectory], object]) -> None:
         self._on_complete = on_complete
-        # Taken again by one thread when the garbage collector, while it is held, ends an abandoned generator and its span.
+        # Reentrant: while it is held, the garbage collector may end an abandoned generator and its span.
         self._lock = threading.RLock()
         self._trees: dict[tuple[int, int], _Tree] = {}
         self._tree_of: dict[tuple[int, int], _Tree] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002 - the SDK's arguments
-        """Note that a span has begun, and below which root."""
+        """Note that a span has begun, and its root."""
         key = _key(span.get_span_context())
         parent = _key(span.parent)
         with self._lock:
@@ -128,7 +128,7 @@ class TrajectorySpanProcessor:
             return
         try:
             self._on_complete(_build(tree))
-        except Exception as error:  # somebody else's function, called in the middle of somebody's work
+        except Exception as error:  # the caller's function may raise anything, and this runs inside instrumented code
             _LOG.warning("a trajectory of spans was lost", extra={"error": repr(error)})
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 1024
-# Spans that end while the queue is full are thrown away by the exporter, and a run's last ones come at its end.
+# The exporter drops spans that end while its queue is full, and the last ones of a run come at its end.
 _SETTINGS = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     "OTEL_TRACES_EXPORTER": "otlp",
@@ -56,12 +56,12 @@ _SETTINGS = {
 
 
 class OtlpReceiver:
-    """Takes spans from the beginning of a with-block to its end.
+    """Receives spans from the beginning of a with-block to its end.
 
     Args:
-        service_name: the name that instrumented programs give themselves, unless they are told another.
-        folder: where what comes is kept until it is read; a temporary one by default.
-        endpoint: given by who opens the listening socket elsewhere and hands it over with `adopt`.
+        service_name: the name of instrumented programs, unless they set another.
+        folder: where posts are kept until they are read; a temporary one by default.
+        endpoint: the base URL, if the listening socket is opened elsewhere and passed to `adopt`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class OtlpReceiver:
 
     @property
     def endpoint(self) -> str:
-        """Return the base of the address, to which exporters add `/v1/traces`.
+        """Return the base URL, to which exporters append `/v1/traces`.
 
         Raises:
             RuntimeError: the with-block has not begun.
@@ -115,13 +115,13 @@ class OtlpReceiver:
             self._server.adopt(listener)
 
     def stop(self) -> None:
-        """Take what has been sent already, for a second at most, and no more. Safe to call twice."""
+        """Read what clients have already sent, for up to a second, then stop. Safe to call twice."""
         if self._server is not None:
             self._server.stop()
             self._server = None
 
     def read_steps(self) -> StepReading:
-        """Return what has come so far; may be called inside the with-block and after it."""
+        """Return the steps received so far, inside the with-block or after it."""
         if self._spool is None:
             raise RuntimeError("the receiver has received nothing before its with-block")
         return read_posts(self._spool.posts(), self._spool.refused)
@@ -145,7 +145,7 @@ _PROTOBUF = frozenset({"application/x-protobuf", "application/protobuf"})
 
 
 class SpanServer:
-    """Serves from its own thread, from `start` to `stop`. Listening sockets may be handed to it at any time."""
+    """Serves from its own thread, from `start` to `stop`. It adopts listening sockets at any time."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
@@ -179,14 +179,14 @@ class SpanServer:
         self._thread.join()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # it is awake, or has ended
+        with suppress(OSError):  # it is awake already, or has ended
             self._wake_write.send(b"\0")
 
     def _serve(self) -> None:
         try:
             while not self._has_stopped():
                 self._turn()
-        except Exception as error:  # whatever a client did, the run must not suffer from it
+        except Exception as error:  # no client may harm the run
             _LOG.warning("the receiver of spans broke down", extra={"error": repr(error)})
             self._spool.refused["the receiver broke down"] += 1
         finally:
@@ -201,7 +201,7 @@ class SpanServer:
         return monotonic_seconds() >= self._stops_at
 
     def _turn(self) -> None:
-        """Do what is there to be done; with nothing left to drain, the end has come."""
+        """Handle the sockets that are ready. While it drains, nothing ready means the end."""
         ready = self._selector.select(None if self._stops_at is None else _QUIET_SECONDS)
         while self._adopted:
             listener = self._adopted.popleft()
@@ -226,8 +226,8 @@ class SpanServer:
                 return
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
-                    continue  # the client has gone already
-                # Somebody has to go first; where nobody is there to go, others hold everything.
+                    continue  # the client has disconnected
+                # Close a silent connection first; without any, other parts of the process hold all files.
                 if not self._give_up_one() and not self._is_stopping.wait(_QUIET_SECONDS):
                     return
                 continue
@@ -241,14 +241,14 @@ class SpanServer:
                 self._give_up_one()
 
     def _give_up_one(self) -> bool:
-        """Close the connection that was silent longest; tells whether there was one."""
+        """Close the connection that was silent longest, and tell whether there was one."""
         silent = next(iter(self._connections), None)
         if silent is not None:
             self._end(silent)
         return silent is not None
 
     def _find_silent_holder(self) -> _Connection:
-        """Return who was silent longest of those that hold no less than the average: ending others would free little."""
+        """Return the connection silent longest of those that hold at least the average: closing others would free little."""
         count = len(self._connections)
         return next(one for one in self._connections if one.held_bytes * count >= self._held_bytes)
 
@@ -273,7 +273,7 @@ class SpanServer:
             self._end(self._find_silent_holder())
 
     def _take(self, connection: _Connection) -> bool:
-        """Read once and answer what is complete; tells whether the connection has come to its end."""
+        """Read once, answer complete requests, and tell whether the connection has ended."""
         count = connection.client.recv_into(self._piece)
         if not count:
             return True
@@ -287,7 +287,7 @@ class SpanServer:
         return False
 
     def _send(self, connection: _Connection, answer: bytes) -> None:
-        """Send all at once; who does not read answers has no claim to more of them."""
+        """Send all at once; a client that does not read its answers is disconnected."""
         if connection.client.send(answer) != len(answer):
             raise ConnectionError("the client does not read")
 
@@ -343,7 +343,7 @@ class SpanServer:
 
 
 class _Connection:
-    """One client: what it has sent of a request, and how much of that was counted as held."""
+    """One client, its unfinished request, and the bytes of it that are counted as held."""
 
     def __init__(self, client: socket.socket) -> None:
         self.client = client
@@ -378,7 +378,7 @@ class Request(NamedTuple):
 
 
 class BadRequestError(Exception):
-    """What came is no HTTP, after which nothing on this connection can be understood."""
+    """The bytes are not HTTP; nothing after them can be understood."""
 
 
 class HttpReader:
@@ -435,7 +435,7 @@ class HttpReader:
         if not headers.get("transfer-encoding", "").lower().endswith("chunked"):
             length = headers.get("content-length", "0")
             if _LENGTH.fullmatch(length) is None:
-                raise BadRequestError("the content's length is no number")
+                raise BadRequestError("the content length is not a number")
             return (yield from self._read_data(int(length), skips=int(length) > self._max))
         is_whole = True
         while True:
@@ -488,18 +488,18 @@ _HEAD = struct.Struct("<??I")
 
 
 class Spool:
-    """The posts of one receiver. Written by one thread, read by any; it is gone with this object."""
+    """The posts of one receiver, in a file that ends with this object. One thread writes, any reads."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - lives as long as this object
         self._close = weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
         self._end = 0
-        #: How many posts are not in it, by the reason.
+        #: The number of posts that are not in it, by the reason.
         self.refused: Counter[str] = Counter()
 
     def add(self, post: Post) -> None:
-        """Write a post; one for which there is no room is refused."""
+        """Write a post; refuse it when there is no room."""
         record = _HEAD.pack(post.is_json, post.is_gzip, len(post.body)) + post.body
         with self._lock:
             if self._end + len(record) > MAX_SPOOL_BYTES:
@@ -513,14 +513,14 @@ class Spool:
             self._end += len(record)
 
     def _write(self, record: bytes) -> None:
-        """Write at the end of the last whole post, whatever an earlier attempt left there."""
+        """Write after the last whole post, over what a failed attempt left there."""
         self._file.seek(self._end)
         rest = memoryview(record)
         while rest:
             rest = rest[self._file.write(rest) :]
 
     def posts(self) -> Iterator[Post]:
-        """Return all posts that have come so far."""
+        """Yield all posts received so far."""
         position = 0
         while position < self._end:
             with self._lock:

@@ -32,7 +32,7 @@ def _read_one(reader: StepReader, view: ViewFiles, outcome: RunFacts) -> StepRea
     try:
         reading: object = reader.read(view, outcome)
     except Exception as error:  # a plugged-in reader may raise anything
-        # Without its traceback: that may quote what the pipeline printed, and nobody has redacted it.
+        # Without its traceback, which may quote unredacted output of the pipeline.
         _LOG.warning("a step reader failed", extra={"reader": name, "error": type(error).__name__})
         return StepReading(
             warnings=(f"step reader {name} failed, its steps are lost: {type(error).__name__}: {error}",)
@@ -75,7 +75,7 @@ _TAKEN_AS_THEY_ARE = ("operation", "status", "rows_in", "rows_out", "rows_writte
 
 
 class OdibiStoryReader:
-    """Reads the stories that this run wrote; Odibi's lineage files beside them have no nodes of this kind."""
+    """Reads the stories that this run wrote. Odibi's lineage files beside them have no such nodes."""
 
     name = "odibi"
 
@@ -133,7 +133,7 @@ def _error_of(node: Mapping[str, Any]) -> str | None:
 
 
 def _dependencies(node: Mapping[str, Any], story: Mapping[str, Any]) -> list[str]:
-    """Return the names of the nodes this one waits for; a failed or skipped node's own configuration is not in the story."""
+    """Return the names of the nodes that this one waits for. The story lacks the configuration of a failed or skipped node."""
     names = _member(node, "config_snapshot").get("depends_on")
     if not names:
         graph_nodes = _member(story, "graph_data").get("nodes")
@@ -169,12 +169,12 @@ _TEST_KINDS = frozenset({"test", "unit_test"})
 
 
 class DbtRunResultsReader:
-    """Reads each `run_results.json` that this run wrote, whatever the target folder is called."""
+    """Reads each `run_results.json` that this run wrote, in any target folder."""
 
     name = "dbt"
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
-        """Return one step a result, in the order in which they began."""
+        """Return one step a result, sorted by start."""
         found = find_written(view, outcome, lambda name: PurePosixPath(name).name == "run_results.json")
         unusable = "results in dbt's run_results.json have no unique_id or no usable figures"
         return _read_reports(found, _read_run_results, "dbt's", unusable)
@@ -234,7 +234,7 @@ def _rows_affected(result: Mapping[str, Any]) -> Any:
 
 
 def _start_of(result: Mapping[str, Any]) -> datetime | None:
-    """Return when the result's first phase began; skipped ones have no phase."""
+    """Return the start of the result's first phase; a skipped result has none."""
     timing = result.get("timing")
     try:
         return min(parse_time("started_at", phase["started_at"]) for phase in timing) if timing else None

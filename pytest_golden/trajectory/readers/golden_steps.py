@@ -1,6 +1,6 @@
-"""The file that `GOLDEN_STEPS` names: JSON Lines that a pipeline appends while it runs, in any language.
+"""Read the file that `GOLDEN_STEPS` names: JSON Lines that a pipeline appends while it runs, in any language.
 
-One line is one step. A later line with the same `id` adds to it. What cannot be read is counted, never an error.
+One line is one step. A later line with the same `id` adds to it. Lines that cannot be read are counted, never an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024
-# The first lines tell how it began and the last ones how it ended; what lies between is left out when there is too much.
+# Of too many lines the first and the last ones are kept: they say how the run began and how it ended.
 _FIRST_LINES, _FIRST_BYTES = 90_000, 12 * 1024 * 1024
 _LAST_LINES, _LAST_BYTES = 10_000, 8 * 1024 * 1024
 _MAX_WARNINGS = 20
@@ -40,7 +40,7 @@ class GoldenStepsReader:
         self._path = path
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:  # noqa: ARG002 - the protocol's arguments
-        """Read the file; nothing when it was never written."""
+        """Read the file; return an empty reading if it does not exist."""
         return read_golden_steps(self._path)
 
 
@@ -178,7 +178,7 @@ class _Merge:
         )
 
     def _field(self, line: dict[str, Any], key: str, check: Callable[[Any], Any]) -> Any:
-        """Take a field out of the line; one that cannot be used stays there as metadata, and a warning says so."""
+        """Take a field out of the line; a value that cannot be used stays as metadata, with a warning."""
         if line.get(key) is None:
             return line.pop(key, None)
         try:
@@ -204,14 +204,14 @@ def _parse_line(raw: bytes) -> dict[str, Any] | None:
 
 
 def _identifier(given: Any) -> str | None:
-    """Return an id as text; a shell may well count them as numbers."""
+    """Return an id as text; a shell may write numbers."""
     if isinstance(given, (str, int)) and not isinstance(given, bool) and str(given).strip():
         return str(given)
     return None
 
 
 def _moment(given: Any) -> datetime:
-    """Read ISO-8601 text, where UTC goes without saying, or seconds since the epoch as `date +%s` prints them."""
+    """Read ISO-8601 text, in UTC unless it names a zone, or seconds since the epoch as `date +%s` prints them."""
     try:
         if isinstance(given, (int, float)) and not isinstance(given, bool):
             return datetime.fromtimestamp(given, UTC)

@@ -119,7 +119,7 @@ class ViewFiles(Protocol):
         ...
 
     def find_file(self, relative: str) -> Path | None:
-        """Return a host path with the content that the pipeline left at `relative`, or None when there is none."""
+        """Return a host path with the content that the pipeline left at `relative`, or None if there is none."""
         ...
 
 

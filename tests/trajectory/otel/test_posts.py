@@ -211,13 +211,13 @@ def test_garbage_is_counted_and_told(post: Post) -> None:
 def test_posts_that_are_no_json_have_one_reason_wherever_they_break() -> None:
     posts = [Post(b'{"a": 1' + b" " * size + ending, is_json=True) for size in range(9) for ending in (b"", b",", b"x")]
     posts.append(Post(b'{"a": ' + b"1" * 5000 + b"}", is_json=True))
-    assert read_posts(posts).warnings == ("28 posts of OpenTelemetry spans could not be read: it is no JSON",)
+    assert read_posts(posts).warnings == ("28 posts of OpenTelemetry spans could not be read: it is not JSON",)
 
 
 def test_members_of_gzip_are_read_as_one() -> None:
     body = request(span("x"))
     assert unpack(gzip.compress(body[:20]) + gzip.compress(body[20:])) == body
-    with pytest.raises(ValueError, match="no gzip"):
+    with pytest.raises(ValueError, match="not gzip"):
         unpack(zlib.compress(body))
 
 

@@ -88,17 +88,17 @@ def test_other_paths_are_refused_and_other_signals_ignored() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"[]", "no JSON object"),
-        (b'"x"', "no JSON object"),
-        (b"5", "no JSON object"),
+        (b"[]", "not a JSON object"),
+        (b'"x"', "not a JSON object"),
+        (b"5", "not a JSON object"),
         (b'{"foo": 1}', "no resourceSpans"),
         (b'{"resourceSpans": "x"}', "resourceSpans is not a list"),
         (b'{"resourceSpans": [1]}', "resourceSpans holds something that is not an object"),
         (b'{"resourceSpans": [{"scopeSpans": {}}]}', "scopeSpans is not a list"),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": 1}]}]}', "spans is not a list"),
-        (b'{"resourceSpans": [', "it is no JSON"),
+        (b'{"resourceSpans": [', "it is not JSON"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"\xff\xfe", "it is no JSON"),
+        (b"\xff\xfe", "it is not JSON"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
