@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import MetaData, Text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from pytest_golden.storage import fts5_index, tsvector_index
 from pytest_golden.storage.schema import metadata
+from pytest_golden.storage.search_index import choose_index
 from pytest_golden.storage.tally import make_tally
 from pytest_golden.storage.version import VERSION_TABLE, find_version, newest_version
 
@@ -58,15 +58,14 @@ def make_config(connection: Connection | None = None) -> Config:
 
 
 def _make_tables(connection: Connection) -> None:
-    is_file = connection.dialect.name == "sqlite"
-    tables = metadata if is_file else _copy_for_server()
+    tables = metadata if connection.dialect.name == "sqlite" else _copy_for_server()
     for table in tables.sorted_tables:
         connection.execute(CreateTable(table))
         # In a fixed order: of two indexes that serve a query equally well, SQLite takes the one that was made last.
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             connection.execute(CreateIndex(index))
     make_tally(connection)
-    (fts5_index if is_file else tsvector_index).make(connection)
+    choose_index(connection).make(connection)
     connection.exec_driver_sql(_MAKE_VERSION)
     connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{newest_version()}')")
 

@@ -9,8 +9,8 @@ from sqlalchemy import delete, text
 
 from pytest_golden.storage.schema import memories
 from pytest_golden.storage.search import SearchBounds, rebuild_index
+from pytest_golden.storage.search_index import choose_index
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.tsvector_index import count
 from tests.storage.remembered import find, remember
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def analyze(store: Store) -> None:
 
 def count_words(store: Store, most: int) -> dict[str, int]:
     with store.read() as connection:
-        return count(connection, ["load", "Crédit", "数", "x7", "unheard"], most)
+        return choose_index(connection).count(connection, ["load", "Crédit", "数", "x7", "unheard"], most)
 
 
 def test_words_are_counted_alike_with_and_without_statistics(on_server: Store) -> None:
