@@ -22,8 +22,8 @@ from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.memory_merging_store import merge_memories
 from pytest_golden.storage.files import list_files
 from pytest_golden.storage.folder import STORE_NAME
+from pytest_golden.storage.integrity import copy_source
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.sources import copy_source
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

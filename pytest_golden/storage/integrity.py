@@ -1,40 +1,101 @@
-"""Check whether a store is whole, repair what can be repaired, and return unused room to the disk."""
+"""Check whether a store is whole, repair what can be repaired, and return unused space to the disk."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import JSON, LargeBinary, Text, bindparam, cast, func, literal, or_, select, text, type_coerce, update
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Float,
+    Integer,
+    LargeBinary,
+    Text,
+    bindparam,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    type_coerce,
+    update,
+)
 
-from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.columns import storable, storable_json
-from pytest_golden.storage.engine import BUSY_SECONDS, explained
-from pytest_golden.storage.files import backup_store, find_file, list_files, name_beside, open_to_read, put_aside
+from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
+from pytest_golden.storage.columns import storable, storable_json, to_ms
+from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
+from pytest_golden.storage.files import backup_store, find_file, list_files, name_beside, open_to_read
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.row_copies import count_rows
 from pytest_golden.storage.schema import entry_tally, metadata
 from pytest_golden.storage.search import find_index_fault, rebuild_index
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.tally import find_tally_fault, recount_tally
-from pytest_golden.storage.version import VERSION_TABLE, newest_version
+from pytest_golden.storage.version import VERSION_TABLE, describe_foreign, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
     from typing import Any
 
     from sqlalchemy import Column, ColumnElement, Connection, Table
 
 
+_MOST_NAMED = 10
 _ROWS_AT_ONCE = 1_000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ESCAPES = ("\\ud", "\\uD", "\\u0000")
+# An entry's counts, recounted. The rows tell only an upper limit of the positive signals that count.
+_WRONG_COUNTS = text("""
+SELECT entries.id FROM entries
+LEFT JOIN (
+    SELECT entry_id,
+        count(*) FILTER (WHERE status = 'open') AS open, count(*) FILTER (WHERE status = 'met') AS met,
+        count(*) FILTER (WHERE status = 'unmet') AS unmet, count(*) FILTER (WHERE status = 'expired') AS expired,
+        count(*) FILTER (WHERE critical AND status IN ('unmet', 'expired')) AS critical_lost
+    FROM expectations GROUP BY entry_id
+) AS asked ON asked.entry_id = entries.id
+LEFT JOIN (
+    SELECT entry_id,
+        count(*) FILTER (WHERE signal_type = 'positive') AS positive,
+        count(*) FILTER (WHERE signal_type = 'negative') AS negative,
+        count(*) FILTER (WHERE signal_type = 'correction') AS correction
+    FROM signals WHERE NOT is_late GROUP BY entry_id
+) AS heard ON heard.entry_id = entries.id
+WHERE open_count <> coalesce(asked.open, 0) OR met_count <> coalesce(asked.met, 0)
+    OR unmet_count <> coalesce(asked.unmet, 0) OR expired_count <> coalesce(asked.expired, 0)
+    OR critical_lost_count <> coalesce(asked.critical_lost, 0) OR positive_count > coalesce(heard.positive, 0)
+    OR negative_count <> coalesce(heard.negative, 0) OR correction_count <> coalesce(heard.correction, 0)
+ORDER BY entries.number LIMIT :most
+""")
+_SIZE_ON_SERVER = text("""
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
+WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname IN :names
+""").bindparams(bindparam("names", expanding=True))
+_FIRST, _LAST = to_ms(datetime.min.replace(tzinfo=UTC)), to_ms(datetime.max.replace(tzinfo=UTC))
+_NOT_TABLES = "SELECT name FROM sqlite_master WHERE type <> 'table' OR sql NOT LIKE 'CREATE TABLE %'"
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What a check has found. `tables` is the number of rows of each; it is empty if the pages are too damaged to count."""
+
+    where: str
+    size_bytes: int
+    version: str | None = None
+    tables: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class OddText(NamedTuple):
@@ -58,6 +119,47 @@ class StoreMending:
     mended: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     backup: Path | None = None
+
+
+def check_store(location: str | Path) -> StoreCheck:
+    """Check a store. On a file, writers wait while the search index is checked, and older tables are brought up to date.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: it does not exist, or cannot be opened for another reason than damage.
+    """
+    place = parse_location(location)
+    path = None if place.is_on_server else find_file(location)
+    size = 0 if path is None else sum(file.stat().st_size for file in list_files(path))
+    try:
+        if path is not None:
+            with explained(str(path)):
+                problems = _check_pages(path)
+            if problems:
+                return StoreCheck(str(path), size, problems=problems)
+        with Store.open(location) as store:
+            return _check_rows(store, size)
+    except StorageError as error:
+        if error.trouble is not StorageTrouble.CORRUPT:
+            raise
+        return StoreCheck(place.shown, size, problems=(str(error),))
+
+
+def repair_store(store: Store) -> tuple[str, ...]:
+    """Rebuild the search index and recount the tally if they are wrong; return what was wrong.
+
+    If nothing is wrong, no writer on a server waits for this.
+    """
+    with store.read() as connection:
+        is_tally_damaged = find_tally_fault(connection) is not None
+    if not is_tally_damaged and _find_index_fault(store) is None:
+        return ()
+    with store.write() as connection:
+        faults = {rebuild_index: find_index_fault(connection), recount_tally: find_tally_fault(connection)}
+        for repair, fault in faults.items():
+            if fault is not None:
+                repair(connection)
+    return tuple(fault for fault in faults.values() if fault is not None)
 
 
 def mend_store(location: str | Path, moment: datetime) -> StoreMending:
@@ -84,6 +186,133 @@ def mend_store(location: str | Path, moment: datetime) -> StoreMending:
                 _write_mended(connection, [odd for odd in found if odd.mended is not None])
     mended = tuple(str(odd) for odd in found if odd.mended is not None)
     return StoreMending(store.where, mended, tuple(str(odd) for odd in found if odd.mended is None), backup)
+
+
+def copy_source(location: str | Path, folder: Path, *, target: Path | None = None) -> Path:
+    """Copy a store that is only to be read into a folder, as it is at one moment, and return the copy.
+
+    The copy's tables are brought up to date, and it is checked all through, since anyone may have made the file: SQLite
+    takes any value in any column, and lets a view stand where a table is expected. Only the form of values is checked.
+    `target` is the store that will be written to.
+
+    Raises:
+        SettingsError: it is the target, or no store can be at such a place.
+        StorageError: it does not exist, is not a store, is damaged, or is of a newer version.
+    """
+    path = find_file(location)
+    if target is not None and target.exists() and path.samefile(target):
+        raise SettingsError(f"the store {path} is the one that is merged into; name others")
+    copy = folder / path.name
+    try:
+        _copy_files(path, copy)
+    except (OSError, sqlite3.Error) as error:
+        raise explain(str(path), error) from error
+    try:
+        _refuse_damaged(copy, str(path))
+    except StorageError as error:
+        # Name the store, not its copy.
+        raise StorageError(str(error).replace(str(copy), str(path)), error.trouble) from None
+    return copy
+
+
+def give_back(store: Store) -> int | None:
+    """Rewrite the file without the space of removed rows, and return by how many bytes it shrank.
+
+    Writers wait meanwhile, and the disk needs as much free space again. Return None for a server, which does so by itself.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if store.path is None:
+        return None
+    before = _measure_file(store.path)
+    with (
+        explained(store.where),
+        closing(sqlite3.connect(store.path, timeout=BUSY_SECONDS, isolation_level=None)) as connection,
+    ):
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("VACUUM")
+        # This shrinks the file itself; while others read, a later checkpoint does.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return before - _measure_file(store.path)
+
+
+def _check_rows(store: Store, size: int) -> StoreCheck:
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    with store.read() as connection:
+        if store.path is None:
+            size = _size_on_server(connection)
+            problems = _check_references(connection)
+            notes = ("its pages were not checked: on a server pg_amcheck does that",)
+        tables = {name: count_rows(connection, table) for name, table in metadata.tables.items()}
+        problems += _check_counts(connection)
+        problems += _check_texts(connection)
+        fault = find_tally_fault(connection)
+        if fault is not None:
+            problems += (f"{fault}; `golden store upgrade` counts it again",)
+    faults, more = _check_index(store)
+    return StoreCheck(store.where, size, newest_version(), tables, (*problems, *faults), (*notes, *more))
+
+
+def _check_pages(path: Path) -> tuple[str, ...]:
+    with closing(open_to_read(path)) as connection:
+        told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST_NAMED})")]
+        if told != ["ok"]:
+            return tuple(line for text in told for line in text.splitlines())
+        broken = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_NAMED)
+    return tuple(f"row {row} of {table} refers to what is not there, in {parent}" for table, row, parent, _ in broken)
+
+
+def _check_references(connection: Connection) -> tuple[str, ...]:
+    """Check references as SQLite's `foreign_key_check` does."""
+    problems: list[str] = []
+    for table in metadata.sorted_tables:
+        for reference in table.foreign_keys:
+            column, meant = reference.parent, reference.column
+            there = select(meant).where(meant == column).exists()
+            broken = select(table.c.number).where(column.is_not(None), ~there).order_by(table.c.number)
+            problems += [
+                f"row {number} of {table.name} refers to what is not there, in {meant.table.name}"
+                for number in connection.scalars(broken.limit(_MOST_NAMED))
+            ]
+    return tuple(problems[:_MOST_NAMED])
+
+
+def _size_on_server(connection: Connection) -> int:
+    names = [*metadata.tables, entry_tally.name, "memory_words", VERSION_TABLE]
+    return int(connection.execute(_SIZE_ON_SERVER, {"names": names}).scalar_one())
+
+
+def _check_counts(connection: Connection) -> tuple[str, ...]:
+    wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
+    return tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
+
+
+def _check_texts(connection: Connection) -> tuple[str, ...]:
+    found = list(islice(find_odd_texts(connection), _MOST_NAMED + 1))
+    told = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
+    return (*told[:_MOST_NAMED], *(["more rows have such texts"] if len(told) > _MOST_NAMED else []))
+
+
+def _find_index_fault(store: Store) -> str | None:
+    """Check the search index: on a server beside all writers; on SQLite this is a write, so writers wait."""
+    with store.read() as connection:
+        if connection.dialect.name != "sqlite":
+            return find_index_fault(connection)
+    with store.write() as connection:
+        return find_index_fault(connection)
+
+
+def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return problems and notes."""
+    try:
+        fault = _find_index_fault(store)
+    except StorageError as error:
+        if error.trouble is not StorageTrouble.READ_ONLY:
+            raise
+        return (), ("the search index was not checked: that wants to write",)
+    return () if fault is None else (f"{fault}; `golden store upgrade` builds it again",), ()
 
 
 def find_odd_texts(connection: Connection) -> Iterator[OddText]:
@@ -171,190 +400,85 @@ def _is_json(column: Column[Any]) -> bool:
     return isinstance(column.type, JSON)
 
 
-__all__ = ["StoreCheck", "backup_store", "check_store", "put_aside", "repair_store"]
-_MOST_NAMED = 10
-# An entry's counts, recounted. How many positive signals count cannot be told from the rows, only how many at most.
-_WRONG_COUNTS = text("""
-SELECT entries.id FROM entries
-LEFT JOIN (
-    SELECT entry_id,
-        count(*) FILTER (WHERE status = 'open') AS open, count(*) FILTER (WHERE status = 'met') AS met,
-        count(*) FILTER (WHERE status = 'unmet') AS unmet, count(*) FILTER (WHERE status = 'expired') AS expired,
-        count(*) FILTER (WHERE critical AND status IN ('unmet', 'expired')) AS critical_lost
-    FROM expectations GROUP BY entry_id
-) AS asked ON asked.entry_id = entries.id
-LEFT JOIN (
-    SELECT entry_id,
-        count(*) FILTER (WHERE signal_type = 'positive') AS positive,
-        count(*) FILTER (WHERE signal_type = 'negative') AS negative,
-        count(*) FILTER (WHERE signal_type = 'correction') AS correction
-    FROM signals WHERE NOT is_late GROUP BY entry_id
-) AS heard ON heard.entry_id = entries.id
-WHERE open_count <> coalesce(asked.open, 0) OR met_count <> coalesce(asked.met, 0)
-    OR unmet_count <> coalesce(asked.unmet, 0) OR expired_count <> coalesce(asked.expired, 0)
-    OR critical_lost_count <> coalesce(asked.critical_lost, 0) OR positive_count > coalesce(heard.positive, 0)
-    OR negative_count <> coalesce(heard.negative, 0) OR correction_count <> coalesce(heard.correction, 0)
-ORDER BY entries.number LIMIT :most
-""")
-_SIZE_ON_SERVER = text("""
-SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
-WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname IN :names
-""").bindparams(bindparam("names", expanding=True))
+def _copy_files(path: Path, copy: Path) -> None:
+    if path.with_name(f"{path.name}-shm").exists():
+        # Another process may be writing. A reader leaves the database and its log as they are.
+        with (
+            closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as source,
+            closing(sqlite3.connect(copy)) as made,
+        ):
+            source.execute("BEGIN")
+            source.execute("SELECT 1 FROM sqlite_master").fetchone()
+            source.backup(made)
+        return
+    for file in list_files(path):
+        shutil.copyfile(file, copy.with_name(copy.name + file.name.removeprefix(path.name)))
 
 
-@dataclass(frozen=True, slots=True)
-class StoreCheck:
-    """What a look at a store has found. `tables` counts rows; without it the pages are too damaged to count."""
-
-    where: str
-    size_bytes: int
-    version: str | None = None
-    tables: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def check_store(location: str | Path) -> StoreCheck:
-    """Check a store. Writers wait while the search index is looked at; nothing is changed but old tables of a file.
-
-    Raises:
-        SettingsError: no store can be at such a place.
-        StorageError: it is not there, or cannot be opened for another reason than damage.
-    """
-    place = parse_location(location)
-    path = None if place.is_on_server else find_file(location)
-    size = 0 if path is None else sum(file.stat().st_size for file in list_files(path))
-    try:
-        if path is not None:
-            with explained(str(path)):
-                problems = _check_pages(path)
-            if problems:
-                return StoreCheck(str(path), size, problems=problems)
-        with Store.open(location) as store:
-            return _check_rows(store, size)
-    except StorageError as error:
-        if error.trouble is not StorageTrouble.CORRUPT:
-            raise
-        return StoreCheck(place.shown, size, problems=(str(error),))
+def _refuse_damaged(copy: Path, shown: str) -> None:
+    with explained(shown), closing(sqlite3.connect(copy)) as connection:
+        try:
+            names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_NOTADB":
+                raise
+            raise StorageError(f"{shown} is not a golden store; give another file") from None
+        false_table = _find_false_table(connection)
+    if VERSION_TABLE not in names:
+        raise describe_foreign(shown)
+    if false_table is not None:
+        raise StorageError(f"the store {shown}: its {false_table} are no table; give another file")
+    problems = check_store(copy).problems
+    if problems:
+        told = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_TOLD])
+        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
+    with explained(shown), closing(sqlite3.connect(copy)) as connection:
+        misfit = _find_misfit(connection)
+    if misfit is not None:
+        told = f"a row of {misfit} holds what no store keeps there"
+        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
 
 
-def repair_store(store: Store) -> tuple[str, ...]:
-    """Rebuild the search index and recount the tally where they are wrong; return what was wrong.
-
-    If nothing is, no writer on a server waits for this.
-    """
-    with store.read() as connection:
-        is_tally_damaged = find_tally_fault(connection) is not None
-    if not is_tally_damaged and _find_index_fault(store) is None:
-        return ()
-    with store.write() as connection:
-        faults = {rebuild_index: find_index_fault(connection), recount_tally: find_tally_fault(connection)}
-        for repair, fault in faults.items():
-            if fault is not None:
-                repair(connection)
-    return tuple(fault for fault in faults.values() if fault is not None)
+def _find_false_table(connection: sqlite3.Connection) -> str | None:
+    """Return the name of a table of ours that is really a view or a virtual table: reading it might never end."""
+    found = {str(row[0]) for row in connection.execute(_NOT_TABLES)}
+    return min(found & set(metadata.tables), default=None)
 
 
-def _check_rows(store: Store, size: int) -> StoreCheck:
-    notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    with store.read() as connection:
-        if store.path is None:
-            size = _size_on_server(connection)
-            problems = _check_references(connection)
-            notes = ("its pages were not checked: on a server pg_amcheck does that",)
-        tables = {name: count_rows(connection, table) for name, table in metadata.tables.items()}
-        problems += _check_counts(connection)
-        problems += _check_texts(connection)
-        fault = find_tally_fault(connection)
-        if fault is not None:
-            problems += (f"{fault}; `golden store upgrade` counts it again",)
-    faults, more = _check_index(store)
-    return StoreCheck(store.where, size, newest_version(), tables, (*problems, *faults), (*notes, *more))
-
-
-def _check_pages(path: Path) -> tuple[str, ...]:
-    with closing(open_to_read(path)) as connection:
-        told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST_NAMED})")]
-        if told != ["ok"]:
-            return tuple(line for text in told for line in text.splitlines())
-        broken = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_NAMED)
-    return tuple(f"row {row} of {table} refers to what is not there, in {parent}" for table, row, parent, _ in broken)
-
-
-def _check_references(connection: Connection) -> tuple[str, ...]:
-    """Do what SQLite's `foreign_key_check` does."""
-    problems: list[str] = []
+def _find_misfit(connection: sqlite3.Connection) -> str | None:
+    """Return the name of a table with a value that no store writes there."""
     for table in metadata.sorted_tables:
-        for reference in table.foreign_keys:
-            column, meant = reference.parent, reference.column
-            there = select(meant).where(meant == column).exists()
-            broken = select(table.c.number).where(column.is_not(None), ~there).order_by(table.c.number)
-            problems += [
-                f"row {number} of {table.name} refers to what is not there, in {meant.table.name}"
-                for number in connection.scalars(broken.limit(_MOST_NAMED))
-            ]
-    return tuple(problems[:_MOST_NAMED])
+        if connection.execute(_write_query(table)).fetchone():
+            return table.name
+    return None
 
 
-def _size_on_server(connection: Connection) -> int:
-    names = [*metadata.tables, entry_tally.name, "memory_words", VERSION_TABLE]
-    return int(connection.execute(_SIZE_ON_SERVER, {"names": names}).scalar_one())
+def _write_query(table: Table) -> str:
+    fits = " AND ".join(_write_condition(column) for column in table.c)
+    return f'SELECT 1 FROM "{table.name}" WHERE ({fits}) IS NOT 1 LIMIT 1'
 
 
-def _check_counts(connection: Connection) -> tuple[str, ...]:
-    wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
-    return tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
+def _write_condition(column: Column[object]) -> str:
+    name = f'"{column.name}"'
+    fits = _write_kind(column, name)
+    return f"({name} IS NULL OR {fits})" if column.nullable else f"({fits})"
 
 
-def _check_texts(connection: Connection) -> tuple[str, ...]:
-    found = list(islice(find_odd_texts(connection), _MOST_NAMED + 1))
-    told = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
-    return (*told[:_MOST_NAMED], *(["more rows have such texts"] if len(told) > _MOST_NAMED else []))
-
-
-def _find_index_fault(store: Store) -> str | None:
-    """Look at the search index: on a server beside all writers, which wait meanwhile on SQLite, where the look is a write."""
-    with store.read() as connection:
-        if connection.dialect.name != "sqlite":
-            return find_index_fault(connection)
-    with store.write() as connection:
-        return find_index_fault(connection)
-
-
-def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return problems and notes."""
-    try:
-        fault = _find_index_fault(store)
-    except StorageError as error:
-        if error.trouble is not StorageTrouble.READ_ONLY:
-            raise
-        return (), ("the search index was not checked: that wants to write",)
-    return () if fault is None else (f"{fault}; `golden store upgrade` builds it again",), ()
-
-
-def give_back(store: Store) -> int | None:
-    """Rewrite the file without the room of removed rows, and return by how many bytes it shrank.
-
-    Writers wait meanwhile, and as much room is needed again. None: a server does so by itself.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
-    if store.path is None:
-        return None
-    before = _measure_file(store.path)
-    with (
-        explained(store.where),
-        closing(sqlite3.connect(store.path, timeout=BUSY_SECONDS, isolation_level=None)) as connection,
-    ):
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("VACUUM")
-        # Only then is the file itself smaller; with readers about, later.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return before - _measure_file(store.path)
+def _write_kind(column: Column[object], name: str) -> str:
+    if isinstance(column.type, JSON):
+        # JSON that is only a number is stored as a number.
+        return f"typeof({name}) <> 'blob' AND json_valid({name})"
+    if isinstance(column.type, Boolean):
+        return f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
+    if isinstance(column.type, Float):
+        return f"typeof({name}) IN ('real', 'integer')"
+    if isinstance(column.type, Integer):
+        is_moment = isinstance(column.type, BigInteger) and column.name.endswith("_at")
+        more = f" AND {name} BETWEEN {_FIRST} AND {_LAST}" if is_moment else ""
+        return f"typeof({name}) = 'integer'{more}"
+    return f"typeof({name}) = 'text'"
 
 
 def _measure_file(path: Path) -> int:
-    """Return the bytes of the file and of its log, in which much of it may still be."""
+    """Return the bytes of the file and of its log, which may still hold much of the content."""
     return sum(part.stat().st_size for part in (path, path.with_name(f"{path.name}-wal")) if part.exists())

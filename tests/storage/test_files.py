@@ -16,7 +16,7 @@ from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import documents
 from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
-from tests.storage.test_file_system import write_mounts
+from tests.storage.test_sqlite import write_mounts
 
 if TYPE_CHECKING:
     from pathlib import Path

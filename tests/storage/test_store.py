@@ -6,8 +6,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +18,17 @@ from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.schema import documents, signals
 from pytest_golden.storage.shared_documents import keep_document, read_document
 from pytest_golden.storage.store import Store
+from tests.gate.record_place import locked
+from tests.patience import without_hanging
 from tests.requirement import lack, require
 from tests.storage.conftest import command, end, hear, say, start
-from tests.storage.test_file_system import write_mounts
+from tests.storage.test_sqlite import write_mounts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from sqlalchemy import Connection
 
 
 def count(store: Store) -> int:
@@ -364,3 +370,185 @@ def test_store_that_has_lost_a_table_is_damaged(path: Path, loss: str) -> None:
     with pytest.raises(StorageError) as caught, Store.open(path) as store, store.read() as connection:
         connection.execute(select(signals)).all()
     assert caught.value.trouble is StorageTrouble.CORRUPT
+
+
+_NORMAL, _FULL = 1, 2
+
+
+def keep_aside(store: Store, body: object) -> str:
+    with store.write_aside() as connection:
+        return keep_document(connection, body)
+
+
+def trouble_of(store: Store) -> StorageTrouble:
+    with pytest.raises(StorageError) as caught:
+        keep_aside(store, "refused")
+    return caught.value.trouble
+
+
+def settings(connection: Connection) -> list[object]:
+    names = ("synchronous", "busy_timeout")
+    return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
+
+
+def test_what_is_written_aside_is_seen_by_others(store: Store, location: str | Path) -> None:
+    digest = keep_aside(store, {"rows": 3})
+    with Store.open(location) as other, other.read() as connection:
+        assert read_document(connection, digest) == {"rows": 3}
+
+
+def test_write_in_this_process_comes_first(file_store: Store) -> None:
+    with file_store.write():
+        assert trouble_of(file_store) is StorageTrouble.LOCKED
+    keep_aside(file_store, "afterwards")
+
+
+def test_write_of_another_process_is_not_waited_for(path: Path) -> None:
+    with Store.open(path, busy_seconds=3600) as store:
+        with locked(path), without_hanging():
+            assert trouble_of(store) is StorageTrouble.LOCKED
+        keep_aside(store, "afterwards")
+
+
+def test_writes_on_a_server_wait_for_no_write_that_is_under_way(postgres_url: str) -> None:
+    with Store.open(postgres_url) as store, store.write() as connection:
+        keep_document(connection, "kept")
+        digest = keep_aside(store, "aside")
+        with store.read() as reading:
+            assert read_document(reading, digest) == "aside"
+
+
+@pytest.mark.parametrize("body", ["kept", object()], ids=["well", "badly"])
+def test_what_is_written_next_is_as_durable_as_ever(path: Path, body: object) -> None:
+    with Store.open(path, busy_seconds=7) as store:
+        with suppress(TypeError), store.write_aside() as connection:
+            assert settings(connection) == [_NORMAL, 0]
+            driver = connection.connection.driver_connection
+            keep_document(connection, body)
+        with store.write() as connection:
+            assert connection.connection.driver_connection is driver
+            assert settings(connection) == [_FULL, 7000]
+
+
+def test_file_without_a_log_is_flushed_as_ever(tmp_path: Path) -> None:
+    mounts = write_mounts(tmp_path, tmp_path, "nfs4")
+    with Store.open(tmp_path / "golden.db", mounts=mounts) as store, store.write_aside() as connection:
+        assert settings(connection)[0] == _FULL
+
+
+def test_store_in_memory_takes_nothing_aside() -> None:
+    with Store.open("sqlite:///:memory:") as store:
+        assert trouble_of(store) is StorageTrouble.LOCKED
+
+
+def test_store_that_is_gone_is_not_written_to(path: Path) -> None:
+    with Store.open(path) as store:
+        path.rename(path.with_name("moved.db"))
+        assert trouble_of(store) is StorageTrouble.GONE
+        path.write_bytes(b"")
+        assert trouble_of(store) is StorageTrouble.GONE
+    with pytest.raises(StorageError, match="is closed"):
+        keep_aside(store, "late")
+
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forks"),
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+]
+
+
+def is_kept(store: Store, body: object) -> bool:
+    """Tell whether a document is there; to keep it again would give the same id."""
+    key = keep(store, body)
+    with store.read() as connection:
+        return bool(read_document(connection, key) == body)
+
+
+def fork(work: Callable[[], bool]) -> int:
+    """Do it in a fork, and give the id of that process, which ends with 0 when it went well."""
+    child = os.fork()
+    if child == 0:  # pragma: no cover - the child ends here
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return child
+
+
+def ends_well(child: int) -> bool:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if (ended := os.waitpid(child, os.WNOHANG))[0]:
+            return ended[1] == 0
+        time.sleep(0.01)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return False
+
+
+def test_fork_and_parent_both_go_on(store: Store) -> None:
+    keep(store, "of both")
+    children = [fork(lambda number=number: is_kept(store, f"of fork {number}")) for number in range(3)]  # type: ignore[misc]
+    assert is_kept(store, "of the parent")
+    assert [ends_well(child) for child in children] == [True] * 3
+
+
+def test_fork_beside_a_thread_that_writes_goes_on(store: Store) -> None:
+    is_over = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not is_over.is_set():
+            keep(store, f"thread {number}")
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert [ends_well(fork(lambda: is_kept(store, "of the fork"))) for _ in range(5)] == [True] * 5
+    finally:
+        is_over.set()
+        writer.join()
+
+
+def test_what_a_fork_writes_after_the_parent_has_closed_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "golden.db"
+    reader, writer = os.pipe()
+    with Store.open(path) as store:
+        keep(store, "of both")
+
+        def work() -> bool:
+            keep(store, "before")
+            os.read(reader, 1)
+            keep(store, "after")
+            return True
+
+        child = fork(work)
+    os.write(writer, b".")
+    assert ends_well(child)
+    os.close(reader)
+    os.close(writer)
+    with Store.open(path) as again, again.read() as connection:
+        kept = connection.exec_driver_sql("SELECT count(*) FROM documents").scalar_one()
+    assert kept == 3
+
+
+def test_store_in_memory_is_copied() -> None:
+    with Store.open(":memory:") as store:
+        keep(store, "of both")
+        assert ends_well(fork(lambda: is_kept(store, "of the fork")))
+        assert is_kept(store, "of the parent")
+
+
+def test_fork_in_the_middle_of_a_write_is_refused_the_store(tmp_path: Path) -> None:
+    def work() -> bool:
+        with pytest.raises(StorageError, match="was in use when this process was forked"):
+            keep(store, "of the fork")
+        return True
+
+    with Store.open(tmp_path / "golden.db") as store:
+        with store.write() as connection:
+            child = fork(work)
+            keep_document(connection, "of the parent")
+        assert ends_well(child)
+        assert is_kept(store, "more")

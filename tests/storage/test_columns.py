@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,12 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Text, bindparam, column, insert, select, text
 
-from pytest_golden.storage.columns import storable, storable_json
+from pytest_golden.storage.columns import (
+    find_words,
+    from_ms,
+    namespace_range,
+    read_namespace,
+    separate,
+    storable,
+    storable_json,
+    to_ms,
+    write_namespace,
+    write_term,
+)
 from pytest_golden.storage.schema import documents
 from pytest_golden.storage.statements import Prepared, json_member_text
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
+
 
 # Every character, surrogates and NUL too, and what looks like their escapes.
 ANY_TEXT = st.lists(
@@ -84,3 +97,86 @@ def test_no_way_into_a_store_lets_through_what_it_cannot_keep(store: Store) -> N
         assert {row.digest for row in connection.execute(select(documents))} == {f"{n}{kept}" for n in range(1, 5)}
         for digest in (f"1{odd}", f"4{odd}"):
             assert connection.execute(member, {"the_digest": digest}).scalar_one() == kept
+
+
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+
+
+@given(MOMENTS)
+def test_moment_comes_back_to_the_millisecond(moment: datetime) -> None:
+    back = from_ms(to_ms(moment))
+    assert timedelta(0) <= moment - back < timedelta(milliseconds=1)
+    assert back.tzinfo is UTC
+
+
+@given(MOMENTS, MOMENTS)
+def test_order_is_kept(one: datetime, other: datetime) -> None:
+    assert one > other or to_ms(one) <= to_ms(other)
+
+
+def test_other_zones_are_the_same_moment() -> None:
+    there = datetime(2026, 3, 1, 14, tzinfo=timezone(timedelta(hours=2)))
+    assert from_ms(to_ms(there)) == there
+    assert to_ms(datetime(1970, 1, 1, 0, 0, 1, 2000, tzinfo=UTC)) == 1002
+
+
+# Surrogates too: a name may come from a file's. Those and NUL come back as the store keeps them.
+NAMESPACES = st.lists(st.text(st.characters()), max_size=4).map(tuple)
+
+
+@given(NAMESPACES)
+def test_namespace_comes_back(namespace: tuple[str, ...]) -> None:
+    assert read_namespace(write_namespace(namespace)) == tuple(map(storable, namespace))
+
+
+@given(NAMESPACES, NAMESPACES)
+def test_range_holds_exactly_what_begins_with_the_prefix(prefix: tuple[str, ...], namespace: tuple[str, ...]) -> None:
+    limits = namespace_range(prefix)
+    assert (limits is None) == (prefix == ())
+    if limits is not None:
+        is_below = tuple(map(storable, namespace[: len(prefix)])) == tuple(map(storable, prefix))
+        assert (limits[0] <= write_namespace(namespace) < limits[1]) == is_below
+        assert limits[0] <= write_namespace((*prefix, *namespace)) < limits[1]
+
+
+def test_an_element_is_whole() -> None:
+    low, high = namespace_range(("plans", "etl")) or ("", "")
+    assert not low <= write_namespace(("plans", "etl2")) < high
+    assert not low <= write_namespace(("plans", "etl/daily")) < high
+    assert write_namespace(("plans", "etl/daily")) == "plans/etl%2Fdaily/"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Column 'order_id' NOT found", ["column", "order", "id", "found"]),
+        ("the duckdb the DuckDB", ["duckdb"]),
+        ("what is it", ["what", "is", "it"]),
+        ("Füße cafe\u0301", ["füße", "cafe\u0301"]),
+        ("数据管道 failed", ["数据", "据管", "管道", "failed"]),
+        ("道", ["道"]),
+        ("\0\udc80 *\"'()^", []),
+        ("", []),
+    ],
+)
+def test_query_is_words(query: str, words: list[str]) -> None:
+    assert find_words(query) == words
+
+
+def test_query_has_forty_words_at_most() -> None:
+    assert find_words(" ".join(f"w{number}" for number in range(100))) == [f"w{number}" for number in range(40)]
+    assert len(find_words(" ".join(f"w{number}" for number in range(100)), keep_all=True)) == 100
+
+
+def test_runs_without_blanks_become_pairs_and_the_last_letter() -> None:
+    assert separate("load: 数据管道ok").split() == ["load:", "数据", "据管", "管道", "道", "ok"]
+    assert separate("한국어 カタ").split() == ["한국", "국어", "어", "カタ", "タ"]
+    assert separate("plain Füße") == "plain Füße"
+
+
+@given(st.text(st.characters()))
+def test_term_holds_nothing_that_fts5_would_understand(text: str) -> None:
+    for word in find_words(text):
+        assert '"' not in word
+        assert "\0" not in word
+        assert write_term(word) in {f'"{word}"', f'"{word}"*'}

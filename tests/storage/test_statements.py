@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+
 ENTRY: dict[str, Any] = {
     "id": "entry_1",
     "agent_id": "builder",
@@ -243,3 +244,11 @@ def test_statement_without_values_keeps_its_percent_signs(store: Store) -> None:
     with store.read() as connection:
         assert half.first(connection, {}).share == "50%"
         assert [list(rows) for rows in ask(connection, Question(half, {}), Question(half, {}))] == [[("50%",)]] * 2
+
+
+def test_row_that_is_there_stays_as_it_is(store: Store) -> None:
+    statement = insert_if_absent(documents, documents.c.digest)
+    with store.write() as connection:
+        assert connection.scalar(statement, {"digest": "a", "body": 1}) == "a"
+        assert connection.scalar(statement, {"digest": "a", "body": 2}) is None
+        assert connection.execute(documents.select()).all() == [("a", 1)]
