@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import func, select, text, update
 
-from pytest_golden.learning.gate_learning import _BATCH, learn_from_results
+from pytest_golden.learning.gate_learning import _BATCH, is_turn, learn_from_results, list_turns, take_turn
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+from pytest_golden.learning.model import EarlierResult, ExtractedPlan, Occasion, ProductionOutcome, RecordedResult
 from pytest_golden.learning.seen_before import TALLIES
 from pytest_golden.storage.schema import gate_results, memories, trajectories
 from pytest_golden.storage.store import Store
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.learning.conftest import Clock
 
 OUTCOMES, TRAINING = ("outcomes", "golden"), ("training", "golden")
+PASSED, FAILED, SKIPPED = "PASSED", "FAILED", "SKIPPED"
 
 
 def get(store: Store, namespace: tuple[str, ...], key: str) -> Memory:
@@ -290,3 +291,60 @@ def test_hundreds_of_results_are_learned_at_once(store: Store, history: GateHist
     history.results(history.run(), told)
     learn_from_results(store, budget_seconds=600)
     assert count_unmarked(store) == 0
+
+
+def result(status: str, branch: str | None = "main") -> RecordedResult:
+    fields: dict[str, Any] = {
+        "number": 9,
+        "project": "sales",
+        "status": status,
+        "exit_code": 0,
+        "execution_time_seconds": 1.0,
+        "attempts": 1,
+        "is_flaky": False,
+        "trajectory_id": None,
+        "occasion": Occasion(0, "run", "entry"),
+        "branch": branch,
+        "result": "{}",
+        "learning": "on",
+    }
+    return RecordedResult(**fields)
+
+
+@pytest.mark.parametrize(
+    ("status", "earlier", "expected"),
+    [
+        (PASSED, [(FAILED, "main")], True),
+        (FAILED, [(PASSED, "main")], True),
+        ("ERROR", [(PASSED, "main")], True),
+        (PASSED, [(PASSED, "main"), (FAILED, "main")], False),
+        (FAILED, [("ERROR", "main")], False),
+        (PASSED, [(SKIPPED, "main"), (FAILED, "main")], True),
+        (PASSED, [(PASSED, "other"), (FAILED, "main")], True),
+        (PASSED, [(FAILED, "other")], True),
+        (PASSED, [(FAILED, "other"), (PASSED, "main")], False),
+        (PASSED, [(SKIPPED, "main")], False),
+        (PASSED, [], False),
+    ],
+)
+def test_turn_ends_otherwise_than_the_last_of_its_branch(
+    status: str, earlier: list[tuple[str, str]], expected: bool
+) -> None:
+    assert is_turn(result(status), [EarlierResult(*one) for one in earlier]) is expected
+
+
+def test_turns_are_noted_with_what_is_learned_and_taken_once(store: Store, history: GateHistory) -> None:
+    history.result(history.run(), "sales")
+    broken = history.result(history.run(), "sales", FAILED, message="boom")
+    history.result(history.run(), "sales", FAILED, message="boom")
+    fixed = history.result(history.run(), "sales")
+    history.result(history.run(), "sales", SKIPPED)
+    history.result(history.run(), "stock", FAILED, message="boom")
+    learn_from_results(store)
+    with store.write() as connection:
+        assert list_turns(connection) == (broken, fixed)
+        assert take_turn(connection, broken)
+        assert not take_turn(connection, broken)
+    learn_from_results(store)
+    with store.read() as connection:
+        assert list_turns(connection) == (fixed,)

@@ -1,6 +1,11 @@
+"""The recall study's failures, through a real store. The benchmark of the same name prints more of it."""
+
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +25,7 @@ MISSING_AGAIN = 'duckdb.BinderException: Binder Error: Referenced column "price"
 FRAME = '  File "/srv/etl/load.py", line 3, in load\n    x()\n'
 PANDAS = '  File "/x/site-packages/pandas/core/indexes/base.py", line 9, in get_loc\n    raise\n'
 TRACEBACK = "Traceback (most recent call last):\n"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "recall_study.py"
 
 
 class Keeper:
@@ -183,3 +189,30 @@ def test_huge_and_binary_texts_are_answered_at_once(keeper: Keeper) -> None:
 def test_secrets_are_not_searched_for(keeper: Keeper) -> None:
     skill = keeper.keep("LoginError: the service refuses password=hunter2secret of this account")
     assert keeper.ids("LoginError: the service refuses password=other5ecret99 of this account") == [skill.id]
+
+
+@pytest.fixture(scope="module")
+def study() -> Any:
+    spec = importlib.util.spec_from_file_location("recall_study_script", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_failures_met_again_are_answered_and_others_are_not(store: Store, study: Any) -> None:
+    meetings = study.read_study()
+    study.teach(store, meetings)
+    wrong: list[str] = []
+    right, silent = study.count(meetings, study.ask_store(store), wrong)
+    assert right.asked >= 40
+    assert silent.asked >= 40
+    assert right.right >= 0.92 * right.asked, wrong
+    assert silent.right >= 0.98 * silent.asked, wrong
+
+
+def test_a_third_was_set_aside(study: Any) -> None:
+    meetings = study.read_study()
+    assert sum(one.is_held_out for one in meetings) >= 0.3 * len(meetings)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import select
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
-from pytest_golden.learning.vectors.hybrid import HybridSearch
+from pytest_golden.learning.vectors.hybrid import HybridSearch, fuse
 from pytest_golden.storage.schema import memory_vectors
 from pytest_golden.storage.store import Store
 from tests.learning.vectors.embedders import Hanging, Told, embed
@@ -30,6 +32,7 @@ TEXTS = {
     "slow": "timeout of the network",
     "full": "heap is full of orders",
 }
+RANKINGS = st.lists(st.lists(st.integers(1, 20), unique=True, max_size=8), max_size=3)
 
 
 def fill(store: Store, texts: dict[str, str] = TEXTS, namespace: tuple[str, ...] = ETL) -> None:
@@ -491,3 +494,27 @@ def test_search_without_time_for_any_memory_says_so(store: Store) -> None:
     search = HybridSearch(store, embed, 5, clock=lambda: next(moments))
     with pytest.raises(VectorsError, match="3 memories there have no vector yet: there was no time"):
         search.find((), "orders late", 10)
+
+
+def test_what_stands_high_in_both_comes_first() -> None:
+    fused = fuse([1, 2, 3], [3, 4])
+    assert [number for number, _ in fused] == [3, 1, 4, 2]
+    assert [score for _, score in fused] == pytest.approx([1 / 63 + 1 / 61, 1 / 61, 1 / 62, 1 / 62])
+
+
+def test_nothing_gives_nothing() -> None:
+    assert fuse() == fuse([], []) == []
+
+
+@given(rankings=RANKINGS)
+def test_every_number_comes_once_in_an_order_that_the_rankings_do_not_change(rankings: list[list[int]]) -> None:
+    fused = fuse(*rankings)
+    assert sorted(number for number, _ in fused) == sorted({number for ranking in rankings for number in ranking})
+    assert [score for _, score in fused] == sorted((score for _, score in fused), reverse=True)
+    backwards = dict(fuse(*reversed(rankings)))
+    assert {number: pytest.approx(score) for number, score in fused} == backwards
+
+
+@given(ranking=st.lists(st.integers(1, 99), unique=True, max_size=9))
+def test_one_ranking_stays_as_it_is(ranking: list[int]) -> None:
+    assert [number for number, _ in fuse(ranking)] == ranking

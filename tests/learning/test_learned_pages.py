@@ -7,8 +7,11 @@ import pytest
 from pytest_golden.clock import new_id
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import learned_pages as paging
-from pytest_golden.learning.learned_pages import LESSON_FILTERS, LessonPages
+from pytest_golden.learning.learned_pages import LESSON_FILTERS, LessonPages, PlanPages
 from pytest_golden.learning.lessons.store import find_lessons, put_lesson
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.model import ExtractedPlan
+from pytest_golden.learning.outcomes import write_outcome, write_plan
 from tests.journal.test_review import read_all
 from tests.learning.conftest import START_MS
 from tests.learning.lessons.conftest import ERROR, make_skill
@@ -16,6 +19,7 @@ from tests.learning.lessons.conftest import ERROR, make_skill
 if TYPE_CHECKING:
     from pytest_golden.learning.lessons.service import Lessons
     from pytest_golden.storage.store import Store
+    from tests.learning.conftest import MakeOutcome
 
 STATES: dict[str, dict[str, Any]] = {
     "shown": {},
@@ -127,3 +131,65 @@ def test_what_is_not_allowed_is_refused(pages: LessonPages) -> None:
         pages.list_lessons(filter="good")
     with pytest.raises(ValueError, match="limit"):
         pages.list_lessons(limit=0)
+
+
+@pytest.fixture
+def plan_pages(store: Store) -> PlanPages:
+    return PlanPages(store)
+
+
+def put_plan(
+    store: Store, make_outcome: MakeOutcome, count: int, agent: str = "etl", task: str = "load orders"
+) -> list[str]:
+    ids = []
+    for _ in range(count):
+        outcome = make_outcome(agent_name=agent, task_description=task)
+        plan = ExtractedPlan(
+            outcome_id=outcome.outcome_id, strategy_description="step by step", reasoning_pattern="sequential"
+        )
+        MemoryStore(store).save_memories([*write_outcome(outcome), *write_plan(plan, outcome)])
+        ids.append(plan.plan_id)
+    return sorted(ids)
+
+
+def plan_ids(plan_pages: PlanPages, **chosen: Any) -> list[str]:
+    return [one["id"] for one in read_all(lambda **more: plan_pages.list_plans(**chosen, **more))]
+
+
+def test_plans_come_newest_first_each_once(store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome) -> None:
+    mine, others = put_plan(store, make_outcome, 3), put_plan(store, make_outcome, 2, "other")
+    assert plan_ids(plan_pages) == sorted([*mine, *others], reverse=True)
+    assert plan_ids(plan_pages, agent="other") == others[::-1]
+    assert plan_ids(plan_pages, agent="nobody") == []
+    first = plan_pages.list_plans().items[0].to_dict()
+    assert (first["plan_id"], first["strategy_description"]) == (first["id"], "step by step")
+
+
+def test_plans_are_found_by_the_words_of_their_task(
+    store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome
+) -> None:
+    wanted = put_plan(store, make_outcome, 3, task="repair the invoices")
+    put_plan(store, make_outcome, 2)
+    assert sorted(plan_ids(plan_pages, q="invoices")) == wanted
+    assert plan_ids(plan_pages, q="invoices", agent="other") == []
+
+
+def test_plan_is_got_with_its_outcome(store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome) -> None:
+    put_plan(store, make_outcome, 1, "other")
+    (plan_id,) = put_plan(store, make_outcome, 1)
+    found = plan_pages.get_plan(plan_id)
+    told = found.to_dict()
+    assert found.agents == ("etl",)
+    assert (told["id"], told["outcome"]["outcome_id"]) == (plan_id, told["outcome_id"])
+    assert told["outcome"]["task_description"] == "load orders"
+    MemoryStore(store).delete(("outcomes", "etl"), told["outcome_id"])
+    assert plan_pages.get_plan(plan_id).to_dict()["outcome"] is None
+    with pytest.raises(GoldenError, match="there is no plan 'plan_no'"):
+        plan_pages.get_plan("plan_no")
+
+
+def test_plans_refuse_what_is_not_allowed(plan_pages: PlanPages) -> None:
+    with pytest.raises(ValueError, match="limit"):
+        plan_pages.list_plans(limit=0)
+    with pytest.raises(ValueError, match="cursor"):
+        plan_pages.list_plans(cursor="x")

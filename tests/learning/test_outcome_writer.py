@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning.outcome_writer import GroupCommit, Parcel
+from pytest_golden.learning import outcome_logger as shared_logger
+from pytest_golden.learning import outcome_writer as counting
+from pytest_golden.learning.outcome_writer import GroupCommit, LoggerCounts, Parcel, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -197,3 +202,96 @@ def test_a_fork_has_a_thread_of_its_own() -> None:
     saved.may.set()
     commit.flush().result(30)
     assert saved.batches == [["held"]]
+
+
+def test_what_is_kept_twice_is_one_and_what_is_lost_is_apart() -> None:
+    counts = LoggerCounts()
+    for _ in range(2):
+        counts.count("plans", "plan_1", is_kept=True)
+        counts.count("plans", "plan_2", is_kept=False)
+    counts.count("outcomes", "plan_1", is_kept=True)
+    assert counts.read() == {
+        "outcomes_logged": 1,
+        "plans_extracted": 1,
+        "training_examples_stored": 0,
+        "outcomes_failed": 0,
+        "plans_failed": 2,
+        "training_examples_failed": 0,
+    }
+
+
+def test_only_so_many_ids_are_remembered() -> None:
+    counts = LoggerCounts()
+    for number in range(10_001):
+        counts.count("outcomes", str(number), is_kept=True)
+    counts.count("outcomes", "10000", is_kept=True)
+    assert counts.read()["outcomes_logged"] == 10_001
+    counts.count("outcomes", "0", is_kept=True)
+    assert counts.read()["outcomes_logged"] == 10_002
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("lock", [counting._lock, shared_logger._lock])
+def test_fork_waits_for_who_holds_the_lock(lock: threading.Lock) -> None:
+    is_held = threading.Event()
+
+    def hold() -> None:
+        with lock:
+            is_held.set()
+            time.sleep(0.2)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_held.wait(60)
+    child = os.fork()
+    if child == 0:  # pragma: no cover - the child ends here
+        os._exit(0 if lock.acquire(timeout=60) else 1)
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert not lock.locked()
+
+
+def end(futures: list[Future[bool]]) -> None:
+    for future in futures:
+        future.set_result(True)
+
+
+async def test_all_who_wait_are_woken_by_another_thread() -> None:
+    futures: list[Future[bool]] = [Future() for _ in range(500)]
+    waits = [asyncio.create_task(wait_for(future)) for future in futures]
+    waits[3].cancel()
+    threads = [threading.Thread(target=end, args=(futures[start::2],)) for start in (0, 1)]
+    for thread in threads:
+        thread.start()
+    done = await asyncio.gather(*waits, return_exceptions=True)
+    for thread in threads:
+        thread.join()
+    assert [one for one in done if one is not None] == [done[3]]
+    assert isinstance(done[3], asyncio.CancelledError)
+    assert not futures[3].cancelled()
+
+
+async def test_nothing_is_waited_for_that_is_done_or_not_there() -> None:
+    future: Future[bool] = Future()
+    future.set_result(False)
+    await wait_for(future)
+    await wait_for(None)
+
+
+def test_end_that_comes_after_the_event_loop_is_closed_troubles_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    futures: list[Future[bool]] = [Future(), Future()]
+
+    async def give_up() -> None:
+        waits = [asyncio.create_task(wait_for(future)) for future in futures]
+        await asyncio.sleep(0)
+        for wait in waits:
+            wait.cancel()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(give_up())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    end(futures)
+    del loop
+    assert caplog.records == []
