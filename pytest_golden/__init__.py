@@ -201,14 +201,12 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "pytest_golden.learning.lessons.service": ("Lessons",),
     "pytest_golden.learning.lessons.quality": ("check_lesson",),
     "pytest_golden.learning.lessons.patterns": ("find_patterns",),
-    "pytest_golden.learning.lessons.adding": ("learn_from_attempts",),
-    "pytest_golden.learning.agent_run": (
+    "pytest_golden.learning.lessons.lesson_wording": ("learn_from_attempts",),
+    "pytest_golden.learning.outcome_logger": (
         "AgentRun",
+        "OutcomeTrajectoryLogger",
         "agent_run",
         "current_run",
-    ),
-    "pytest_golden.learning.outcome_logger": (
-        "OutcomeTrajectoryLogger",
         "get_outcome_logger",
         "log_agent_outcome",
     ),

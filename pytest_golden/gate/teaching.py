@@ -35,7 +35,6 @@ from pytest_golden.learning.gate_learning import (
     list_turns,
     take_turn,
 )
-from pytest_golden.learning.lessons.recalling import settle
 from pytest_golden.learning.lessons.store import list_unsettled, settle_recall
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_if_new, rewrite_memory
@@ -357,6 +356,10 @@ def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> _
 
 
 def _settle_all(connection: Connection, told: list[tuple[RecallRow, _Ending]], now: datetime) -> None:
+    if not told:
+        return
+    from pytest_golden.learning.lessons.adding import settle
+
     done: set[tuple[str, str]] = set()
     for recall, ending in told:
         if ending.counts and (recall.lesson_id, ending.entry_id) not in done:

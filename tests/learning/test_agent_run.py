@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning.agent_run import agent_run, current_run
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ProductionOutcome
-from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger
+from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger, agent_run, current_run
 from pytest_golden.storage.store import Store
 from tests.patience import PATIENCE_SECONDS
 

@@ -13,20 +13,20 @@ from inspect import isawaitable
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model.endpoint import find_endpoint, list_replies, make_endpoint, write_request
-from pytest_golden.learning.language_model.replies import read_value
 from pytest_golden.learning.language_model.transport import exchange, refuse_missing_extra
 from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import redact_spellings, secret_literals, spellings
 from pytest_golden.redaction.redactor import Redactor, redact
+from pytest_golden.trajectory.insight.reply_json import find_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 
     from pytest_golden.learning.language_model.endpoint import Endpoint
     from pytest_golden.learning.language_model.transport import Request
@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
 CALL_SECONDS = 5.0
 _MOST_OF_PROMPT = 200_000
+_MOST_ITEMS = 20
 _INSTRUCTIONS = """\
 Answer with one JSON value that fits this JSON Schema, and with nothing else: no prose, no fence.
 {schema}
@@ -187,6 +188,59 @@ def _unwrap(reply: object) -> tuple[object, ...]:
     if isinstance(reply, dict) and ("choices" in reply or "stop_reason" in reply):
         return list_replies(reply)
     return (reply,)
+
+
+def read_value(replies: Iterable[object], adapter: TypeAdapter[Any]) -> Any:
+    """Return the first value in the replies that the schema accepts.
+
+    Raises:
+        LanguageModelError: the schema accepts none; the message says what is wrong with the first value, without quoting it.
+    """
+    trouble: str | None = None
+    for candidate in (one for reply in replies for one in find_candidates(reply)):
+        try:
+            return adapter.validate_python(candidate)
+        except ValidationError as error:
+            trouble = trouble or _describe(error)
+        except Exception as error:  # a validator of a caller's type may raise anything
+            trouble = trouble or f"{type(error).__name__} in a validator"
+    raise LanguageModelError(f"the reply does not fit the schema: {trouble or 'it is empty'}")
+
+
+def find_candidates(reply: object) -> Iterator[Any]:
+    """Return the values that the reply may mean, the likeliest first: its JSON, and at last the text itself."""
+    if not isinstance(reply, str):
+        yield from _with_inner(reply)
+        return
+    text, found = find_json(reply)
+    for one in found:
+        yield from _with_inner(one.value)
+    if text:
+        yield text
+
+
+def _with_inner(value: Any, depth: int = 3) -> Iterator[Any]:
+    """Return the value, and what is inside it when it may be a wrapper: JSON as text, a list, an object of one key."""
+    yield value
+    inner: list[Any] = []
+    if isinstance(value, str):
+        first = next(find_json(value)[1], None)
+        inner = [first.value] if first is not None and isinstance(first.value, (dict, list)) else []
+    elif isinstance(value, list):
+        inner = value[:_MOST_ITEMS]
+    elif isinstance(value, dict) and len(value) == 1:
+        inner = list(value.values())
+    for one in inner if depth else ():
+        yield from _with_inner(one, depth - 1)
+
+
+def _describe(error: ValidationError) -> str:
+    """Name the fields that are wrong, without their values."""
+    told = (
+        f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}"
+        for one in error.errors(include_url=False, include_context=False, include_input=False)[:3]
+    )
+    return "; ".join(told)[:300]
 
 
 def _hide_key(key: str | None, answer: Any) -> Any:

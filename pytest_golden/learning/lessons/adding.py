@@ -1,74 +1,34 @@
-"""Learn lessons from attempts, and add them to the stored ones: an equal lesson adds support, a contradiction supersedes."""
+"""Add lessons to a store, and credit them: an equal lesson adds support, a contradiction supersedes, a pass approves."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import new_id
+from pytest_golden.errors import GoldenError
 from pytest_golden.learning.lessons.likeness import contradicts, find_keys, learn_again
 from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonVerdict
-from pytest_golden.learning.lessons.patterns import find_patterns
 from pytest_golden.learning.lessons.quality import check_lesson
-from pytest_golden.learning.lessons.store import find_by_digests, find_lesson, list_lessons, put_lesson
-from pytest_golden.learning.memories import check_any_text, write_json
+from pytest_golden.learning.lessons.store import (
+    find_by_digests,
+    find_lesson,
+    find_recall,
+    list_lessons,
+    put_lesson,
+    settle_recall,
+)
+from pytest_golden.learning.memories import write_json
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.language_model.client import CompletesPrompts
-    from pytest_golden.learning.lessons.model import Attempt, SkillMemory
+    from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.learning.lessons.store import KeptLesson
-
-# All calls run at once, so that learning takes only as long as one call.
-_MOST_MODEL_CALLS = 8
-
-
-async def learn_from_attempts(
-    attempts: Iterable[Attempt], *, task: str, llm_client: CompletesPrompts | None = None
-) -> tuple[SkillMemory, ...]:
-    """Return the lessons of attempts that pass the checks of `Lessons.add`, redacted.
-
-    A model, if given, words the first eight of them; its lessons are not approved (`source` is "model"). Its answer is checked
-    against the attempts; without a true answer within five seconds the wording by rules stays.
-
-    Args:
-        attempts: in the order in which they were made.
-        task: their purpose.
-        llm_client: a language model.
-
-    Raises:
-        ValueError: the task is not text, or an item of `attempts` is not an `Attempt`.
-    """
-    check_any_text("task", task)
-    made = tuple(attempts)
-    # Errors may be long: a thread reads them, so that the event loop is not blocked.
-    kept = await asyncio.to_thread(_learn_by_rules, made, task)
-    if llm_client is None:
-        return tuple(kept)
-    return (*await _reword(kept[:_MOST_MODEL_CALLS], made, llm_client), *kept[_MOST_MODEL_CALLS:])
-
-
-def _learn_by_rules(made: tuple[Attempt, ...], task: str) -> list[SkillMemory]:
-    # A gate adds lessons that are worded already, and must not wait for pydantic.
-    from pytest_golden.learning.lessons.lesson_wording import word_lesson
-
-    worded = [word_lesson(pattern, task) for pattern in find_patterns(made)]
-    return [skill for skill in worded if not check_lesson(skill)]
-
-
-async def _reword(
-    skills: Sequence[SkillMemory], made: tuple[Attempt, ...], llm_client: CompletesPrompts
-) -> list[SkillMemory]:
-    from pytest_golden.learning.language_model.client import ask
-    from pytest_golden.learning.lessons.lesson_wording import LessonWording, apply_wording, write_lesson_prompt
-
-    calls = [ask(llm_client, write_lesson_prompt(skill, made), LessonWording) for skill in skills]
-    replies = await asyncio.gather(*calls)
-    return [apply_wording(skill, said, made) for skill, said in zip(skills, replies, strict=True)]
 
 
 def add_lesson(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> LessonVerdict:
@@ -129,6 +89,35 @@ def revive(connection: Connection, gone: SkillMemory, agent: str, timestamp: int
         if said.isdisjoint(find_keys(one.skill).same):
             back = one.skill.replace(superseded_by=None)
             put_lesson(connection, back, agent, timestamp, why=LessonChange.REVIVED, about={"support": 0})
+
+
+def settle(connection: Connection, recall_id: str, now: datetime, *, passed: bool) -> SkillMemory | None:
+    """Credit or charge the lesson of a recall, once; return the present lesson, None when it is gone.
+
+    Raises:
+        GoldenError: no such recall is known, or its lesson was deleted.
+    """
+    is_news = settle_recall(connection, recall_id, to_ms(now), passed=passed)
+    recall = find_recall(connection, recall_id)
+    if recall is None:
+        unknown = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
+        raise GoldenError(f"{unknown}; `Lessons.recall` returns the id as `Recalled.recall_id`")
+    kept = find_lesson(connection, recall.lesson_id)
+    if kept is None or not is_news:
+        return None if kept is None else kept.skill
+    changed = credit(kept.skill, now) if passed else kept.skill.replace(harm_count=kept.skill.harm_count + 1)
+    why = LessonChange.HELPED if passed else LessonChange.HARMED
+    credited = put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
+    if credited.approved and not kept.skill.approved:
+        overrule(connection, credited, kept.agent, to_ms(now))
+    return credited
+
+
+def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
+    """Return a lesson with one more success; a pass approves a model's lesson, unless a person rejected it."""
+    return skill.replace(
+        success_count=skill.success_count + 1, last_used=now, approved=skill.approved or not skill.rejected
+    )
 
 
 def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) -> KeptLesson | None:

@@ -1,27 +1,30 @@
-"""Word a lesson from a pattern, by rules or by a language model, and check that the model's words are true. Pure.
+"""Learn lessons from attempts: word them from patterns by rules or by a language model, and check that its words are true.
 
-`lesson` says what any task can use; the case that it came from stands beside it. The model is called elsewhere.
+`lesson` is general advice; the other fields describe the case that it came from.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
+from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
-from pytest_golden.learning.lessons.patterns import make_redactor
+from pytest_golden.learning.lessons.patterns import find_patterns, make_redactor
 from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_specifics, generalise
-from pytest_golden.learning.memories import thaw
+from pytest_golden.learning.memories import check_any_text, thaw
 from pytest_golden.learning.signature import cause_of
 from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_golden.learning.language_model.client import CompletesPrompts
     from pytest_golden.learning.lessons.model import Attempt, LessonPattern
 
 MOST_OF_REASON = 500
@@ -48,6 +51,46 @@ Name only tools and arguments that stand in the data, in backticks. Say in "why"
 _NAME_FORM = re.compile(r"`([^`]{1,200})`|\b([A-Za-z]\w*_\w+|[a-z]\w*(?=\(\)))")
 _NAME_PART = re.compile(r"[\w.-]+")
 _MOST_ATTEMPTS = 20
+# All calls run at once, so that learning takes only as long as one call.
+_MOST_MODEL_CALLS = 8
+
+
+async def learn_from_attempts(
+    attempts: Iterable[Attempt], *, task: str, llm_client: CompletesPrompts | None = None
+) -> tuple[SkillMemory, ...]:
+    """Return the lessons of attempts that pass the checks of `Lessons.add`, redacted.
+
+    A model, if given, words the first eight of them; its lessons are not approved (`source` is "model"). Its answer is checked
+    against the attempts; without a true answer within five seconds the wording by rules stays.
+
+    Args:
+        attempts: in the order in which they were made.
+        task: their purpose.
+        llm_client: a language model.
+
+    Raises:
+        ValueError: the task is not text, or an item of `attempts` is not an `Attempt`.
+    """
+    check_any_text("task", task)
+    made = tuple(attempts)
+    # Errors may be long: a thread reads them, so that the event loop is not blocked.
+    kept = await asyncio.to_thread(_learn_by_rules, made, task)
+    if llm_client is None:
+        return tuple(kept)
+    return (*await _reword(kept[:_MOST_MODEL_CALLS], made, llm_client), *kept[_MOST_MODEL_CALLS:])
+
+
+def _learn_by_rules(made: tuple[Attempt, ...], task: str) -> list[SkillMemory]:
+    worded = [word_lesson(pattern, task) for pattern in find_patterns(made)]
+    return [skill for skill in worded if not check_lesson(skill)]
+
+
+async def _reword(
+    skills: Sequence[SkillMemory], made: tuple[Attempt, ...], llm_client: CompletesPrompts
+) -> list[SkillMemory]:
+    calls = [ask(llm_client, write_lesson_prompt(skill, made), LessonWording) for skill in skills]
+    replies = await asyncio.gather(*calls)
+    return [apply_wording(skill, said, made) for skill, said in zip(skills, replies, strict=True)]
 
 
 def word_lesson(pattern: LessonPattern, task: str = "") -> SkillMemory:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_golden.errors import GoldenError
 from pytest_golden.learning.lessons.likeness import (
     choose_query,
     holds_all_words,
@@ -17,15 +16,11 @@ from pytest_golden.learning.lessons.likeness import (
     project_of,
     read_causes,
 )
-from pytest_golden.learning.lessons.model import LessonChange, RecallReason
+from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.store import (
     find_by_digest,
     find_by_words,
-    find_lesson,
-    find_recall,
-    put_lesson,
-    settle_recall,
 )
 from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import (
@@ -35,11 +30,9 @@ from pytest_golden.learning.signature import (
     find_origin,
 )
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -187,35 +180,4 @@ def _rank(found: Found, project: str | None) -> tuple[float | bool, ...]:
         -(skill.success_count - skill.harm_count),
         -skill.support,
         -skill.created_at.timestamp(),
-    )
-
-
-def settle(connection: Connection, recall_id: str, now: datetime, *, passed: bool) -> SkillMemory | None:
-    """Credit or charge the lesson of a recall, once; return the present lesson, None when it is gone.
-
-    Raises:
-        GoldenError: no such recall is known, or its lesson was deleted.
-    """
-    is_news = settle_recall(connection, recall_id, to_ms(now), passed=passed)
-    recall = find_recall(connection, recall_id)
-    if recall is None:
-        unknown = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
-        raise GoldenError(f"{unknown}; `Lessons.recall` returns the id as `Recalled.recall_id`")
-    kept = find_lesson(connection, recall.lesson_id)
-    if kept is None or not is_news:
-        return None if kept is None else kept.skill
-    changed = credit(kept.skill, now) if passed else kept.skill.replace(harm_count=kept.skill.harm_count + 1)
-    why = LessonChange.HELPED if passed else LessonChange.HARMED
-    credited = put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
-    if credited.approved and not kept.skill.approved:
-        from pytest_golden.learning.lessons.adding import overrule
-
-        overrule(connection, credited, kept.agent, to_ms(now))
-    return credited
-
-
-def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
-    """Return a lesson with one more success; a pass approves a model's lesson, unless a person rejected it."""
-    return skill.replace(
-        success_count=skill.success_count + 1, last_used=now, approved=skill.approved or not skill.rejected
     )

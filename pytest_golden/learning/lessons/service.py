@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.learning.lessons.adding import add_lesson, overrule, revive
+from pytest_golden.learning.lessons.adding import add_lesson, overrule, revive, settle
 from pytest_golden.learning.lessons.model import LessonChange, LessonStats, Recalled
-from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons, settle
+from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
 from pytest_golden.learning.lessons.store import (
     count_recalls,
     delete_lesson,

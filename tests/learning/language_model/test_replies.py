@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, field_validator
 
 from pytest_golden.errors import LanguageModelError
+from pytest_golden.learning.language_model.client import find_candidates, read_value
 from pytest_golden.learning.language_model.endpoint import list_replies
-from pytest_golden.learning.language_model.replies import find_candidates, read_value
 from pytest_golden.learning.language_model.transport import find_message
 from tests.patience import without_hanging
 

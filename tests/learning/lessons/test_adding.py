@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.lessons.adding import learn_from_attempts
+from pytest_golden.learning.lessons.lesson_wording import learn_from_attempts
 from pytest_golden.learning.lessons.quality import check_lesson
 from tests.learning.lessons.test_patterns import ATTEMPTS, failed, worked
 from tests.patience import without_hanging
