@@ -14,26 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.learning.gate_results_store import (
-    count_unlearned,
-    find_pass,
-    list_earlier,
-    list_unlearned,
-    mark_learned,
-    read_long_trajectory,
-    read_short_trajectories,
-)
+from pytest_golden.learning import gate_results_store as results
+from pytest_golden.learning import store as rows
 from pytest_golden.learning.memories import MemoryDraft, words_of
 from pytest_golden.learning.model import EarlierResult, ProductionOutcome, training_value
 from pytest_golden.learning.rules import extract_plan_by_rules
 from pytest_golden.learning.seen_before import TALLIES, Tally
-from pytest_golden.learning.store import (
-    delete_memory,
-    find_by_keys,
-    insert_all_new,
-    list_keys,
-    rewrite_memory,
-)
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
 
@@ -109,7 +95,7 @@ def learn_from_results(
         with store.write() as connection:
             is_done = batch.learn(connection, run_id)
     with store.read() as connection:
-        left = count_unlearned(connection)
+        left = results.count_unlearned(connection)
     return LearningReport(batch.learned, batch.passed_over, batch.unreadable, left, monotonic() - started)
 
 
@@ -125,8 +111,10 @@ class _Batch:
         """Learn from one batch; return True when nothing or no time is left."""
         if self._is_time_up():
             return True
-        recorded = list_unlearned(connection, _BATCH, run_id)
-        bodies = read_short_trajectories(connection, [one.trajectory_id for one in recorded if one.trajectory_id])
+        recorded = results.list_unlearned(connection, _BATCH, run_id)
+        bodies = results.read_short_trajectories(
+            connection, [one.trajectory_id for one in recorded if one.trajectory_id]
+        )
         done: list[int] = []
         ran: list[RecordedResult] = []
         lessons: list[_Lesson] = []
@@ -140,7 +128,7 @@ class _Batch:
         timestamp = to_ms(self._clock())
         _keep(connection, lessons, timestamp)
         note_turns(connection, ran, timestamp)
-        mark_learned(connection, done, timestamp)
+        results.mark_learned(connection, done, timestamp)
         return len(done) < _BATCH
 
     def _learn_from(
@@ -163,12 +151,12 @@ class _Batch:
 def _find_trajectory(connection: Connection, trajectory_id: str | None, bodies: Mapping[str, str | None]) -> str | None:
     if trajectory_id is None or trajectory_id not in bodies:
         return None
-    return bodies[trajectory_id] or read_long_trajectory(connection, trajectory_id)
+    return bodies[trajectory_id] or results.read_long_trajectory(connection, trajectory_id)
 
 
 def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) -> None:
     """Store what is new. The failure of a result that was learned before is counted already."""
-    new = insert_all_new(
+    new = rows.insert_all_new(
         connection, [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)], timestamp
     )
     failures = [lesson.failure for lesson in lessons if lesson.failure is not None and lesson.outcome.key in new]
@@ -219,15 +207,15 @@ def _draft(
 
 def _count_failures(connection: Connection, failures: Sequence[Tally], timestamp: int) -> None:
     keys = list(dict.fromkeys(failure.key for failure in failures))
-    tallies = {memory.key: Tally.from_value(memory.value) for memory in find_by_keys(connection, TALLIES, keys)}
+    tallies = {memory.key: Tally.from_value(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
     for failure in failures:
         known = tallies.get(failure.key)
         if known is not None:
-            fixed = find_pass(connection, known.project, after=known.last.entry, before=failure.last.entry)
+            fixed = results.find_pass(connection, known.project, after=known.last.entry, before=failure.last.entry)
             failure = known.count_on(failure, fixed)
         tallies[failure.key] = failure
     for tally in tallies.values():
-        rewrite_memory(connection, tally.to_draft(), timestamp)
+        rows.rewrite_memory(connection, tally.to_draft(), timestamp)
 
 
 def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:
@@ -332,9 +320,9 @@ def _reasons(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def note_turns(connection: Connection, recorded: Sequence[RecordedResult], timestamp: int) -> None:
     """Note the results that differ from their project's previous result."""
-    turns = [one for one in recorded if is_turn(one, list_earlier(connection, one.project, one.number))]
+    turns = [one for one in recorded if is_turn(one, results.list_earlier(connection, one.project, one.number))]
     drafts = [MemoryDraft(TURNS, one.occasion.entry, {"project": one.project}) for one in turns]
-    insert_all_new(connection, drafts, timestamp)
+    rows.insert_all_new(connection, drafts, timestamp)
 
 
 def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierResult]) -> bool:
@@ -346,9 +334,9 @@ def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierRes
 
 def list_turns(connection: Connection) -> tuple[str, ...]:
     """Return the entries of turns that were not learned from yet, oldest first."""
-    return list_keys(connection, TURNS)
+    return rows.list_keys(connection, TURNS)
 
 
 def take_turn(connection: Connection, entry_id: str) -> bool:
     """Remove a turn; return False when another process has already taken it."""
-    return delete_memory(connection, TURNS, entry_id)
+    return rows.delete_memory(connection, TURNS, entry_id)

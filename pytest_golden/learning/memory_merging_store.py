@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Integer, Text, and_, bindparam, delete, insert, or_, select, update
 
+from pytest_golden.learning import memory_merging as merging
 from pytest_golden.learning.lessons.model import LessonChange
 from pytest_golden.learning.lessons.store import LESSONS, put_signatures, tag_lesson, words_of_lesson
 from pytest_golden.learning.memories import check_key, check_texts
-from pytest_golden.learning.memory_merging import (
-    find_learned_entry,
-    fold_versions,
-    is_tally,
-    number_versions,
-    settle_lessons,
-    unite_lessons,
-    unite_memories,
-)
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import read_namespace, write_namespace
 from pytest_golden.storage.schema import gate_results, lesson_recalls, memories
@@ -104,20 +96,20 @@ def _check_row(row: Any) -> Row:
 
 
 def _is_learned_again(target: Connection, namespace: tuple[str, ...], key: str) -> bool:
-    entry_id = find_learned_entry(namespace, key)
+    entry_id = merging.find_learned_entry(namespace, key)
     if entry_id is None:
-        return is_tally(namespace)
+        return merging.is_tally(namespace)
     return target.scalar(_HAS_RESULT, {"the_entry": entry_id}) is not None
 
 
 def _merge_key(target: Connection, names: dict[str, str], versions: list[Row], *, is_lesson: bool) -> bool:
     """Merge the versions of a key, and return whether one of them is new."""
     present = [dict(row) for row in target.execute(_OF_KEY, names).mappings()]
-    unite = unite_lessons if is_lesson else unite_memories
+    unite = merging.unite_lessons if is_lesson else merging.unite_memories
     merged = unite(present, versions)
     if is_lesson and len(merged) == len(unite(present)):
         return False
-    return _replace_versions(target, names, present, number_versions(merged))
+    return _replace_versions(target, names, present, merging.number_versions(merged))
 
 
 def _replace_versions(target: Connection, names: dict[str, str], present: list[Row], wanted: list[Row]) -> bool:
@@ -141,20 +133,20 @@ def _settle_agent(target: Connection, agent: str) -> None:
     query = select(*_COLUMNS).where(memories.c.namespace == namespace)
     rows = target.execute(query.order_by(memories.c.key, memories.c.version)).mappings()
     present = {key: list(versions) for key, versions in groupby(map(dict, rows), key=lambda row: row["key"])}
-    histories = {key: unite_lessons(versions) for key, versions in present.items()}
+    histories = {key: merging.unite_lessons(versions) for key, versions in present.items()}
     lessons = {}
     for key, versions in histories.items():
         try:
-            lessons[key] = fold_versions(versions)
+            lessons[key] = merging.fold_versions(versions)
         except (TypeError, ValueError, IndexError):
             _log.warning("a memory among the lessons is none", extra={"key": key})
-    for key, skill in settle_lessons(lessons).items():
+    for key, skill in merging.settle_lessons(lessons).items():
         versions = histories[key]
         value = skill.to_dict()
         if _write(versions[-1]["value"]) != _write(value):
             why = {"why": LessonChange.MERGED.value, "by": None}
             versions.append({**versions[-1], "value": value, "tags": list(tag_lesson(skill)), "provenance": why})
-        wanted = number_versions(versions, words_of_lesson(skill))
+        wanted = merging.number_versions(versions, words_of_lesson(skill))
         _replace_versions(target, {"the_namespace": namespace, "the_key": key}, present[key], wanted)
         put_signatures(target, skill, agent)
 

@@ -1,4 +1,4 @@
-"""What the learner keeps and finds: outcomes, plans, memories and recorded results, as frozen values."""
+"""The values of this room: outcomes, plans, memories, answers of searches, and recorded results. All are frozen."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 
 _TIMESTAMP_FIELDS = frozenset({"timestamp", "created_at", "updated_at", "last_used", "judged_at"})
-#: Returns a vector for each text. Its attribute `model`, if it has one, names the model.
+#: Returns a vector for each text. Its attribute `model`, if there is one, names the model.
 Embedder = Callable[[Sequence[str]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductionOutcome:
-    """What an agent or a pipeline did, as the learner sees it.
+    """The work of an agent or a pipeline.
 
     `execution_path` names the steps in order. `result` is any JSON content. `execution_time` is in seconds, None when
-    unknown. What is given is copied and frozen.
+    unknown. Values are copied and frozen.
 
     Raises:
-        ValueError: a field has a value that is not allowed, or more than is kept: a task of 10,000 characters, a path of
-            1,000 steps, a result or context of 1 MiB. The message names the field.
+        ValueError: a field has an invalid value or exceeds its limit: a task of 10,000 characters, a path of 1,000 steps, a
+            result or context of 1 MiB. The message names the field.
     """
 
     task_description: str
@@ -90,10 +90,10 @@ class ProductionOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedPlan:
-    """The strategy read back out of an outcome. `confidence` is 0 to 1.
+    """The strategy that was read from an outcome. `confidence` is 0 to 1.
 
     Raises:
-        ValueError: a field has a value that is not allowed; the message names the field.
+        ValueError: a field has an invalid value; the message names the field.
     """
 
     outcome_id: str
@@ -133,8 +133,8 @@ class ExtractedPlan:
 class Memory:
     """A stored value under a namespace and a key.
 
-    `created_at` is when the key was first saved, `updated_at` when this version was. `provenance` tells where the value
-    comes from: `{run, commit, steps}`.
+    `created_at` is when the key was first saved, `updated_at` when this version was. `provenance` is the origin of the value:
+    `{run, commit, steps}`.
     """
 
     namespace: tuple[str, ...]
@@ -167,7 +167,7 @@ class MemoryHit:
 
 
 class SearchMethod(StrEnum):
-    """What was searched by."""
+    """The method of a search."""
 
     HYBRID = "hybrid"
     WORDS = "words"
@@ -175,7 +175,7 @@ class SearchMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HybridAnswer:
-    """What was found, best first, and by which method. `notice` says why it was words alone, or what was not looked at."""
+    """The hits of a search, best first, and its method. `notice` says why it was by words alone, or what was not searched."""
 
     hits: tuple[MemoryHit, ...]
     method: SearchMethod
@@ -187,12 +187,12 @@ class HybridAnswer:
 
 
 class VectorsError(GoldenError):
-    """There are no vectors to search by, or to keep. The message is a clause that tells why."""
+    """There are no vectors to search by or to store. The message is a clause that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedResult:
-    """A row of the gate's results with the run's commit. `result` is JSON text, so that one broken row harms no other."""
+    """A row of the gate's results with the run's commit. `result` is JSON text, so that a damaged row does not stop others."""
 
     number: int
     project: str
@@ -205,13 +205,13 @@ class RecordedResult:
     occasion: Occasion
     branch: str | None
     result: str
-    # The word of `--golden-learning` that the run was given; None where none was kept.
+    # The run's word for `--golden-learning`; None when it is unknown.
     learning: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierResult:
-    """How a project ended before, and on which branch."""
+    """An earlier result of a project: its status and its branch."""
 
     status: str
     branch: str | None
@@ -219,7 +219,7 @@ class EarlierResult:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """When and where a project failed or passed. `at` is milliseconds since the epoch."""
+    """The time and the run of a failure or a pass. `at` is milliseconds since the epoch."""
 
     at: int
     run: str
@@ -238,7 +238,7 @@ class Occasion:
 
 
 def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str, Any]:
-    """Return the value of a training example: an outcome beside the plan that was read out of it."""
+    """Return the value of a training example: an outcome with the plan that was read from it."""
     return {
         "training_id": f"training_{plan.plan_id}",
         "outcome": outcome.to_dict(),
@@ -260,7 +260,7 @@ def read_fields(kind: type[Any], mapping: Mapping[str, Any], *, required: Sequen
     """Return the arguments for a value of this kind; unknown keys are left out, timestamps are read.
 
     Raises:
-        ValueError: a required key is missing, a timestamp is none, or the form is that of a newer program.
+        ValueError: a required key is missing, a timestamp is invalid, or a newer program wrote the dict.
     """
     check_known_version(mapping)
     known = {one.name: mapping[one.name] for one in fields(kind) if one.name in mapping}

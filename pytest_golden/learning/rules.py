@@ -1,4 +1,4 @@
-"""The rules that read a plan back out of an outcome. Pure: the same outcome always gives the same plan."""
+"""Read the plan of an outcome by rules. Pure: the same outcome always gives the same plan."""
 
 from __future__ import annotations
 

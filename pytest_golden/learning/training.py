@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.gate_results_store import read_results
@@ -42,27 +42,27 @@ if TYPE_CHECKING:
 
 OPERATOR = "production_learned"
 _MOST_OF_BLOCK = 4_000
-# GEPA fences all records by this, and a record must not end the fence.
+# GEPA puts all records into such a fence, which a record must not end.
 _FENCE, _NO_FENCE = "```", "'''"
 _MOST_LESSONS = 2
 _MOST_LOOKED_AT = 5_000
 
 
 def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryStore | Store) -> tuple[Trajectory, ...]:
-    """Return the plans that bear on a problem as trajectories that are not completed, one step for each of a plan's tools.
+    """Return the plans for a problem as trajectories that are not completed, with a step for each of a plan's tools.
 
     The agent's own plans come first, then everybody's, each best first. `metadata` has `operator` (`production_learned`),
     `plan_id`, `outcome_id`, `problem`, `strategy_description`, `reasoning_pattern` and `confidence`.
 
     Args:
-        problem: words; a plan with any of them, or for a task with any of them, is found.
-        agent: whose plans come first.
-        limit: how many at most.
-        store: where the plans are kept.
+        problem: words; the search finds plans that contain any of them, or whose task does.
+        agent: the agent whose plans come first.
+        limit: the most trajectories to return.
+        store: the store of the plans.
 
     Raises:
         StorageError: the store cannot be read.
-        ValueError: the limit is below 1, the agent's name is blank, or the problem is no text.
+        ValueError: the limit is below 1, the agent's name is blank, or the problem is not text.
     """
     check_text("agent", agent)
     check_any_text("problem", problem)
@@ -76,7 +76,7 @@ def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryS
 
 
 def _read_plan(memory: Memory) -> ExtractedPlan | None:
-    """Read a plan; None for a value that is no plan, or that a newer program wrote."""
+    """Read a plan; None for any other value, and for one that a newer program wrote."""
     try:
         return ExtractedPlan.from_dict(memory.value)
     except ValueError:
@@ -103,14 +103,13 @@ def _begin(plan: ExtractedPlan, problem: str) -> Trajectory:
 def export_training_examples(store: MemoryStore | Store, path: str | os.PathLike[str], agent: str | None = None) -> int:
     """Write the training examples, oldest first and one per line, and return their number; memory use stays constant.
 
-    A line is `{training_id, outcome, plan, created_at}`, without secrets, in ASCII. The file is replaced at once, so that
-    a reader never sees half of it; what a link leads to is replaced, and a device or a pipe (`/dev/stdout`) is written to
-    as it is.
+    A line is `{training_id, outcome, plan, created_at}`, without secrets, in ASCII. The file is replaced atomically, so that a
+    reader never sees half of it. The target of a link is replaced; a device or a pipe (`/dev/stdout`) is written directly.
 
     Args:
-        store: where they are kept.
+        store: the store of the examples.
         path: the file.
-        agent: those of this agent alone.
+        agent: write only this agent's examples.
 
     Raises:
         GoldenError: the file cannot be written.
@@ -166,22 +165,22 @@ def reflective_dataset(
     agent: str | None = None,
     limit: int = 20,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return recorded outcomes as records for each component: what GEPA's `StatelessReflectionLM.reflect` takes.
+    """Return recorded outcomes as records for each component, as GEPA's `StatelessReflectionLM.reflect` accepts them.
 
     Failures come first, newest first, each kind of failure once before any is repeated, with the lesson and the fix where
-    they are known; then what succeeded. An outcome does not say which text was to blame, so that every component gets
-    the same outcomes. The values are plain and redacted; what a pipeline or an agent said is marked as data.
+    they are known; successes follow. An outcome does not say which text caused it, so every component gets the same outcomes.
+    The values are plain and redacted; the words of pipelines and agents are marked as data.
 
     Args:
-        store: where outcomes were recorded, by the gate or by agents.
+        store: the store in which the gate or agents recorded outcomes.
         components: names of texts, or a mapping of name to path.
-        project: take the outcomes of this golden project alone.
-        agent: take the outcomes of this agent alone; the gate's own is `golden`.
-        limit: how many records for each component at most.
+        project: use only the outcomes of this golden project.
+        agent: use only the outcomes of this agent; the gate's agent is `golden`.
+        limit: the most records for each component.
 
     Raises:
         ValueError: the limit is below 1.
-        GoldenError: a name is none, or no outcome was recorded, so that the components would have no records.
+        GoldenError: a name is invalid, or no outcome was recorded, so that the components would have no records.
         StorageError: the store cannot be read.
     """
     names = check_names(components)
@@ -192,8 +191,8 @@ def reflective_dataset(
         chosen = _choose(_list_outcomes(connection, project, agent), limit)
         if not chosen:
             raise GoldenError(_explain_none(names, project, agent))
-        told = _tell(connection, chosen)
-    return {name: [_record(one, name, paths.get(name)) for one in told] for name in names}
+        cases = list(_read_cases(connection, chosen))
+    return {name: [_record(case, name, paths.get(name)) for case in cases] for name in names}
 
 
 def _list_outcomes(connection: Connection, project: str | None, agent: str | None) -> Iterator[ProductionOutcome]:
@@ -201,13 +200,13 @@ def _list_outcomes(connection: Connection, project: str | None, agent: str | Non
         try:
             outcome = ProductionOutcome.from_dict(memory.value)
         except (TypeError, ValueError):
-            continue  # Somebody else's value under this name.
+            continue  # The value of another program under this name.
         if project is None or outcome.context.get("project") == project:
             yield outcome
 
 
 def _choose(outcomes: Iterable[ProductionOutcome], limit: int) -> list[ProductionOutcome]:
-    """Take failures before successes, and of each the different ones before those that repeat a newer one."""
+    """Return failures before successes, and of each the different ones before those that repeat a newer one."""
     ranks: dict[tuple[bool, bool], list[ProductionOutcome]] = {}
     met: set[tuple[str, str]] = set()
     for outcome in outcomes:
@@ -218,30 +217,25 @@ def _choose(outcomes: Iterable[ProductionOutcome], limit: int) -> list[Productio
     return [outcome for rank in sorted(ranks) for outcome in ranks[rank]][:limit]
 
 
-class _Told:
-    """An outcome with what is known beside it: what the gate recorded, and what is known of the error."""
+class _Case(NamedTuple):
+    """An outcome, its result as the gate recorded it, and what is known of its error."""
 
-    def __init__(self, outcome: ProductionOutcome, result: Mapping[str, Any], known: str) -> None:
-        self.outcome, self.result, self.known = outcome, result, known
+    outcome: ProductionOutcome
+    result: Mapping[str, Any]
+    known: str
 
 
-def _tell(connection: Connection, outcomes: Sequence[ProductionOutcome]) -> list[_Told]:
+def _read_cases(connection: Connection, outcomes: Sequence[ProductionOutcome]) -> Iterator[_Case]:
     entries = [str(outcome.context["entry"]) for outcome in outcomes if outcome.context.get("entry")]
     results = read_results(connection, entries)
-    return [
-        _Told(outcome, results.get(str(outcome.context.get("entry")), {}), _find_known(connection, outcome))
-        for outcome in outcomes
-    ]
+    for outcome in outcomes:
+        error, project = outcome.error_message, outcome.context.get("project")
+        known = find_known(connection, error, project) if error and not outcome.success else ""
+        yield _Case(outcome, results.get(str(outcome.context.get("entry")), {}), known)
 
 
-def _find_known(connection: Connection, outcome: ProductionOutcome) -> str:
-    if outcome.success or not outcome.error_message:
-        return ""
-    return find_known(connection, outcome.error_message, outcome.context.get("project"))
-
-
-def _record(told: _Told, name: str, path: object) -> dict[str, Any]:
-    outcome, result = told.outcome, told.result
+def _record(case: _Case, name: str, path: object) -> dict[str, Any]:
+    outcome, result = case.outcome, case.result
     inputs = {
         "component": name,
         "file": str(path) if isinstance(path, (str, PurePath)) else None,
@@ -257,7 +251,7 @@ def _record(told: _Told, name: str, path: object) -> dict[str, Any]:
     findings = {
         "error": outcome.error_message,
         "further reasons": join_lines(str(reason.get("message")) for reason in (result.get("reasons") or ())[1:]),
-        "known of this error": told.known,
+        "known of this error": case.known,
     }
     verdict = "It succeeded: keep what makes it succeed." if outcome.success else "It failed."
     return make_record(inputs, outputs, verdict, findings)
@@ -273,9 +267,9 @@ def _explain_none(names: Sequence[str], project: str | None, agent: str | None) 
 
 
 def find_known(connection: Connection, text: str, project: str | None) -> str:
-    """Return a line for each lesson about the same error, and one for when it was seen before; empty when nothing is known.
+    """Return a line for each lesson about the same error, and one on when it was seen before; empty when nothing is known.
 
-    It is no recall: nobody is shown the lessons, so that nothing is credited to them.
+    It is not recorded as a recall: the lessons are not shown, so they are not credited.
     """
     found = recall_lessons(connection, text, project=project, limit=_MOST_LESSONS)
     seen = find_seen_before(connection, text, project=project, limit=1) if project else ()
@@ -291,13 +285,13 @@ def _word(skill: SkillMemory) -> str:
 def make_record(
     inputs: Mapping[str, str | None], outputs: Mapping[str, object], verdict: str, findings: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return a record with `Inputs`, `Generated Outputs` and `Feedback`, redacted; what is None or empty is left out.
+    """Return a record with `Inputs`, `Generated Outputs` and `Feedback`, redacted, without empty values.
 
     Args:
-        inputs: what the component was used for, in our own words or the manifest's.
-        outputs: what came of it, in the words of a pipeline or an agent.
-        verdict: what is thought of it, in our own words.
-        findings: what the verdict goes by, in the words of a pipeline or an agent.
+        inputs: the use of the component, in our own words or the manifest's.
+        outputs: the results, in the words of a pipeline or an agent.
+        verdict: the judgement, in our own words.
+        findings: the reasons of the judgement, in the words of a pipeline or an agent.
     """
     feedback = [verdict, _quote(findings)]
     record: dict[str, Any] = {
@@ -313,7 +307,7 @@ def check_names(components: object) -> tuple[str, ...]:
     """Return the names of components, of a mapping or a sequence.
 
     Raises:
-        GoldenError: there are none, or one is no plain text or stands there twice.
+        GoldenError: there are none, or a name is not plain text or occurs twice.
     """
     names = _list_names(components)
     if not names:
@@ -327,7 +321,7 @@ def check_names(components: object) -> tuple[str, ...]:
 
 
 def join_lines(lines: Iterable[object]) -> str:
-    """Return one line for each that says something."""
+    """Return the texts that are not empty, one per line."""
     return "\n".join(str(line) for line in lines if line)
 
 

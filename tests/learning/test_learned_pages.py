@@ -8,6 +8,7 @@ from pytest_golden.clock import new_id
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import learned_pages as paging
 from pytest_golden.learning.learned_pages import LESSON_FILTERS, LessonPages, PlanPages
+from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import find_lessons, put_lesson
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
@@ -17,9 +18,8 @@ from tests.learning.conftest import START_MS
 from tests.learning.lessons.conftest import ERROR, make_skill
 
 if TYPE_CHECKING:
-    from pytest_golden.learning.lessons.service import Lessons
     from pytest_golden.storage.store import Store
-    from tests.learning.conftest import MakeOutcome
+    from tests.learning.conftest import Clock, MakeOutcome
 
 STATES: dict[str, dict[str, Any]] = {
     "shown": {},
@@ -28,6 +28,11 @@ STATES: dict[str, dict[str, Any]] = {
     "superseded": {"superseded_by": "lesson_x"},
     "rejected": {"approved": False, "rejected": True},
 }
+
+
+@pytest.fixture
+def lessons(store: Store, clock: Clock) -> Lessons:
+    return Lessons(store, clock=clock)
 
 
 @pytest.fixture

@@ -198,18 +198,20 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
-@given(
-    value=st.dictionaries(st.text(), JSON, max_size=3), elements=st.lists(st.text(min_size=1), min_size=1, max_size=3)
-)
-def test_any_json_value_comes_back_under_any_namespace(value: dict[str, Any], elements: list[str]) -> None:
-    with MemoryStore.open(":memory:") as memories:
-        if not all(element.strip() for element in elements):
-            return
-        saved = memories.save_memory(elements, "k", value)
-        assert memories.get(elements, "k") == saved
-        assert memories.list_namespaces() == (tuple(map(storable, elements)),)
-        assert memories.save_memory(elements, "k", value).version == 1
+def test_any_json_value_comes_back_under_any_namespace() -> None:
+    names = st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=3)
+
+    @settings(max_examples=60)
+    @given(value=st.dictionaries(st.text(), JSON, max_size=3), elements=names)
+    def check(value: dict[str, Any], elements: list[str]) -> None:
+        saved = opened.save_memory(elements, "k", value)
+        assert opened.get(elements, "k") == saved
+        assert opened.list_namespaces() == (tuple(map(storable, elements)),)
+        assert opened.save_memory(elements, "k", value).version == 1
+        assert opened.delete(elements, "k")
+
+    with MemoryStore.open(":memory:") as opened:
+        check()
 
 
 def test_lone_surrogates_and_nul_in_a_value_become_escapes(memories: MemoryStore) -> None:

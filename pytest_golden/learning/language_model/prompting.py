@@ -1,7 +1,7 @@
-"""Write prompts in which the words of others are data, not instructions, and ask a model to reflect on a run.
+"""Write prompts in which foreign words are data, not instructions, and ask a model to reflect on a run.
 
-What a pipeline, an agent or a file said stands between two marks that carry a digest of all data of the prompt. No part of the
-data holds that digest, so none can close its own block. Secrets are taken out before the blocks are made.
+The words of pipelines, agents and files are between two marks that carry a digest of all data of the prompt. No part of the data
+contains that digest, so none can close its own block. Secrets are redacted before the blocks are made.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _CUT_MARGIN = 4_096
 def write_prompt(task: str, data: Mapping[str, object], *, most_of_block: int = MOST_OF_BLOCK) -> str:
     """Return the task, then each value as a block of data under its title, then a line that ends the data.
 
-    `task` and the titles are the program's own words. A value that is no text is written as JSON. Of a long one the head
-    and the tail are kept, `most_of_block` characters in all.
+    `task` and the titles are the program's own words. A value that is not text is written as JSON. A long value is cut to
+    head and tail, `most_of_block` characters in all.
     """
     return f"{task.strip()}\n\n{_RULE}\n\n{write_data(data, most_of_block=most_of_block)}\n\nThe data end here: do the task."
 
 
 def write_data(data: Mapping[str, object], *, most_of_block: int = MOST_OF_BLOCK) -> str:
-    """Return the blocks alone, for a prompt that says in its own words what they are."""
+    """Return only the blocks, for a prompt that explains them in its own words."""
     blocks = {title: _close(settle_data(value, most_of_block)) for title, value in data.items()}
     mark = find_mark(blocks.values())
     return "\n\n".join(f"{title}:\nBEGIN DATA {mark}\n{text}\nEND DATA {mark}" for title, text in blocks.items())
 
 
 def find_mark(texts: Iterable[str]) -> str:
-    """Return 16 hexadecimal digits that stand in none of the texts; the same texts always get the same."""
+    """Return 16 hexadecimal digits that no text contains; the same texts always get the same digits."""
     everything = "\0".join(texts)
     whole = hashlib.sha256(everything.encode("utf-8", "replace"))
     for number in count():
@@ -63,7 +63,7 @@ def find_mark(texts: Iterable[str]) -> str:
 
 
 def settle_data(value: object, most: int = MOST_OF_BLOCK) -> str:
-    """Return a value as text without secrets and control characters, the middle of a long one left out."""
+    """Return a value as text without secrets and control characters, and without the middle of a long one."""
     text = value if isinstance(value, str) else _write_json(value)
     return "".join(
         character if character.isprintable() or character in "\n\t" else "\ufffd" for character in _cut(text, most)
@@ -71,7 +71,7 @@ def settle_data(value: object, most: int = MOST_OF_BLOCK) -> str:
 
 
 def _close(text: str) -> str:
-    """Return a text of which no redaction of the whole prompt takes the line below it for the value of a secret."""
+    """Return a text with an end that a redaction of the whole prompt cannot join with the next line to a secret."""
     closed = f"{text}\nEND DATA"
     return text if redact(closed) == closed else redact(f"{text}\n[end]")
 
@@ -109,7 +109,7 @@ async def reflect(
 ) -> Reflection | None:
     """Return a model's reflection on a run, given as a trajectory or as its analysis.
 
-    None when the model gives nothing that can be used. Secrets are taken out before anything is asked.
+    None when the model returns nothing usable. Secrets are redacted before the model is asked.
 
     Raises:
         ValueError: as `build_reflection_request`.

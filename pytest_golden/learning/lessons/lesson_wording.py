@@ -47,7 +47,7 @@ _MODEL_TASK = """\
 A tool was called several times by an agent. Word the lesson that the next agent should be told, as one or two plain sentences:
 what to do, and when. It must help with other tasks too: no paths, ids, dates, times, addresses or names of this one case.
 Name only tools and arguments that stand in the data, in backticks. Say in "why" what the cause was, in one sentence."""
-# What looks like the name of a tool, an argument or a step.
+# The form of a name of a tool, an argument or a step.
 _NAME_FORM = re.compile(r"`([^`]{1,200})`|\b([A-Za-z]\w*_\w+|[a-z]\w*(?=\(\)))")
 _NAME_PART = re.compile(r"[\w.-]+")
 _MOST_ATTEMPTS = 20
@@ -111,7 +111,7 @@ def word_lesson(pattern: LessonPattern, task: str = "") -> SkillMemory:
 
 
 class _Case:
-    """The parts of sentences that the evidence gives."""
+    """The parts of a lesson's sentences, from the evidence of its pattern."""
 
     def __init__(self, evidence: Mapping[str, Any]) -> None:
         self.evidence = evidence
@@ -122,7 +122,7 @@ class _Case:
 
     @property
     def cause(self) -> str:
-        """Return ` with KeyError`, or nothing where no error is known."""
+        """Return ` with KeyError`, or `""` when no error is known."""
         named = _CLASS.search(self.line)
         if named is not None:
             return f" with {named[1][:_MOST_OF_NAME]}"
@@ -152,7 +152,7 @@ class _Case:
 
     @property
     def other_way(self) -> str:
-        """Return what worked in spite of a constraint, as `use ...`; blank when nothing did."""
+        """Return what worked in spite of a constraint, as `use ...`; blank when nothing worked."""
         if self.worked is None:
             return ""
         if self.worked != self.failed:
@@ -161,22 +161,21 @@ class _Case:
 
 
 def name_tool(tool: object) -> str:
-    """Return the name of a tool in backticks; one that names a path or the like is called `the tool`."""
+    """Return the name of a tool in backticks; `the tool` for a name that contains a path or the like."""
     return _quote_name(str(tool)) or "the tool"
 
 
 def find_telling_line(error: str) -> str:
-    """Return the line of an error's text that tells most, without what belongs to one task."""
+    """Return the most telling line of an error's text, without the parts that belong to one task."""
     lines = [line.strip() for line in cause_of(error).splitlines() if line.strip()]
     if not lines:
         return ""
     named = [line for line in lines if _CLASS.match(line)] or (lines if _TRACEBACK in error else lines[:1])
-    told = " ".join(generalise(named[-1]).split())
-    return told if len(told) <= _MOST_OF_LINE else f"{told[: _MOST_OF_LINE - 4]} ..."
+    return _shorten(" ".join(generalise(named[-1]).split()), _MOST_OF_LINE)
 
 
 def word_changes(changes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what to change about the arguments of a call; a value that belongs to one task is not named."""
+    """Return the changes of a call's arguments in words; a value that belongs to one task is not named."""
     told = [_word_change(str(name), change) for name, change in list(changes.items())[:_MOST_NAMES]]
     more = len(changes) - len(told)
     return _join([*told, *([f"change {more} more"] if more > 0 else [])], " and ")
@@ -194,7 +193,7 @@ def _word_change(name: str, change: Mapping[str, Any]) -> str:
 
 
 def _word_value(value: Any) -> str | None:
-    """Write a plain short value; None for one that tells of a single task, or of nothing at all."""
+    """Return a plain short value as text; None for a value that belongs to one task, or is of no use."""
     if isinstance(value, str):
         is_told = value.strip() and len(value) <= _MOST_OF_VALUE and value.isprintable() and "`" not in value
         return f"'{value}'" if is_told and not _is_hidden(value) else None
@@ -214,8 +213,11 @@ def _is_hidden(text: str) -> bool:
 
 
 def _word_task(task: str) -> str:
-    told = " ".join(generalise(redact(task)).split())
-    return told if len(told) <= _MOST_OF_TASK else f"{told[: _MOST_OF_TASK - 4]} ..."
+    return _shorten(" ".join(generalise(redact(task)).split()), _MOST_OF_TASK)
+
+
+def _shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 def _join(parts: Sequence[str], sign: str) -> str:
@@ -261,7 +263,7 @@ _WORDINGS: Mapping[LessonKind, Callable[[_Case], str]] = {
 
 
 def _rate(kind: LessonKind, evidence: Mapping[str, Any]) -> float:
-    """Rate how sure a lesson is, from 0 to 1: what the error names is surer than what only followed."""
+    """Return a lesson's confidence, from 0 to 1: a cause that the error names is more certain than a mere sequence."""
     if kind is LessonKind.ENVIRONMENTAL_CONSTRAINT:
         return _SURE if evidence.get("subject") else _LIKELY
     if not evidence.get("error"):
@@ -275,7 +277,7 @@ def _rate(kind: LessonKind, evidence: Mapping[str, Any]) -> float:
 
 
 class Wording(BaseModel):
-    """What a model replies: the lesson, and why it holds."""
+    """The reply of a model: the lesson, and its reason."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -290,7 +292,7 @@ class LessonWording(Wording):
 
 
 def write_lesson_prompt(skill: SkillMemory, attempts: Iterable[Attempt]) -> str:
-    """Return the prompt for a lesson that rules have worded; what tools and agents wrote is redacted data in it."""
+    """Return the prompt for a lesson that rules worded; the words of tools and agents are redacted data in it."""
     made = list(attempts)
     redactor = make_redactor(made)
     case = {name: getattr(skill, name) for name in ("kind", "what_failed", "what_worked", "why", "context")}
@@ -303,9 +305,9 @@ def write_lesson_prompt(skill: SkillMemory, attempts: Iterable[Attempt]) -> str:
 
 
 def apply_wording(skill: SkillMemory, said: LessonWording | None, attempts: Iterable[Attempt]) -> SkillMemory:
-    """Return the lesson in a model's words, not approved; as rules worded it when the model said nothing that holds.
+    """Return the lesson in a model's words, not approved; in the words of the rules when the model's fail the checks.
 
-    It must name something of the case and nothing that is not in the attempts, and pass the checks of every lesson.
+    They must name something of the case and nothing that is not in the attempts, and pass the checks of every lesson.
     """
     if said is None:
         return skill
@@ -315,14 +317,14 @@ def apply_wording(skill: SkillMemory, said: LessonWording | None, attempts: Iter
 
 
 def put_in_words(skill: SkillMemory, said: Wording) -> SkillMemory:
-    """Return a lesson in a model's words, redacted and not approved. Whether they are true is not checked."""
+    """Return a lesson in a model's words, redacted and not approved. Their truth is not checked."""
     lesson, why = (" ".join(redact(text).split()) for text in (said.lesson, said.why))
     why = why[:MOST_OF_REASON] or skill.why
     return skill.replace(lesson=lesson, why=why, source=LessonSource.MODEL, approved=False)
 
 
 def list_parts(texts: Iterable[str]) -> set[str]:
-    """Return the parts that names in texts are made of, so that `orders.csv` and `read_csv` are known wherever they stand."""
+    """Return the parts of the names in texts, so that `orders.csv` and `read_csv` are found in any context."""
     return {part for text in texts for part in _NAME_PART.findall(text)}
 
 

@@ -1,4 +1,4 @@
-"""The values of lessons: attempts, the patterns found in them, lessons, and what became of them. Rules are elsewhere."""
+"""The values of lessons: attempts, the patterns in them, lessons, verdicts, recalls and counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LessonKind(StrEnum):
-    """What taught a lesson: one of the five patterns in attempts, the gate's own history, or a person's correction."""
+    """The origin of a lesson: one of the five patterns in attempts, the gate's history, or a person's correction."""
 
     TOOL_SUBSTITUTION = "tool_substitution"
     PARAMETER_CORRECTION = "parameter_correction"
@@ -52,7 +52,7 @@ class RecallReason(StrEnum):
 
 
 class LessonChange(StrEnum):
-    """What was done to a lesson when a version of it came to be."""
+    """The change that made a version of a lesson."""
 
     LEARNED = "learned"
     LEARNED_AGAIN = "learned again"
@@ -70,7 +70,7 @@ class Attempt:
     """One call of a tool. `plan` rises with each replan.
 
     Raises:
-        ValueError: a field has a value that is not allowed; the message names the field.
+        ValueError: a field has an invalid value; the message names the field.
     """
 
     tool: str
@@ -89,7 +89,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class LessonPattern:
-    """What was found in attempts. `evidence`: `changed_arguments, failed_tool, worked_tool, error` as far as they apply."""
+    """A pattern in attempts. `evidence`: `changed_arguments, failed_tool, worked_tool, error` as far as they apply."""
 
     kind: LessonKind
     evidence: Mapping[str, Any]
@@ -107,12 +107,12 @@ class LessonPattern:
 class SkillMemory:
     """A lesson: what failed, what worked and why.
 
-    `evidence["error"]` is the error's text and `evidence["project"]` the golden project, by which it is recalled.
-    `confidence` is 0 to 1; `support` counts how often it was learned, `success_count` and `harm_count` what followed when it
-    was shown. `superseded_by` is the id of the lesson that contradicted it.
+    A recall goes by `evidence["error"]`, the error's text, and `evidence["project"]`, the golden project. `confidence` is 0 to
+    1. `support` counts how often it was learned, `success_count` and `harm_count` the passes and failures that followed when
+    it was shown. `superseded_by` is the id of the lesson that contradicted it.
 
     Raises:
-        ValueError: a field has a value that is not allowed; the message names the field.
+        ValueError: a field has an invalid value; the message names the field.
     """
 
     lesson: str
@@ -176,7 +176,7 @@ class SkillMemory:
 
 @dataclass(frozen=True, slots=True)
 class LessonVerdict:
-    """Whether a lesson was kept; if not, `reason` says why. `skill` is the lesson as it is kept now, or as it was given."""
+    """Whether a lesson was stored; if not, `reason` says why. `skill` is the stored lesson, or else the given one."""
 
     kept: bool
     reason: str
@@ -189,7 +189,7 @@ class LessonVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A lesson that bears on a failure at hand. A higher score fits better; `recall_id` settles what came of showing it."""
+    """A lesson that applies to a failure. A higher score fits better; `settle(recall_id, passed)` records the result."""
 
     lesson: SkillMemory
     score: float
@@ -208,10 +208,10 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonStats:
-    """How many lessons there are, and what came of showing them.
+    """The numbers of lessons, and of the results of showing them.
 
-    `shown` may be recalled, `unapproved` wait for a pass or a person, `harmful` harmed five times and never helped. Of what
-    was `recalled`, passes followed as often as `helped` says, failures as `harmed` says; the rest is not settled.
+    `shown` may be recalled, `unapproved` wait for a pass or a person, `harmful` harmed five times and never helped. `recalled`
+    counts all recalls; a pass followed `helped` of them, a failure `harmed`, and the others have no result yet.
     """
 
     total: int

@@ -1,7 +1,7 @@
-"""Find what there is to learn in the attempts of an agent: five patterns, each with its redacted evidence. Pure.
+"""Find five patterns in the attempts of an agent, each with its redacted evidence. Pure.
 
-A failure explains one pattern: what the environment lacks, else the wrong argument, else the tool that worked instead. Plans
-are judged separately. Two tools that both worked, and a call that failed and then worked, teach nothing.
+A failure gives one pattern: a lack of the environment, or else a wrong argument, or else the tool that worked instead. Plans are
+judged separately. Two tools that both worked, and a call that failed and then worked, teach nothing.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 _MOST_OF_ERROR, _MOST_OF_ARGUMENT = 20_000, 500
 _SEVERAL = 2
-# What worked later than this did not replace what failed.
+# A later success did not replace the failed call.
 _MOST_LATER = 200
 
 
 def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
-    """Find the patterns in attempts, which are given in the order in which they were made.
+    """Return the patterns in attempts, given in the order in which they were made.
 
-    `tool_substitution`: a tool failed, and the next that worked is another. `parameter_correction`: the same tool worked
-    with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for one that was added
-    and without `to` for one that was left out. `environmental_constraint`: the error tells what is missing
-    (`constraint`, `subject`); it wins over a substitution. `replan_success`: two or more failures, and then a new plan
-    that ended well; `failed_after_replan`: the new plan ended badly too.
+    `tool_substitution`: a tool failed, and the next one that worked is another. `parameter_correction`: the same tool worked
+    with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for an added and without
+    `to` for a removed argument. `environmental_constraint`: the error names what is missing (`constraint`, `subject`); it wins
+    over a substitution. `replan_success`: two or more failures, and then a new plan that succeeded; `failed_after_replan`: the
+    new plan failed, too.
 
     Raises:
-        ValueError: one of them is no `Attempt`.
+        ValueError: an item is not an `Attempt`.
     """
     made = [_Made(one, _write(one.arguments)) for one in _check_attempts(attempts)]
     plans = _judge_plans([one.attempt for one in made])
@@ -68,7 +68,7 @@ def _check_attempts(attempts: Any) -> list[Attempt]:
 
 
 class _Made(NamedTuple):
-    """An attempt, and its arguments as text, by which they are compared."""
+    """An attempt, and its arguments as text, for comparison."""
 
     attempt: Attempt
     written: str
@@ -92,7 +92,7 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
         (number for number, other in enumerate(later) if other.attempt.success and other.is_same_call(one)), None
     )
     if again is not None:
-        # Nothing was learned, unless something was put in place between the two.
+        # This teaches nothing, unless a call between the two supplied what was missing.
         remedy = _find_remedy(failed, later[:again])
         return _constraint(failed, limit, remedy) if remedy and limit and limit.kind in LASTING else None
     corrected = _find_correction(one, later)
@@ -112,9 +112,9 @@ def _find_remedy(failed: Attempt, between: Sequence[_Made]) -> Attempt | None:
 
 
 def _find_correction(one: _Made, later: Sequence[_Made]) -> Attempt | None:
-    """Find the call that corrects a failed one: of the same tool, with other arguments, and about the same thing.
+    """Return the call that corrects a failed one: of the same tool, with other arguments, and about the same thing.
 
-    A later failure of the tool is nearer to the correction, and explains it itself.
+    A later failure of the tool is nearer to the correction, and gets the pattern.
     """
     is_at_once = True
     for other in later:
@@ -164,7 +164,7 @@ def _evidence(failed: Attempt, worked: Attempt | None) -> dict[str, Any]:
 
 def _find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     changes: dict[str, dict[str, Any]] = {}
-    # Under its name a secret is known for one.
+    # The redactor knows a secret by its argument's name.
     hidden = {"from": redact(thaw(before)), "to": redact(thaw(after))}
     for name in dict.fromkeys((*before, *after)):
         sides = {side: held[name] for side, held in (("from", before), ("to", after)) if name in held}
@@ -179,7 +179,7 @@ def _shorten(value: Any) -> Any:
 
 
 def _judge_plans(made: Sequence[Attempt]) -> list[tuple[LessonKind, dict[str, Any]]]:
-    """Find plans that followed failed ones; a plan's result is that of its last attempt."""
+    """Return the patterns of plans that followed failed ones; the last attempt of a plan decides its result."""
     plans: dict[int, list[Attempt]] = defaultdict(list)
     for one in made:
         plans[one.plan].append(one)
@@ -215,16 +215,14 @@ def _plan_evidence(failed: Sequence[Attempt], lost: int, plan: Sequence[Attempt]
 
 
 def _identify(pattern: LessonPattern) -> str:
-    """Return what two patterns that teach the same have alike."""
+    """Return a text that is the same for patterns that teach the same."""
     evidence = pattern.evidence
-    names = ("failed_tool", "worked_tool", "constraint", "subject")
-    told = [evidence.get(name) for name in names]
     if pattern.kind is LessonKind.ENVIRONMENTAL_CONSTRAINT:
-        # What is missing is missing, whatever it stopped and what worked in its place.
-        told = [evidence["constraint"], evidence["subject"] or evidence["failed_tool"]]
-    else:
-        told += [error_signature(evidence.get("error", "")), sorted(evidence.get("changed_arguments", ()))]
-    return _write([pattern.kind, told])
+        # The lack is the same, whichever call it stopped and whichever worked instead.
+        return _write([pattern.kind, evidence["constraint"], evidence["subject"] or evidence["failed_tool"]])
+    tools = [evidence.get(name) for name in ("failed_tool", "worked_tool", "constraint", "subject")]
+    changed = sorted(evidence.get("changed_arguments", ()))
+    return _write([pattern.kind, tools, error_signature(evidence.get("error", "")), changed])
 
 
 def _write(value: Any) -> str:

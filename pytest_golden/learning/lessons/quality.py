@@ -1,4 +1,4 @@
-"""Whether a lesson is worth keeping: sure, general, actionable; and which errors come from the environment. Pure."""
+"""Decide whether a lesson is worth storing: certain, general, actionable; and find the errors of the environment. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MOST_CHARACTERS = 800
 _LEAST_WORDS = 3
 _MOST_NAMED, _MOST_OF_NAMED = 3, 60
 _QUOTED = r"`[^`\s][^`]*`"
-# Advice of these words alone, and of those that no search looks for, tells nobody what to do.
+# Advice with only these words and stop words says nothing to do.
 _VAGUE = word_set("""
     about account actually after again alright always another any anything approach approaches appropriate
     appropriately attempt attempts attention aware bad been before best better both broken bug bugs can cant care
@@ -73,15 +73,15 @@ _VAGUE = word_set("""
     watch way ways we well while whole wise without won work worked working works worse worst would wrong your
 """)
 _MOST_OF_ERROR = 20_000
-# Where a name begins, and no longer than names are: a word of thousands of characters would be looked at from each of them.
+# The start of a name. Patterns limit its length, since a long word would be tried from each of its characters.
 _START = r"(?<![\w.+-])"
 
 
 def check_lesson(skill: SkillMemory) -> tuple[str, ...]:
     """Return the reasons to refuse a lesson; none when it is good.
 
-    It must be sure enough (0.7), neither empty nor long, general (no path, id, date, time or address in `lesson`), and
-    more than a platitude. What its other fields say is not judged: they tell of the case it was learned from.
+    It must have a confidence of 0.7 or more, be neither empty nor long, be general (no path, id, date, time or address in
+    `lesson`), and be no platitude. The other fields are not judged: they describe the case that it came from.
     """
     return tuple(_find_reasons(skill))
 
@@ -111,14 +111,14 @@ def _name_specifics(text: str) -> Iterator[str]:
 
 
 def is_platitude(text: str) -> bool:
-    """Return whether advice has no word that says what to do, or with what; what stands in backticks does."""
+    """Return whether advice has no word that says what to do, or with what; a word in backticks does."""
     return re.search(_QUOTED, text) is None and all(
         word in _VAGUE or word in STOP_WORDS or (len(word) == 1 and word.isascii()) for word in find_words(text)
     )
 
 
 class Specific(NamedTuple):
-    """A part of a text that belongs to one task, and what kind of thing it is."""
+    """A part of a text that belongs to one task, and its kind."""
 
     kind: str
     start: int
@@ -126,10 +126,10 @@ class Specific(NamedTuple):
 
 
 def find_specifics(text: str) -> tuple[Specific, ...]:
-    """Find the parts that belong to one task alone, in order; of overlapping parts the first rule's is taken.
+    """Return the parts that belong to one task only, in order; of overlapping parts that of the first rule.
 
-    Only the first 4,000 characters are read. Rules leave alone what looks similar and is general: `and/or`, `pandas 2.2`,
-    `HTTP 429`, `YYYY-MM-DD`, `/dev/null`.
+    Only the first 4,000 characters are read. Similar general parts are left alone: `and/or`, `pandas 2.2`, `HTTP 429`,
+    `YYYY-MM-DD`, `/dev/null`.
     """
     read = text[:_MOST_READ]
     taken: list[Specific] = []
@@ -156,19 +156,16 @@ def generalise(text: str) -> str:
 class _Rule(NamedTuple):
     kind: str
     pattern: str
-    is_general: Callable[[str, str, re.Match[str]], bool]
+    # Given the found text, the text before it and the match; None: it is never general.
+    is_general: Callable[[str, str, re.Match[str]], bool] | None = None
 
 
 def _find(rule: _Rule, text: str) -> Iterator[Specific]:
-    # Compiled on use, since few sessions learn a lesson.
     for match in re.finditer(rule.pattern, text):
         found = match[0].rstrip(".,;:")
-        if found and not rule.is_general(found, text[max(0, match.start() - 12) : match.start()], match):
+        before = text[max(0, match.start() - 12) : match.start()]
+        if found and not (rule.is_general and rule.is_general(found, before, match)):
             yield Specific(rule.kind, match.start(), match.start() + len(found))
-
-
-def _never(*_: object) -> bool:
-    return False
 
 
 def _is_general_url(found: str, _: str, match: re.Match[str]) -> bool:
@@ -185,7 +182,7 @@ def _is_general_mail(_: str, __: str, match: re.Match[str]) -> bool:
 
 
 def _is_general_path(found: str, before: str, _: re.Match[str]) -> bool:
-    # An end tag, a variable's or a pattern's rest, and what stands after a scheme are no paths.
+    # An end tag, the rest of a variable or a pattern, and the text after a scheme are not paths.
     if re.search(r"[<\w}>)\]*%$]$|:$", before) or any(sign in found for sign in "<>{}$*|%"):
         return True
     return re.fullmatch(_GENERAL_PATHS, found) is not None and not _has_day(found)
@@ -217,7 +214,7 @@ def _is_general_number(found: str, before: str, _: re.Match[str]) -> bool:
     near_powers = {number - 1, number, number + 1}
     if any(one & (one - 1) == 0 for one in near_powers if one > 0):
         return True
-    # An error's number, as ORA-00942 or KB4012598.
+    # An error's number, such as ORA-00942 or KB4012598.
     return re.search(r"[A-Z]{2,}[-_]?$|[.,]$", before) is not None
 
 
@@ -237,12 +234,12 @@ _SPECIFIC_RULES = (
         r"(?<![\w.+-])(?P<user>[\w.+-]+)@(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,})\b",
         _is_general_mail,
     ),
-    _Rule("id", r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z])", _never),
-    _Rule("id", r"(?<![0-9A-Za-z])(?=[A-Z]*\d)[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])", _never),
-    _Rule("id", r"\bsha(?:1|256|512):[0-9a-f]{6,}", _never),
-    # Windows and UNC, then POSIX from the root, the home, here and above, then what ends in a file or a folder.
+    _Rule("id", r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z])"),
+    _Rule("id", r"(?<![0-9A-Za-z])(?=[A-Z]*\d)[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"),
+    _Rule("id", r"\bsha(?:1|256|512):[0-9a-f]{6,}"),
+    # Windows and UNC, then POSIX from the root, the home, here and above, then paths that end in a file or a folder.
     _Rule("path", r"(?<![A-Za-z])[A-Za-z]:(?:\\{1,2}|/)[\w. ~$@-]*\w(?:[\\/]+[\w.~$@ -]*\w)*[\\/]?", _is_general_path),
-    _Rule("path", r"(?<![\\\w])\\\\[\w.-]+\\[\w.$-]+(?:\\[\w.$-]+)*", _never),
+    _Rule("path", r"(?<![\\\w])\\\\[\w.-]+\\[\w.$-]+(?:\\[\w.$-]+)*"),
     _Rule("path", r"(?:(?<=^)|(?<=[\s'\"`(=:,\[>]))(?:~|\.{1,2})?/(?:[\w.~+@%=,{}<>$*-]+/?)+", _is_general_path),
     _Rule(
         "path", rf"(?<![\w/.<\\%$}}:])(?:{_SEGMENT}/)+[\w.+@%=,~-]*\w\.(?:{_FILE_ENDINGS})\b(?!\()", _is_general_path
@@ -256,10 +253,9 @@ _SPECIFIC_RULES = (
     _Rule(
         "date",
         r"(?<![\d.])(?:0?[1-9]|[12]\d|3[01])(?P<sep>[./-])(?:0?[1-9]|[12]\d|3[01])(?P=sep)(?:19|20)\d{2}(?![\d.])",
-        _never,
     ),
-    _Rule("date", r"(?<!\d)20[0-4]\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4,6}Z?)?(?!\d)", _never),
-    _Rule("date", r"(?<!\d)20\d{2}-W[0-5]\d\b", _never),
+    _Rule("date", r"(?<!\d)20[0-4]\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4,6}Z?)?(?!\d)"),
+    _Rule("date", r"(?<!\d)20\d{2}-W[0-5]\d\b"),
     _Rule(
         "date",
         (
@@ -267,7 +263,6 @@ _SPECIFIC_RULES = (
             rf"|\b(?:{_MONTH}) (?:19|20)\d{{2}}\b|\b(?!May)(?:{_MONTH}) (?:[12]?\d|3[01])(?:st|nd|rd|th)?\b(?![.\d])"
             rf"|\b(?:[12]?\d|3[01])(?:st|nd|rd|th)?\.? (?!May|Mar\b|Dec\b)(?:{_MONTH})\b"
         ),
-        _never,
     ),
     _Rule(
         "time",
@@ -275,10 +270,8 @@ _SPECIFIC_RULES = (
         _is_general_time,
     ),
     _Rule("address", r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)(?::\d+)?", _is_general_address),
-    _Rule(
-        "host", r"(?<![\w./@-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:internal|corp|lan|intra|intranet)\b(?![.(\w])", _never
-    ),
-    _Rule("id", r"\b0[xX][0-9a-fA-F]{9,}\b", _never),
+    _Rule("host", r"(?<![\w./@-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:internal|corp|lan|intra|intranet)\b(?![.(\w])"),
+    _Rule("id", r"\b0[xX][0-9a-fA-F]{9,}\b"),
     _Rule(
         "id",
         r"(?<![0-9A-Za-z])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?=[A-F]*\d)(?=\d*[A-F])[0-9A-F]{12,64}(?![0-9A-Za-z])",
@@ -291,15 +284,14 @@ _SPECIFIC_RULES = (
             r"(?:(?:[ _-]?(?:id|no\.?|number|nr\.?))[ =:#]{0,3}| ?#)\d{2,}\b"
             r"|\b(?:ticket|incident|issue|story) [A-Z][A-Z0-9]+-\d+\b|\bids?(?: is|[ =:#])[ #]?\d{3,}\b|\barn:[\w-]+:\S+"
         ),
-        _never,
     ),
-    _Rule("id", r"\b(?!CVE|GHSA|RHSA|PYSEC|ISO|IEC|DIN|EN|RFC)[A-Z]{2,6}-(?:19|20)\d{2}-\d+\b", _never),
+    _Rule("id", r"\b(?!CVE|GHSA|RHSA|PYSEC|ISO|IEC|DIN|EN|RFC)[A-Z]{2,6}-(?:19|20)\d{2}-\d+\b"),
     _Rule("id", r"(?<![\w#&.])(?<!\d[,])\d{6,}(?![\w]|[.,]\d)", _is_general_number),
 )
 
 
 class Constraint(StrEnum):
-    """What is missing or limited where a tool runs."""
+    """A lack or a limit of the environment that a tool runs in."""
 
     LIBRARY = "missing library"
     COMMAND = "missing command"
@@ -310,17 +302,17 @@ class Constraint(StrEnum):
 
 
 class Limit(NamedTuple):
-    """A constraint, and the library, command or thing that it is about; blank when the error does not name it."""
+    """A constraint, and the library, command or thing concerned; blank when the error does not name it."""
 
     kind: Constraint
     subject: str = ""
 
 
-#: Constraints that stay however the tool is called.
+#: Constraints that other arguments do not remove.
 LASTING = frozenset({Constraint.LIBRARY, Constraint.COMMAND, Constraint.DISK})
 
 
-# The first that fits counts, and the subject is what the group says. Compiled on use: most sessions have no failure.
+# The first match counts; its group is the subject.
 _LIMIT_RULES = (
     (Constraint.LIBRARY, r"No module named ['\"]?(?P<subject>[\w.]+)"),
     (Constraint.LIBRARY, r"cannot import name ['\"]?(?P<subject>\w+)['\"]? from (?!partially)"),
@@ -370,7 +362,7 @@ _LIMIT_RULES = (
 
 
 def find_limit(error: str | None) -> Limit | None:
-    """Tell which limit of the environment an error's text speaks of; None when it speaks of none."""
+    """Return the limit of the environment that an error's text names; None when it names none."""
     if not error:
         return None
     read = error if len(error) <= _MOST_OF_ERROR else f"{error[: _MOST_OF_ERROR // 2]}\n{error[-_MOST_OF_ERROR // 2 :]}"

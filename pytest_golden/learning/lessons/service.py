@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.learning.lessons import store as rows
 from pytest_golden.learning.lessons.adding import add_lesson, overrule, revive, settle
 from pytest_golden.learning.lessons.model import LessonChange, LessonStats, Recalled
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
-from pytest_golden.learning.lessons.store import (
-    count_recalls,
-    delete_lesson,
-    find_lesson,
-    find_lessons,
-    list_ids,
-    list_lesson_versions,
-    list_lessons,
-    put_lesson,
-    put_recall,
-)
 from pytest_golden.learning.memories import check_any_text, check_count, check_flag, check_seconds
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.columns import storable, to_ms
@@ -80,7 +70,7 @@ class Lessons:
         with self._store.read() as connection:
             return tuple(
                 one
-                for one in list_lessons(connection, agent)
+                for one in rows.list_lessons(connection, agent)
                 if (include_superseded or one.skill.superseded_by is None)
                 and (include_rejected or not one.skill.rejected)
             )
@@ -102,7 +92,7 @@ class Lessons:
         """Return all versions of a lesson, oldest first, each with its author and reason. Raise as `get` does."""
         with self._store.read() as connection:
             kept = _get_kept(connection, lesson_id)
-            return list_lesson_versions(connection, kept.agent, kept.skill.id)
+            return rows.list_lesson_versions(connection, kept.agent, kept.skill.id)
 
     def approve(self, lesson_id: str, by: str) -> SkillMemory:
         """Approve a lesson for a person, a rejected one as well; the latest judgement holds. Raise as `get` does."""
@@ -116,7 +106,7 @@ class Lessons:
         """Delete a lesson with all its versions, and return it; it may be learned again. Raise as `get` does."""
         with self._store.write() as connection:
             kept = _get_kept(connection, lesson_id)
-            delete_lesson(connection, kept.agent, kept.skill.id)
+            rows.delete_lesson(connection, kept.agent, kept.skill.id)
             revive(connection, kept.skill, kept.agent, self._timestamp())
         return kept.skill
 
@@ -172,7 +162,7 @@ class Lessons:
     def stats(self, agent: str | None = None) -> LessonStats:
         """Count the lessons of all agents, or of one, and the results of showing them."""
         with self._store.read() as connection:
-            return count_lessons(list_lessons(connection, agent), count_recalls(connection, agent))
+            return count_lessons(rows.list_lessons(connection, agent), rows.count_recalls(connection, agent))
 
     def prune(
         self,
@@ -197,14 +187,14 @@ class Lessons:
         """
         with self._store.write() as connection:
             chosen = choose_lessons(
-                list_lessons(connection, agent),
+                rows.list_lessons(connection, agent),
                 self._clock(),
                 older_than_days=older_than_days,
                 keep=keep,
                 harmful=harmful,
             )
             for one in () if dry_run else chosen:
-                delete_lesson(connection, one.agent, one.skill.id)
+                rows.delete_lesson(connection, one.agent, one.skill.id)
         return tuple(one.skill for one in chosen)
 
     def _judge(self, lesson_id: str, by: str, *, approved: bool) -> SkillMemory:
@@ -214,12 +204,12 @@ class Lessons:
             kept = _get_kept(connection, lesson_id)
             judged = kept.skill.replace(approved=approved, rejected=not approved, judged_by=by, judged_at=now)
             if not approved:
-                rejected = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.REJECTED, by=by)
+                rejected = rows.put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.REJECTED, by=by)
                 revive(connection, rejected, kept.agent, to_ms(now))
                 return rejected
             # A person who approves a superseded lesson wants it to be shown.
             judged = judged.replace(superseded_by=None)
-            approved_one = put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.APPROVED, by=by)
+            approved_one = rows.put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.APPROVED, by=by)
             overrule(connection, approved_one, kept.agent, to_ms(now))
             return approved_one
 
@@ -233,9 +223,11 @@ class Lessons:
         timestamp = self._timestamp()
         recalled = []
         for skill, score, why in found:
-            kept = find_lesson(connection, skill.id)
+            kept = rows.find_lesson(connection, skill.id)
             if kept is not None:
-                recall_id = put_recall(connection, kept, (score, why), timestamp, project=project, entry_id=entry_id)
+                recall_id = rows.put_recall(
+                    connection, kept, (score, why), timestamp, project=project, entry_id=entry_id
+                )
                 recalled.append(Recalled(skill, score, why, recall_id))
         return tuple(recalled)
 
@@ -246,19 +238,19 @@ class Lessons:
 def _get_kept(connection: Connection, given: str) -> KeptLesson:
     check_text("the id of a lesson", given)
     wanted = storable(given.strip())
-    exact = find_lesson(connection, wanted)
+    exact = rows.find_lesson(connection, wanted)
     if exact is not None:
         return exact
-    places = list_ids(connection, wanted, _MOST_CANDIDATES + 1)
+    places = rows.list_ids(connection, wanted, _MOST_CANDIDATES + 1)
     if not places and not wanted.startswith(_ID_PREFIX):
-        places = list_ids(connection, _ID_PREFIX + wanted, _MOST_CANDIDATES + 1)
+        places = rows.list_ids(connection, _ID_PREFIX + wanted, _MOST_CANDIDATES + 1)
     if len(places) > 1:
         named = ", ".join(key for _, key in places[:_MOST_CANDIDATES])
         more = ", ..." if len(places) > _MOST_CANDIDATES else ""
         raise GoldenError(
             f"{wanted!r:.100} begins the ids of several lessons: {named}{more}; give more of the one you mean"
         )
-    kept = find_lessons(connection, places)
+    kept = rows.find_lessons(connection, places)
     if not kept:
         raise GoldenError(f"there is no lesson {wanted!r:.100}; `golden lessons list` names those that are there")
     return kept[0]

@@ -34,7 +34,7 @@ _LEAST_SECONDS = 0.05
 
 
 class HybridSearch:
-    """One embedder over one store. Threads take turns. `clock` returns seconds; only differences matter."""
+    """A search with one embedder over one store. Threads take turns. `clock` returns seconds; only differences matter."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class HybridSearch:
         self._turn = Lock()
 
     def find(self, prefix: tuple[str, ...], query: str, limit: int) -> HybridAnswer:
-        """Search by words and by meaning, waiting for the embedder up to the search's seconds in all.
+        """Search by words and by meaning; wait for the embedder up to the search's seconds in all.
 
         Raises:
             VectorsError: there are no vectors to search by.
@@ -81,7 +81,7 @@ class HybridSearch:
         made = 0
         with self._in_turn(seconds), self._store.read() as connection:
             numbers = self._keeper.find_missing(connection, namespace_range(prefix))
-        # Whoever searches meanwhile waits for one batch only.
+        # A search meanwhile waits for one batch only.
         for words in self._keeper.cut_batches(numbers):
             with self._in_turn(seconds):
                 self._keeper.make(words, seconds)
@@ -130,15 +130,15 @@ class HybridSearch:
         scores = dict(fuse(by_words, by_meaning)[: asked.limit])
         found = find_by_numbers(connection, scores)
         hits = tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
-        told = [missing.explain(), f"{_count_in_words(empty)} there got a vector of zeros" if empty else None]
-        return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, told)) or None)
+        notices = [missing.explain(), f"{_count_in_words(empty)} there got a vector of zeros" if empty else None]
+        return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, notices)) or None)
 
     def _seconds_to(self, deadline: float) -> float:
         return max(_LEAST_SECONDS, deadline - self._clock())
 
 
 class _Asked(NamedTuple):
-    """A search: where, for what, and how much is wanted."""
+    """A question: the namespaces, the words, their vector, and the most hits."""
 
     prefix: tuple[str, ...]
     span: Span | None
@@ -148,7 +148,7 @@ class _Asked(NamedTuple):
 
 
 class _Missing(NamedTuple):
-    """How many memories have no vector yet, and what was in the way."""
+    """The number of memories without a vector, and the error that prevented them."""
 
     amount: int = 0
     trouble: VectorsError | None = None
@@ -156,8 +156,8 @@ class _Missing(NamedTuple):
     def explain(self) -> str | None:
         if not self.amount:
             return None
-        told = self.trouble or "there was no time; the next search goes on, and `embed_memories` makes them all"
-        return f"{_count_in_words(self.amount)} there {'has' if self.amount == 1 else 'have'} no vector yet: {told}"
+        reason = self.trouble or "there was no time; the next search goes on, and `embed_memories` makes them all"
+        return f"{_count_in_words(self.amount)} there {'has' if self.amount == 1 else 'have'} no vector yet: {reason}"
 
 
 def _count_in_words(amount: int) -> str:
@@ -165,7 +165,7 @@ def _count_in_words(amount: int) -> str:
 
 
 def fuse(*rankings: Iterable[int]) -> list[tuple[int, float]]:
-    """Return all numbers of some rankings, each best first, with the sum of 1 / (60 + rank), the highest first.
+    """Return the numbers of all rankings with their sums of 1 / (60 + rank), the highest first. Each ranking is best first.
 
     Ranks count from 1. Among equals the highest number, which is the newest memory, comes first.
     """

@@ -1,6 +1,6 @@
-"""Vectors of memories as rows. A memory whose words change loses its vector, see `storage.search`.
+"""Store the vectors of memories as rows. A memory whose words change loses its vector, see `storage.search`.
 
-So what has a vector can be found by words too, and as many vectors as there are such memories means that none is missing.
+So a memory with a vector can also be found by words, and when the numbers of both are equal, no vector is missing.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _HAS_VECTOR = select(memory_vectors.c.number).where(memory_vectors.c.number == m
 
 
 class VectorState(NamedTuple):
-    """How many vectors there are of all models, and the newest stamp of one: one differs when something changed."""
+    """The number of vectors of all models, and the newest stamp of one; a change of the vectors changes one of them."""
 
     amount: int
     stamp: int
 
 
 class VectorRow(NamedTuple):
-    """A vector as it is kept, and where its memory is."""
+    """A stored vector, and the namespace of its memory."""
 
     number: int
     stamp: int
@@ -75,7 +75,7 @@ def read_since(connection: Connection, model: str, stamp: int) -> Iterator[Vecto
 
 
 def read_of(connection: Connection, numbers: Sequence[int]) -> Iterator[VectorRow]:
-    """Return the vectors of these memories, in any order."""
+    """Yield the vectors of these memories, in any order."""
     for start in range(0, len(numbers), _AT_ONCE):
         wanted = memory_vectors.c.number.in_(numbers[start : start + _AT_ONCE])
         for row in connection.execute(_VECTORS.where(wanted)):
@@ -83,7 +83,7 @@ def read_of(connection: Connection, numbers: Sequence[int]) -> Iterator[VectorRo
 
 
 def count_searchable(connection: Connection, span: Span | None, most: int) -> int:
-    """Count the newest versions in some namespaces; only whether there are more than `most` is told exactly."""
+    """Return the number of newest versions in these namespaces; beyond `most` it is not exact."""
     everywhere = count_indexed(connection)
     if everywhere <= most or span is None:
         return everywhere
@@ -92,7 +92,7 @@ def count_searchable(connection: Connection, span: Span | None, most: int) -> in
 
 
 def list_missing(connection: Connection, model: str, span: Span | None) -> list[int]:
-    """Return the numbers of the memories in some namespaces that have no vector of this model, the newest first."""
+    """Return the numbers of the memories in these namespaces without a vector of this model, the newest first."""
     query = _newest_in(span).where(~_HAS_VECTOR).order_by(memories.c.number.desc())
     return list(connection.scalars(query, {"of_model": model}))
 
@@ -104,9 +104,9 @@ def read_words(connection: Connection, numbers: Sequence[int]) -> dict[int, str]
 
 
 def put_vectors(connection: Connection, model: str, vectors: Mapping[int, str], words: Mapping[int, str]) -> None:
-    """Store the vectors of memories in place of others, unless their words are others by now."""
+    """Store the vectors of memories in place of older ones, unless their words have changed meanwhile."""
     now = read_words(connection, list(vectors))
-    # By the clock: what had the highest may be gone, and who saw it would not notice a lower one.
+    # From the clock: the highest stamp may be gone, and a process that saw it would not notice a lower one.
     stamp = max((connection.scalar(_NEWEST_STAMP, {"of_model": model}) or 0) + 1, int(utc_now().timestamp() * 1e6))
     rows = [
         {"number": number, "model": model, "vector": vector, "stamp": stamp}

@@ -17,17 +17,7 @@ import numpy as np
 
 from pytest_golden.errors import StorageError
 from pytest_golden.learning.model import VectorsError
-from pytest_golden.learning.vectors.store import (
-    count_searchable,
-    count_vectors,
-    list_missing,
-    list_stamps,
-    put_vectors,
-    read_of,
-    read_since,
-    read_state,
-    read_words,
-)
+from pytest_golden.learning.vectors import store as stored
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.search import count_indexed
 
@@ -43,7 +33,7 @@ if TYPE_CHECKING:
 
     Units: TypeAlias = NDArray[np.float32]
 
-#: The most memories whose vectors are compared: so many fit into memory, and are looked at in a fraction of a second.
+#: The most memories whose vectors are compared: so many fit into memory, and are ranked in a fraction of a second.
 MOST_VECTORS = 200_000
 _FIRST_BATCH, _BATCH_TEXTS, _BATCH_BYTES = 16, 256, 200_000
 _ROWS_AT_ONCE = 2_000
@@ -52,7 +42,7 @@ _TEXT_BYTES = 8_000
 _MOST_TOLD = 300
 _LEAST_ROOM = 256
 _DECIMALS = 6
-# Below such a part of all rows, to copy them costs less than to look at all.
+# To copy a smaller share of the rows costs less than to rank all.
 _FEW = 0.2
 _ON_DISK = np.dtype("<f4")
 
@@ -68,62 +58,62 @@ class VectorKeeper:
         self._state: VectorState | None = None
 
     def refresh(self, connection: Connection, dimension: int) -> VectorMatrix:
-        """Return the vectors as they are in the store now, also if others added or removed some.
+        """Return the vectors that are in the store now, also when another process added or removed some.
 
         Raises:
             VectorsError: there are too many, or they have another dimension.
         """
-        matrix, state = self._matrix, read_state(connection, self._asker.model)
+        matrix, state = self._matrix, stored.read_state(connection, self._asker.model)
         if matrix is None or matrix.dimension != dimension:
             matrix = VectorMatrix(dimension)
         elif state == self._state:
             return matrix
-        amount = count_vectors(connection, self._asker.model)
+        amount = stored.count_vectors(connection, self._asker.model)
         if amount > self._most:
             raise VectorsError(f"{amount:,} memories have vectors, and at most {self._most:,} are compared")
-        self._take_in(matrix, read_since(connection, self._asker.model, matrix.last_stamp))
+        self._take_in(matrix, stored.read_since(connection, self._asker.model, matrix.last_stamp))
         if len(matrix) != amount or state.stamp < matrix.last_stamp:
-            missing = matrix.keep_only(list_stamps(connection, self._asker.model))
-            self._take_in(matrix, read_of(connection, missing))
+            missing = matrix.keep_only(stored.list_stamps(connection, self._asker.model))
+            self._take_in(matrix, stored.read_of(connection, missing))
         self._matrix, self._state = matrix, state
         return matrix
 
     def find_missing(self, connection: Connection, span: Span | None) -> list[int]:
-        """Return the numbers of the memories in some namespaces that have no vector, the newest first.
+        """Return the numbers of the memories without a vector in these namespaces, the newest first.
 
         Raises:
-            VectorsError: there are too many memories to compare them.
+            VectorsError: there are too many memories to compare.
         """
-        if count_searchable(connection, span, self._most) > self._most:
+        if stored.count_searchable(connection, span, self._most) > self._most:
             raise VectorsError(f"more than {self._most:,} memories are there, and no more are compared")
         if self._matrix is not None and len(self._matrix) == count_indexed(connection):
             return []
-        return list_missing(connection, self._asker.model, span)
+        return stored.list_missing(connection, self._asker.model, span)
 
     def cut_batches(self, numbers: Sequence[int]) -> Iterator[dict[int, str]]:
-        """Yield the words of memories in batches, each of which is embedded in one call."""
+        """Yield the words of memories in batches; one call embeds a batch."""
         start, size = 0, _FIRST_BATCH
         while start < len(numbers):
             with self._store.read() as connection:
-                words = read_words(connection, numbers[start : start + size])
+                words = stored.read_words(connection, numbers[start : start + size])
             yield from _cut_by_bytes(words)
-            # Small ones first: from a slow embedder some are got in time, and the next search goes on from there.
+            # Small batches first: a slow embedder finishes some in time, and the next search goes on from there.
             start, size = start + size, min(_BATCH_TEXTS, 2 * size)
 
     def make(self, words: Mapping[int, str], seconds: float) -> None:
-        """Make the vectors of a batch, and keep them.
+        """Make the vectors of a batch, and store them.
 
         Raises:
-            VectorsError: the embedder failed, or the store does not take them.
+            VectorsError: the embedder or the store failed.
         """
         units = self._asker.ask([shorten(text) for text in words.values()], seconds)
         vectors = {number: write_vector(unit) for number, unit in zip(words, units, strict=True)}
         try:
             with self._store.write() as connection:
-                # Or vectors of two dimensions would be kept under one name.
+                # Otherwise vectors of two dimensions could be stored under one name.
                 if self._matrix is None or self._matrix.dimension != units.shape[1]:
                     self.refresh(connection, units.shape[1])
-                put_vectors(connection, self._asker.model, vectors, words)
+                stored.put_vectors(connection, self._asker.model, vectors, words)
         except StorageError as error:
             raise VectorsError(f"the vectors were not kept: {error}") from None
 
@@ -133,7 +123,7 @@ class VectorKeeper:
 
     def _read(self, vector: str, matrix: VectorMatrix) -> Units:
         unit = read_vector(vector)
-        # Damaged: it means nothing.
+        # It is damaged.
         if unit is None:
             return np.zeros(matrix.dimension, np.float32)
         if len(unit) != matrix.dimension:
@@ -145,7 +135,7 @@ class VectorKeeper:
 
 
 class PatientAsker:
-    """Asks one embedder. While it hangs it is not asked again: threads cannot be stopped."""
+    """Call one embedder in a thread. While it hangs it is not called again, since threads cannot be stopped."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.model = name_model(embedder)
@@ -156,7 +146,7 @@ class PatientAsker:
         """Return a vector of length one, or one of zeros, for each text.
 
         Raises:
-            VectorsError: it gave none in time, or something else.
+            VectorsError: the embedder was late, or returned something else.
         """
         if self._late is not None and self._late.is_alive():
             raise self.blame("has not answered an earlier question yet")
@@ -174,12 +164,12 @@ class PatientAsker:
         return question.units
 
     def blame(self, what: str) -> VectorsError:
-        """Put into words what this embedder did."""
+        """Return an error that names this embedder."""
         return VectorsError(f"the embedder {self.model} {what}")
 
 
 class _Question(Thread):
-    """A question to an embedder, and what came of it."""
+    """A call of an embedder, and its result."""
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
         super().__init__(name="golden-embedder", daemon=True)
@@ -198,12 +188,12 @@ class _Question(Thread):
                 self.units = read_units(given, len(self._texts))
         except VectorsError as error:
             self.failure = str(error)
-        except BaseException as error:  # whatever a stranger raises, SystemExit too
+        except BaseException as error:  # foreign code may raise anything, SystemExit too
             self.failure = f"failed ({tell(error)})"
 
 
 def name_model(embedder: Embedder) -> str:
-    """Return the name under which vectors of this embedder are kept: its `model`, else its own."""
+    """Return the name under which this embedder's vectors are stored: its `model`, or else its own."""
     model = getattr(embedder, "model", None)
     if isinstance(model, str) and model.strip():
         return redact(model)
@@ -213,7 +203,7 @@ def name_model(embedder: Embedder) -> str:
 
 
 def shorten(text: str) -> str:
-    """Cut a text to what a model takes."""
+    """Cut a text to the length that models accept."""
     if len(text) * 4 <= _TEXT_BYTES:
         return text
     return text.encode("utf-8", "replace")[:_TEXT_BYTES].decode("utf-8", "ignore")
@@ -234,13 +224,13 @@ def _cut_by_bytes(words: Mapping[int, str]) -> Iterator[dict[int, str]]:
 
 
 def tell(error: BaseException) -> str:
-    """Put somebody else's error into one line without secrets."""
-    said = " ".join(redact(f"{type(error).__name__}: {error}").split()).removesuffix(":")
-    return said if len(said) <= _MOST_TOLD else f"{said[:_MOST_TOLD]}..."
+    """Return the error of foreign code in one line without secrets."""
+    line = " ".join(redact(f"{type(error).__name__}: {error}").split()).removesuffix(":")
+    return line if len(line) <= _MOST_TOLD else f"{line[:_MOST_TOLD]}..."
 
 
 class Entry(NamedTuple):
-    """A memory's vector, of length one. The stamp differs when it was made again."""
+    """A memory's vector, of length one. A new vector has a new stamp."""
 
     number: int
     stamp: int
@@ -249,14 +239,14 @@ class Entry(NamedTuple):
 
 
 class VectorMatrix:
-    """The vectors of memories, of one dimension. `last_stamp` is the highest that it ever had."""
+    """The vectors of memories, of one dimension. `last_stamp` is the highest stamp so far."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.last_stamp = 0
         self._count = 0
         self._units: Any = np.empty((0, dimension), np.float32)
-        # Numbers, stamps, places in the list of namespaces, and 1 for a vector of zeros.
+        # Numbers, stamps, positions of namespaces in `_places`, and 1 for a vector of zeros.
         self._keys: Any = np.empty((4, 0), np.int64)
         self._places: dict[str, int] = {}
 
@@ -264,7 +254,7 @@ class VectorMatrix:
         return self._count
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Take in vectors of memories, in place of those that it has of them."""
+        """Add vectors of memories; they replace older ones of the same memories."""
         self._drop(np.flatnonzero(np.isin(self._numbers, [entry.number for entry in entries])))
         start, end = self._count, self._count + len(entries)
         self._make_room(end)
@@ -278,7 +268,7 @@ class VectorMatrix:
     def keep_only(self, present: Sequence[tuple[int, int]]) -> list[int]:
         """Drop rows that are not among these numbers and stamps; return the missing numbers, ascending."""
         there = np.array(sorted(present), np.int64).reshape(-1, 2)
-        # A last row that equals no other.
+        # A last row that equals no other one.
         there = np.vstack((there, np.full((1, 2), -1)))
         spots = np.searchsorted(there[:-1, 0], self._numbers)
         is_kept = (there[spots] == self._keys[:2, : self._count].T).all(axis=1)
@@ -287,13 +277,13 @@ class VectorMatrix:
         return [int(number) for number in missing]
 
     def rank(self, unit: Units, span: Span | None, limit: int) -> list[tuple[int, float]]:
-        """Return the memories of some namespaces that are nearest: numbers with the cosine, the highest first.
+        """Return the numbers of the nearest memories in these namespaces with their cosines, the highest first.
 
-        What is at a right angle or beyond is not near. Among equals the newest comes first.
+        Only positive cosines count as near. Among equals the newest comes first.
         """
         rows = self._rows_in(span)
         numbers = self._numbers if rows is None else self._keys[0, rows]
-        # Equal vectors come out a little different by where they stand.
+        # The cosines of equal vectors differ a little with their row.
         cosines = np.round(self._cosines(unit, rows), _DECIMALS)
         near = np.flatnonzero(cosines > 0)
         if len(near) > limit:
@@ -303,7 +293,7 @@ class VectorMatrix:
         return [(int(numbers[row]), float(cosines[row])) for row in best]
 
     def count_empty(self, span: Span | None) -> tuple[int, int]:
-        """Count the vectors of some namespaces, and those of them that are zeros, which mean nothing."""
+        """Return the number of vectors in these namespaces, and the number of those that are zeros."""
         rows = self._rows_in(span)
         empty = self._keys[3, : self._count] if rows is None else self._keys[3, rows]
         return len(empty), int(empty.sum())
@@ -313,7 +303,7 @@ class VectorMatrix:
         return self._keys[0, : self._count]
 
     def _drop(self, rows: Any) -> None:
-        # From the end on: the last row takes the place of one that goes.
+        # From the end: the last row replaces a dropped one.
         for row in rows[::-1]:
             self._count -= 1
             self._units[row] = self._units[self._count]
@@ -327,7 +317,7 @@ class VectorMatrix:
         return (self._units[: self._count] @ unit)[rows]
 
     def _rows_in(self, span: Span | None) -> Any:
-        """Return the rows of some namespaces; None for all."""
+        """Return the rows of these namespaces; None for all."""
         if span is None:
             return None
         is_in = np.array([span[0] <= place < span[1] for place in self._places], bool)
@@ -345,10 +335,10 @@ class VectorMatrix:
 
 
 def read_units(given: Any, count: int) -> Units:
-    """Return a row of length one for each of `count` texts; a vector of zeros stays one.
+    """Return a row of length one for each of `count` texts; a vector of zeros stays as it is.
 
     Raises:
-        VectorsError: it is not so many rows of finite numbers.
+        VectorsError: `given` is not `count` rows of finite numbers.
     """
     try:
         rows = np.asarray(given)
@@ -362,19 +352,19 @@ def read_units(given: Any, count: int) -> Units:
     rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         raise VectorsError("gave NaN or infinite numbers")
-    # By the largest first: the square of a large number would be infinite.
+    # Divide by the largest first: the square of a large number would be infinite.
     rows /= _never_zero(np.abs(rows).max(axis=1, keepdims=True))
     rows /= _never_zero(np.linalg.norm(rows, axis=1, keepdims=True))
     return rows.astype(np.float32)
 
 
 def write_vector(unit: Units) -> str:
-    """Write a vector as it is kept: 32-bit floats, little-endian, in Base64."""
+    """Return a vector in its stored form: 32-bit floats, little-endian, in Base64."""
     return base64.b64encode(unit.astype(_ON_DISK).tobytes()).decode("ascii")
 
 
 def read_vector(text: str) -> Units | None:
-    """Read what `write_vector` wrote; None for anything else."""
+    """Read the text that `write_vector` returned; None for any other text."""
     try:
         unit = np.frombuffer(base64.b64decode(text, validate=True), _ON_DISK)
     except (binascii.Error, ValueError):
