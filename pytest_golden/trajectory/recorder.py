@@ -148,7 +148,7 @@ class TrajectoryRecorder:
         """Record a step and return its id; the present span is its default parent.
 
         Raises:
-            ValueError: a field has a value that is not allowed, the parent is no step of this recorder, the time is
+            ValueError: a field has a value that is not allowed, the parent is not a step of this recorder, the time is
                 before the last step's, or the trajectory is completed.
         """
         fields = _settle(type, content, importance, metadata, context, duration_ms)

@@ -184,7 +184,7 @@ SECOND = {**PLAIN["steps"][1]}
         ({**PLAIN, "steps": [{**SECOND, "timestamp": "2026-13-45"}]}, "steps[0]: timestamp must be ISO-8601 text"),
         ({**PLAIN, "steps": [{**SECOND, "metadata": [1]}]}, "steps[0]: metadata must be a mapping"),
         ({**PLAIN, "steps": [SECOND, SECOND]}, "steps[1]: "),
-        ({**PLAIN, "steps": [{**SECOND, "parent_step_id": "x"}]}, "steps[0]: parent_step_id 'x' is no step"),
+        ({**PLAIN, "steps": [{**SECOND, "parent_step_id": "x"}]}, "steps[0]: parent_step_id 'x' is not a step"),
         ({**PLAIN, "state_snapshots": 7}, "state_snapshots must be a list, not 7"),
         ({**PLAIN, "state_snapshots": [[]]}, "state_snapshots[0]: a state snapshot must be a mapping (a dict), not []"),
         ({**PLAIN, "metadata": "x"}, "metadata must be a mapping"),

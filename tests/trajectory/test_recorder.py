@@ -78,8 +78,8 @@ def test_what_was_given_is_frozen(recorder: TrajectoryRecorder) -> None:
         ({"type": "action", "content": 1, "importance": 3}, "importance 3"),
         ({"type": "action", "content": 1, "metadata": 3}, "metadata must be a mapping"),
         ({"type": "action", "content": 1, "duration_ms": -1}, "duration_ms"),
-        ({"type": "action", "content": 1, "parent_step_id": "step_x"}, "parent_step_id 'step_x' is no step"),
-        ({"type": "action", "content": 1, "parent_step_id": 5}, "parent_step_id 5 is no step"),
+        ({"type": "action", "content": 1, "parent_step_id": "step_x"}, "parent_step_id 'step_x' is not a step"),
+        ({"type": "action", "content": 1, "parent_step_id": 5}, "parent_step_id 5 is not a step"),
         ({"type": "action", "content": 1, "timestamp": datetime(2026, 1, 1)}, "aware"),  # noqa: DTZ001
     ],
 )
