@@ -79,12 +79,7 @@ def _is_said(value: Any) -> bool:
 
 OUTPUT_KEYS = Table.of(
     (
-        Key(
-            "path",
-            GLOB,
-            "Pattern (a glob) of the files, below project_dir.",
-            required=True,
-        ),
+        Key("path", GLOB, "Pattern (a glob) of the files, below project_dir.", required=True),
         Key(
             "compare",
             one_of(*COMPARISONS),
@@ -163,7 +158,11 @@ PROJECT_KEYS = Table.of(
             'How it must end: success, "specific_error:<regular expression>" or "exit_code:<n>".',
         ),
         Key("title", TEXT, "Free text for people. Default: the name.", nullable=True),
-        Key("runner", NAME, "auto, odibi, dbt, python, shell, notebook, command, or the name of a plugged-in runner."),
+        Key(
+            "runner",
+            NAME,
+            "auto, command, or the name of a runner: odibi, dbt, python, shell, notebook, or a plugged-in one.",
+        ),
         Key("args", list_of(ARGUMENT), "Arguments added to the runner's command."),
         Key(
             "command",

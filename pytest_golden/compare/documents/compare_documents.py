@@ -187,9 +187,7 @@ def _look_into_arrays(found: Difference, equality: Equality) -> Iterator[Differe
     for one, other in _align(ours, theirs, equality):
         place = position_of(theirs, other or 0) if one is None else position_of(ours, one)
         yield Difference(
-            Place(found.place, place),
-            ABSENT if one is None else ours[one],
-            ABSENT if other is None else theirs[other],
+            Place(found.place, place), ABSENT if one is None else ours[one], ABSENT if other is None else theirs[other]
         )
 
 

@@ -18,12 +18,7 @@ from pytest_golden.compare.showing import (
     show,
     show_name,
 )
-from pytest_golden.compare.tables.duckdb_engine import (
-    DuckDBUnusableError,
-    QueryError,
-    describe_trouble,
-    open_engine,
-)
+from pytest_golden.compare.tables.duckdb_engine import DuckDBUnusableError, QueryError, describe_trouble, open_engine
 from pytest_golden.compare.tables.equality import NUMBER, WHOLE_NUMBER, Equality, is_wide, part
 from pytest_golden.compare.tables.formats import read_table, read_whole
 from pytest_golden.compare.tables.model import (

@@ -214,12 +214,7 @@ def count_by_column(pairs: Sequence[Pair], counts: Sequence[int]) -> tuple[tuple
 
 
 def read_samples(
-    engine: Engine,
-    equality: Equality,
-    places: Sequence[str],
-    pairs: Sequence[Pair],
-    counts: Sequence[int],
-    rest: str,
+    engine: Engine, equality: Equality, places: Sequence[str], pairs: Sequence[Pair], counts: Sequence[int], rest: str
 ) -> tuple[DifferingRow, ...]:
     """Read the first rows that differ.
 

@@ -177,12 +177,7 @@ def _count_joined(
 
 
 def _count_joined_further(
-    engine: Engine,
-    equality: Equality,
-    pairs: Sequence[Pair],
-    tables: tuple[Table, Table],
-    met: str,
-    at_once: int,
+    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], met: str, at_once: int
 ) -> tuple[list[int], Sequence[int]]:
     """Count what differs in some columns of a wide table: those that look different at all, up to `at_once` at a time."""
     here, baseline = tables
@@ -294,11 +289,7 @@ _TOO_WIDE = f"rows of so many columns are compared without the tolerance: {_ADVI
 
 
 def compare_unordered(
-    engine: Engine,
-    equality: Equality,
-    pairs: Sequence[Pair],
-    tables: tuple[Table, Table],
-    tolerance: Tolerance,
+    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], tolerance: Tolerance
 ) -> RowDifferences:
     """Compare the rows, whatever their positions.
 

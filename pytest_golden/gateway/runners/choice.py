@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pytest_golden.gateway.runners.runner import PipelineFile
 
-_FOLDER = str(Path(__file__).parent)
 _NO_ENGINES = frozenset({"choice", "runner", "scripts"})
 #: Runs whatever `command:` names.
 COMMAND = Runner(
@@ -37,7 +36,8 @@ COMMAND = Runner(
 def list_runners() -> Iterator[Runner]:
     """Yield the runners that recognise files. The engines' are last, and imported when they are needed."""
     yield from scripts.RUNNERS
-    for name in sorted(found.name for found in iter_modules([_FOLDER])):
+    folder = import_module(__package__).__path__
+    for name in sorted(found.name for found in iter_modules(folder)):
         if name not in _NO_ENGINES and not name.endswith("_child"):
             yield from import_module(f"{__package__}.{name}").RUNNERS
 

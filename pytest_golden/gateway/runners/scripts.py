@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.runner import (
-    Runner,
-    RunnerError,
-    explain_closed,
-    find_missing_modules,
-    read_shebang,
-)
+from pytest_golden.gateway.runners.runner import Runner, RunnerError, explain_closed, find_missing_modules, read_shebang
 
 if TYPE_CHECKING:
     from pytest_golden.gateway.runners.runner import PipelineFile

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.gateway import runners
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.runners.choice import find_runner_command
 from pytest_golden.gateway.runners.runner import RunnerError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.gateway.runners.conftest import MakePipeline
 
 
@@ -48,6 +51,21 @@ def test_a_named_runner_beside_a_command_keeps_its_environment_and_readers(make_
 
 def test_a_named_runner_decides_against_the_file(make_pipeline: MakePipeline) -> None:
     assert find_runner_command(make_pipeline("etl.txt", runner="python")).argv == (sys.executable, "{path}")
+
+
+def test_a_file_in_the_folder_is_all_that_a_new_engine_needs(
+    make_pipeline: MakePipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sparkle.py").write_text(
+        "from pytest_golden.gateway.runners.runner import Runner\n"
+        "RUNNERS = (Runner('sparkle', '.spk', ('.spk',), lambda pipeline: ('sparkle', 'run'), step_readers=('spk',)),)\n"
+    )
+    monkeypatch.setattr(runners, "__path__", [*runners.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pytest_golden.gateway.runners.sparkle", raising=False)
+    command = find_runner_command(make_pipeline("sales.spk"))
+    assert (command.argv, command.step_readers) == (("sparkle", "run", "{path}"), ("spk",))
+    assert find_runner_command(make_pipeline("sales.txt", runner="sparkle")).argv == command.argv
+    assert "known: " in str(refusal(make_pipeline, "job.toml"))
 
 
 def test_unknown_runner_is_refused_with_the_nearest_one(make_pipeline: MakePipeline) -> None:
