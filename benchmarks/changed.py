@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import new_id
-from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gate.events import ResultJudged, RunBegun
+from pytest_golden.gate.store import record_event
 from pytest_golden.history.checkout import read_checkout
+from pytest_golden.history.past_store import ENVIRONMENT, read_trends
 from pytest_golden.history.run_environment import describe_run_environment, describe_surroundings
-from pytest_golden.history.trends_store import ENVIRONMENT, read_trends
 from pytest_golden.history.unchanged import Question, select_changed
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus

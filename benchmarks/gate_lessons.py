@@ -16,10 +16,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from pytest_golden.clock import new_id
-from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gate.events import ResultJudged, RunBegun
-from pytest_golden.gate.foreseeing import foresee
-from pytest_golden.gate.known import find_known_lessons
+from pytest_golden.gate.known import find_known_lessons, foresee
+from pytest_golden.gate.store import record_event
 from pytest_golden.gate.teaching import GateLearner, find_budget
 from pytest_golden.history.checkout import read_checkout
 from pytest_golden.history.run_environment import describe_surroundings

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from side_by_side import percentile
 from sqlalchemy import select
 
-from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.store import record_event
 from pytest_golden.storage.schema import gate_results
 from pytest_golden.storage.store import Store
 

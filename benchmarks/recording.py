@@ -24,9 +24,8 @@ from overhead import gate_command, time_command
 from side_by_side import seconds
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
+from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded, Spool
 from pytest_golden.gate.run_record import RunRecord
-from pytest_golden.gate.spool import Spool
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.history.past_store import list_results
 from pytest_golden.history.trends import WINDOW

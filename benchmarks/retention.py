@@ -23,8 +23,8 @@ from filled_store import fill_store
 from side_by_side import percentile
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.event_recording import record_event
-from pytest_golden.gate.pruning import Kept, PruneOrder, prune_store
+from pytest_golden.gate.pruning_store import Kept, PruneOrder, prune_store
+from pytest_golden.gate.store import record_event
 from pytest_golden.storage.integrity import repair_store
 from pytest_golden.storage.store import Store
 

@@ -20,8 +20,8 @@ from side_by_side import seconds
 from sqlalchemy import func, select
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.gate.event_recording import record_event
 from pytest_golden.gate.events import ResultJudged, RunBegun, RunEnded
+from pytest_golden.gate.store import record_event
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.store import put_lesson

@@ -14,8 +14,8 @@ from recording import begin, end, judge
 from side_by_side import seconds
 
 from pytest_golden.clock import utc_now
+from pytest_golden.gate.events import Spool
 from pytest_golden.gate.run_record import RunRecord
-from pytest_golden.gate.spool import Spool
 from scale.model import Floor, Point, Study, make_point, measure
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from recording import begin, judge, make_result
 from side_by_side import seconds
 from web_pages import ask
 
-from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.store import record_event
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.jsonlines import iter_steps
 from pytest_golden.trajectory.model import Trajectory

@@ -20,8 +20,8 @@ from pytest_golden.cli.options import add_json_option, add_manifest_option, loca
 from pytest_golden.cli.screen import open_console, print_beside, print_json, styled
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
-from pytest_golden.gate.lock import find_state_folder
-from pytest_golden.gate.spool import Spool, find_spool_folder, find_store_place
+from pytest_golden.gate.events import Spool
+from pytest_golden.gate.state_folder import find_spool_folder, find_state_folder, find_store_place
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.gateway.service import ExecutionGateway

@@ -21,8 +21,8 @@ from pytest_golden.cli.options import (
 from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_table, styled
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.history.past_store import list_projects
-from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend, read_history, read_trend
-from pytest_golden.history.recorded_store import list_runs
+from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend
+from pytest_golden.history.recorded_store import list_runs, read_history, read_trend
 from pytest_golden.history.trends import count_retried, flakiness, usual_duration
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.model import ResultStatus

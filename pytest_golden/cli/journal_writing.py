@@ -12,14 +12,14 @@ from pytest_golden.cli.options import add_person_option, find_person, open_store
 from pytest_golden.cli.screen import open_console, print_json, show_progress, styled
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.pruning import Kept, PruneOrder, prune_store
+from pytest_golden.gate.pruning_store import Kept, PruneOrder, prune_store
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
 from pytest_golden.regression.wording import format_size
 
 if TYPE_CHECKING:
     import argparse
 
-    from pytest_golden.gate.pruning import PruneReport
+    from pytest_golden.gate.pruning_store import PruneReport
     from pytest_golden.journal.model import JournalEntry, Signal
     from pytest_golden.journal.transfer.service import ImportReport
 

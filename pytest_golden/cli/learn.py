@@ -19,7 +19,7 @@ from pytest_golden.cli.options import (
 from pytest_golden.cli.screen import open_console, print_json, show_line, styled
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.hiding import SecretHider
+from pytest_golden.gate.events import SecretHider
 from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway

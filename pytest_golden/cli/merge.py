@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from pytest_golden.cli.journal_action import declare_common, read_rules
 from pytest_golden.cli.options import locate_store
 from pytest_golden.cli.screen import open_console, print_json, print_list, show_progress, style_of, styled
-from pytest_golden.gate.merging import merge_stores
 from pytest_golden.storage.location import parse_location
+from pytest_golden.verify.merging_store import merge_stores
 
 if TYPE_CHECKING:
     import argparse
 
     from rich.console import Console
 
-    from pytest_golden.gate.merging import MergeReport
-    from pytest_golden.gate.sharding import GateUnion
+    from pytest_golden.verify.merging_store import MergeReport
+    from pytest_golden.verify.shards import GateUnion
 
 _EPILOG = """\
 In any order and however often the same stores are merged, the result is the

@@ -123,8 +123,7 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
         SettingsError: the store does not exist yet, or cannot exist at that location.
         ManifestError: the manifest, which tells the workspace root, cannot be used.
     """
-    from pytest_golden.gate.lock import find_state_folder
-    from pytest_golden.gate.spool import find_store_place
+    from pytest_golden.gate.state_folder import find_state_folder, find_store_place
     from pytest_golden.storage.files import refuse_foreign
     from pytest_golden.storage.location import parse_location
 

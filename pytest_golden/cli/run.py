@@ -25,16 +25,14 @@ from pytest_golden.clock import new_id
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.hiding import choose_keeping
-from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
-from pytest_golden.gate.service import RegressionGuard
-from pytest_golden.gate.spool import choose_log_folder
+from pytest_golden.gate.service import RegressionGuard, choose_keeping
+from pytest_golden.gate.state_folder import choose_log_folder, hold_gate_lock, prepare_state_folder
 from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.history.trends import SlowdownJudge
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.gate_report import gate_report
@@ -137,10 +135,9 @@ def _read_slowdowns(
     """Read from the gate's store how long the project usually takes; do not create a missing store."""
     if project.max_slowdown is None:
         return SlowdownJudge(is_off=True)
-    from pytest_golden.gate import durations as reading
+    from pytest_golden.gate.run_record import find_slowdown_judge
 
-    judge: SlowdownJudge = reading.find_slowdown_judge(settings.store, manifest, gateway.describe())
-    return judge
+    return find_slowdown_judge(settings.store, manifest, gateway.describe())
 
 
 def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest) -> None:

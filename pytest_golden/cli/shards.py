@@ -15,14 +15,13 @@ from pytest_golden.cli.options import (
 )
 from pytest_golden.cli.screen import open_console, print_json, print_list, styled
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.durations import open_existing
-from pytest_golden.gate.lock import find_state_folder
-from pytest_golden.gate.sharding import MOST_SHARDS, PLAN_NAME, ShardPlan, complete_plan, total_seconds, write_plan
-from pytest_golden.gate.spool import find_store_place
-from pytest_golden.history.trends_store import read_medians
+from pytest_golden.gate.run_record import open_existing
+from pytest_golden.gate.state_folder import find_state_folder, find_store_place
+from pytest_golden.history.past_store import read_medians
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.report_files import write_report
+from pytest_golden.verify.shards import MOST_SHARDS, PLAN_NAME, ShardPlan, complete_plan, total_seconds, write_plan
 
 if TYPE_CHECKING:
     import argparse

@@ -17,8 +17,7 @@ from pytest_golden.cli.options import (
     read_command_settings,
 )
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.verify.base_commit import find_base, find_checkout, read_head
-from pytest_golden.verify.base_worktree import PrivateFolder
+from pytest_golden.verify.base_worktree import PrivateFolder, find_base, find_checkout, read_head
 from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate, use_store
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.settings import GoldenSettings
-    from pytest_golden.verify.base_commit import BaseCommit, HeadCommit
+    from pytest_golden.verify.gates import BaseCommit, HeadCommit
     from pytest_golden.verify.model import Verification, VerificationRequest
 
 _INTERRUPTED = 2
@@ -38,7 +37,7 @@ _SHORT = 12
 _WIDEST = 79
 _FOR_THE_END = (
     "pytest_golden.cli.verify_lines",
-    "pytest_golden.verify.verification_record",
+    "pytest_golden.verify.store",
     "pytest_golden.gateway.scratch",
 )
 _EPILOG = """\
@@ -118,7 +117,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         # Done right after the lock is let go: what the end needs is loaded while the pipelines run.
         for name in _FOR_THE_END:
             turn.callback(import_module, name)
-        from pytest_golden.gate.lock import hold_gate_lock
+        from pytest_golden.gate.state_folder import hold_gate_lock
 
         turn.enter_context(hold_gate_lock(declared.workspace_root, _say))
         # Ended before the lock is let go, so that it never takes a turn that nobody waits for.

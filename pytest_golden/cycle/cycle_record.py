@@ -11,9 +11,8 @@ from pytest_golden.clock import new_id
 from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, get_final_status
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.events import GATE_AGENT
-from pytest_golden.gate.lock import hold_gate_lock, prepare_state_folder
 from pytest_golden.gate.service import RegressionGuard
-from pytest_golden.gate.spool import choose_log_folder
+from pytest_golden.gate.state_folder import choose_log_folder, hold_gate_lock, prepare_state_folder
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.service import Journal

@@ -33,7 +33,7 @@ from pytest_golden.verify.gates import (
     start_gate,
     use_store,
 )
-from pytest_golden.verify.verification_record import keep_spooled
+from pytest_golden.verify.store import keep_spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,35 +1,46 @@
-"""The cycle whose improvement and review are commands: composes worktree, commands, guard and the runner."""
+"""A cycle whose improvement and review are commands: the worktree, the commands, the check and the runner together."""
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cycle.command_steps import CommandSteps
-from pytest_golden.cycle.config import CycleConfig
-from pytest_golden.cycle.cycle_commands import clear_leftovers
-from pytest_golden.cycle.model import CycleVerdict
-from pytest_golden.cycle.proposal_floor import read_base_floor
+from pytest_golden.cycle.config import DEFAULT_TASK, CycleConfig
+from pytest_golden.cycle.cycle_commands import CommandRunner, clear_leftovers, describe_ending
+from pytest_golden.cycle.model import CycleStep, CycleVerdict
+from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
 from pytest_golden.cycle.rules import ERROR, get_final_status
-from pytest_golden.cycle.runner import CycleRunner, read_notes
-from pytest_golden.cycle.state_file import find_unfinished
-from pytest_golden.cycle.worktree import read_git_settings
-from pytest_golden.errors import SettingsError
-from pytest_golden.gate.lock import find_state_folder
-from pytest_golden.gate.spool import find_store_place
+from pytest_golden.cycle.runner import CycleRunner, StepError, read_notes
+from pytest_golden.cycle.state_file import CycleFile, find_unfinished
+from pytest_golden.cycle.worktree import (
+    CycleWorktree,
+    list_changed_settings,
+    name_branch,
+    read_git_settings,
+    read_own_files,
+)
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.state_folder import find_state_folder, find_store_place, prepare_state_folder
+from pytest_golden.gateway.model import Ending
 from pytest_golden.history.git import find_commit, run_git
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.settings import NO_STORE
 from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.location import parse_location
-from pytest_golden.verify.base_commit import find_checkout
-from pytest_golden.verify.base_worktree import PrivateFolder
+from pytest_golden.verify.base_worktree import PrivateFolder, find_checkout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_golden.cycle.model import CycleEvent, CycleState
     from pytest_golden.cycle.proposal_floor import BaseFloor
+    from pytest_golden.gateway.process import Exit
+
+_REJECTED = 1
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +207,194 @@ def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
         )
     except ValueError as error:
         raise SettingsError(str(error)) from None
+
+
+class CommandSteps:
+    """The steps of a cycle of commands. The worktree is made when the first of them wants it."""
+
+    def __init__(
+        self,
+        floor: BaseFloor,
+        notes: Mapping[str, Any],
+        scratch: Path,
+        *,
+        store: str | None,
+        environment: Mapping[str, str],
+        show: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._environment = environment
+        self._floor = floor
+        self._notes = notes
+        self._scratch = scratch
+        self._show = show
+        self._tree: CycleWorktree | None = None
+        self.branch: str | None = None
+        self.seconds_left: Callable[[], float] = lambda: 0.0
+
+    def as_steps(self) -> dict[CycleStep | str, Callable[[CycleState], Mapping[str, Any] | None] | None]:
+        """Return them as the runner wants them."""
+        return {
+            CycleStep.IMPROVEMENT: self.improve,
+            CycleStep.REVIEW: self.review,
+            CycleStep.REGRESSION_CHECKS: self.check,
+        }
+
+    def improve(self, state: CycleState) -> Mapping[str, Any]:
+        """Run the improvement, and take what it left as the proposal, also when it failed: then it is kept, and no more."""
+        tree = self._open(state)
+        checked = self._read_checked(state.cycle_id)
+        before = checked or tree.name_tree(tree.base)
+        ended, warnings = self._run("improve", self._notes["improve"], state)
+        with _keep_warnings(warnings):
+            return self._take_improvement(tree, state, ended, before, warnings)
+
+    def _take_improvement(
+        self, tree: CycleWorktree, state: CycleState, ended: Exit, before: str, warnings: list[str]
+    ) -> Mapping[str, Any]:
+        commit = tree.take_work(f"Improvement of {state.cycle_id}")
+        if ended.ending is not Ending.EXITED or ended.exit_code != 0:
+            is_kept = tree.name_tree(commit) != tree.name_tree(tree.base)
+            left = f"what it left is on the branch {tree.branch}" if is_kept else "it left nothing"
+            raise GoldenError(f"the improvement {describe_ending(ended)}; {left}")
+        now = tree.name_tree(commit)
+        changed = tree.list_changes(commit)
+        if not tree.builds_on_base(commit):
+            warnings.append(
+                f"{commit[:12]} is not built upon {tree.base[:12]}, where the cycle began: look at its history"
+            )
+        warnings += [
+            f"{path} is a repository of its own: the branch has the name of its commit, and none of its files"
+            for path in tree.list_repositories(commit)[:_MOST_NAMED]
+        ]
+        told = {"warnings": warnings, "reason": f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"}
+        # By its commit: what was there once before and comes back upon something else is to be checked again.
+        return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
+
+    def review(self, state: CycleState) -> Mapping[str, Any]:
+        """Run the review on what is proposed; whatever it does to the worktree is put back."""
+        tree = self._open(state)
+        commit = self._find_proposed(tree, state)
+        # A review that was killed may have left something.
+        tree.put_back(commit)
+        try:
+            ended, warnings = self._run("review", self._notes["review"], state)
+        finally:
+            tree.put_back(commit)
+        if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
+            told = f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)"
+            raise StepError(told, warnings)
+        is_approved = ended.exit_code == 0
+        if not is_approved and state.improvements_approved:
+            warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
+        return {"approved": is_approved, "reason": "approved" if is_approved else "rejected", "warnings": warnings}
+
+    def check(self, state: CycleState) -> Mapping[str, Any]:
+        """Verify what is proposed against the base's floor."""
+        tree = self._open(state)
+        commit = self._find_commit(tree)
+        place = find_store_place(self._store, prepare_state_folder(self._floor.root))
+        guard = ProposalGuard(
+            self._floor,
+            store=NO_STORE if place is None else str(place.location),
+            environment=self._environment,
+            seconds_left=self.seconds_left,
+            show=self._show,
+        )
+        found = guard.check(commit, tree.list_changes(commit))
+        settings = list_changed_settings(self._notes.get("git_settings", {}), read_git_settings(tree.checkout))
+        self._checked_file(state.cycle_id).write_text(tree.name_tree(commit), encoding="utf-8")
+        return {**found, "weakened_floor": (*found["weakened_floor"], *settings)}
+
+    def find_unchecked(self, state: CycleState, commit: str | None) -> str | None:
+        """Say that a commit does not hold what was checked last; None where it does, or nothing was checked."""
+        checked = self._read_checked(state.cycle_id)
+        if self._tree is None or checked is None or self._tree.name_tree(commit or self._tree.base) == checked:
+            return None
+        return f"what {self._tree.branch} holds at the end is not what was checked: something changed it later"
+
+    def close(self) -> str | None:
+        """Remove the worktree, and give the branch's commit; None where nothing was proposed."""
+        return None if self._tree is None else self._tree.close()
+
+    def find_left(self) -> Path | None:
+        """Return the worktree that could not be removed, since git does not take all its work; None where it is gone."""
+        return None if self._tree is None or not self._tree.root.exists() else self._tree.root
+
+    def take_up(self, cycle_id: str) -> CycleWorktree:
+        """Know the worktree and the branch of a cycle, also where no step wanted them."""
+        if self._tree is None:
+            self.branch = name_branch(cycle_id)
+            self._tree = CycleWorktree(self._floor.checkout, cycle_id, self._floor.commit, self.branch)
+        return self._tree
+
+    def _open(self, state: CycleState) -> CycleWorktree:
+        tree = self.take_up(state.cycle_id)
+        tree.open()
+        return tree
+
+    def _checked_file(self, cycle_id: str) -> Path:
+        return self._name_beside_state(cycle_id, ".checked")
+
+    def _name_beside_state(self, cycle_id: str, ending: str) -> Path:
+        return CycleFile(self._floor.root, cycle_id, makes=True).path.with_suffix(ending)
+
+    def _read_checked(self, cycle_id: str) -> str | None:
+        """Return git's name for the content that was checked last; a cycle that was killed has it too."""
+        with suppress(FileNotFoundError):
+            return self._checked_file(cycle_id).read_text(encoding="utf-8")
+        return None
+
+    def _find_commit(self, tree: CycleWorktree) -> str:
+        return find_commit(tree.checkout, f"refs/heads/{tree.branch}")
+
+    def _find_proposed(self, tree: CycleWorktree, state: CycleState) -> str:
+        proposal = state.proposal
+        return str(proposal["commit"]) if isinstance(proposal, dict) else self._find_commit(tree)
+
+    def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
+        tree = self._open(state)
+        difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
+        tree.write_difference(difference)
+        told.write_text(json.dumps(redact(state.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
+        environment = {name: value for name, value in self._environment.items() if not name.startswith("GIT_")}
+        environment |= {
+            "GOLDEN_CYCLE_ID": state.cycle_id,
+            "GOLDEN_CYCLE_TASK": str(self._notes["limits"].get("task_description") or DEFAULT_TASK),
+            "GOLDEN_CYCLE_ROUND": str(state.improvements_approved + state.improvements_rejected + 1),
+            "GOLDEN_CYCLE_BASE": self._floor.commit,
+            "GOLDEN_CYCLE_DIFF": str(difference),
+            "GOLDEN_CYCLE_STATE": str(told),
+            "PWD": str(tree.root),
+        }
+        log = self._name_beside_state(state.cycle_id, ".log")
+        before = _look(tree.checkout)
+        runner = CommandRunner(tree.root, self._scratch, log, self._show)
+        ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)
+        return ended, _compare(name, before, _look(tree.checkout))
+
+
+@contextmanager
+def _keep_warnings(warnings: Iterable[str]) -> Iterator[None]:
+    """Let what is to be said of a command be said also when what it left cannot be used."""
+    try:
+        yield
+    except GoldenError as error:
+        raise StepError(str(error), warnings) from None
+
+
+def _look(checkout: Path) -> dict[str, str]:
+    """Return what tells of the checkout itself: its commit, its edits, git's settings, hooks. Nothing where git does not tell."""
+    with suppress(GoldenError):
+        told = run_git(checkout, "status", "--porcelain", "-z", "--no-renames").stdout.split("\0")
+        edits = {one[3:]: one[:2] for one in told if one}
+        return {"HEAD": run_git(checkout, "rev-parse", "HEAD").stdout, **edits, **read_own_files(checkout)}
+    return {}
+
+
+def _compare(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    changed = sorted(one for one in {*before, *now} if before.get(one) != now.get(one))
+    if not changed:
+        return []
+    more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+    return [f"the checkout itself changed while {name} ran: {', '.join(changed[:_MOST_NAMED])}{more}"]

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pytest_golden.cycle.model import CycleState, CycleStep
 from pytest_golden.cycle.rules import Round
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.lock import find_state_folder, prepare_state_folder
+from pytest_golden.gate.state_folder import find_state_folder, prepare_state_folder
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.folder import flush
 

@@ -10,8 +10,9 @@ import sys
 import threading
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -21,7 +22,6 @@ from distributed.security import Security
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GatewayError, SettingsError
-from pytest_golden.fleet.model import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -43,14 +43,11 @@ _URL_FORM = re.compile(
 
 
 class Cluster:
-    """A connection to the cluster at `url`. `say` receives messages for a person who waits.
-
-    While it waits, it calls `greet` with new workers, and `tend` every two seconds.
-    """
+    """A connection to the cluster at `url`. `say` receives messages for a person who waits."""
 
     def __init__(self, client: Client, url: str, say: Callable[[str], None]) -> None:
-        self.greet: Callable[[tuple[str, ...]], None] = _greet_nobody
-        self.tend: Callable[[], None] = _tend_nothing
+        self._greet: Callable[[tuple[str, ...]], None] | None = None
+        self._tend: Callable[[], None] | None = None
         self._client = client
         self._url = url
         self._say = say
@@ -90,6 +87,10 @@ class Cluster:
             cluster.close()
             raise SettingsError(str(error)) from None
         return cluster
+
+    def attend(self, greet: Callable[[tuple[str, ...]], None], tend: Callable[[], None]) -> None:
+        """Call `greet` with new workers from now on, and `tend` every two seconds, while waiting."""
+        self._greet, self._tend = greet, tend
 
     def describe(self) -> str:
         """Return how many workers and threads the fleet has now."""
@@ -219,9 +220,10 @@ class Cluster:
         self._pulsed = monotonic_seconds()
         new = tuple(sorted(workers.keys() - self._known))
         self._known = frozenset(workers)
-        if new:
-            self.greet(new)
-        self.tend()
+        if new and self._greet is not None:
+            self._greet(new)
+        if self._tend is not None:
+            self._tend()
         if workers.keys() - self._unfit.keys():
             self._alone_since = None
             return
@@ -333,6 +335,28 @@ def find_address(url: str) -> str:
     return f"{_SCHEMES[found['scheme']]}://{found['host']}:{port}"
 
 
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions that must be the same at both ends; None for a package that is not installed."""
+
+    python: str
+    packages: Mapping[str, str | None] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Return them as text for people."""
+        packages = (f"{name} {version or '(missing)'}" for name, version in self.packages.items())
+        return ", ".join([f"Python {self.python}", *packages])
+
+    def describe_difference(self, other: Versions) -> str:
+        """Return how `other` differs, as text; empty if it does not."""
+        told = [] if self.python == other.python else [f"Python {other.python}"]
+        for name, version in self.packages.items():
+            found = other.packages.get(name)
+            if found != version or found is None:
+                told.append(f"no {name}" if found is None else f"{name} {found}")
+        return ", ".join(told)
+
+
 @cache
 def find_versions() -> Versions:
     """Return the versions of this process."""
@@ -348,8 +372,8 @@ def name_python(told: str) -> str:
 
 def _find_version(name: str) -> str | None:
     try:
-        return version(name)
-    except PackageNotFoundError:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         return None
 
 
@@ -384,11 +408,3 @@ def _require_certificates(url: str, address: str) -> None:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _greet_nobody(workers: tuple[str, ...]) -> None:  # noqa: ARG001 - there is nothing to send yet
-    return
-
-
-def _tend_nothing() -> None:
-    return

@@ -19,8 +19,7 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.fleet import worker as on_worker
 from pytest_golden.fleet.cluster import explain_unlike, find_versions
-from pytest_golden.fleet.model import FleetSession, FleetTask
-from pytest_golden.fleet.shipping import pack_workspace, relocate
+from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, relocate
 from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem, require_execution
 from pytest_golden.gateway.outcome import outcome_not_started
 from pytest_golden.redaction.redactor import Redactor
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
 
     from pytest_golden.compare.examination import Examination
     from pytest_golden.fleet.cluster import Cluster, Errand
-    from pytest_golden.fleet.model import FleetAnswer
+    from pytest_golden.fleet.shipping import FleetAnswer
     from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome, RunnerCommand
     from pytest_golden.gateway.service import ExecutionGateway
-    from pytest_golden.history.trends import SlowdownJudge
     from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.slowdown import SlowdownJudge
 
 VIEW = "fleet"
 #: How often an attempt is sent when workers are lost before they begin it, or have no workspace.
@@ -190,8 +189,7 @@ class FleetGateway:
         try:
             if session.token_file:
                 Path(session.token_file).write_text(session.token, encoding="ascii")
-            self._cluster.greet = self._welcome
-            self._cluster.tend = self._send_refused_again
+            self._cluster.attend(self._welcome, self._send_refused_again)
             self._welcome(None)
             self._cluster.require_fit()
         except GatewayError as error:

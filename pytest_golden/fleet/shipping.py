@@ -1,6 +1,7 @@
-"""Pack a workspace where the gate runs, and unpack it once per host below its temporary folder.
+"""What travels between a gate and the workers of its fleet: the tasks, the answers and the workspace.
 
-Left out are `.git`, `.golden`, caches, virtual environments and what the gate itself writes.
+The workspace is packed where the gate runs and unpacked once per host, without `.git`, `.golden`, caches, virtual environments
+and what the gate itself writes. Both ends have the same version of this package.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import stat
 import tarfile
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -20,20 +22,74 @@ from filelock import FileLock
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError
-from pytest_golden.gate.hiding import is_own_folder, make_own_folder
+from pytest_golden.gate.state_folder import is_own_folder, make_own_folder
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
+
+    from pytest_golden.gateway.model import PipelineOutcome, RunnerCommand
+    from pytest_golden.regression.slowdown import SlowdownJudge
 
 #: The limit for what is sent through a scheduler, which holds all of it in memory.
 MOST_BYTES = 256 << 20
 WORKSPACE, BASELINES = "workspace", "baselines"
 _ABANDONED_SECONDS = 2 * 24 * 3600.0
 _PATH_KEYS = ("path", "project_dir", "venv")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSession:
+    """What all runs of a gate on a fleet have in common.
+
+    `root` is the gate's workspace; a worker that reads the `token` in `token_file` sees the same workspace. `baselines` is
+    the baselines' folder, and `baselines_inside` its path below the root, None if it lies elsewhere. `keep` is the value
+    of `--golden-keep`.
+    """
+
+    id: str
+    root: str
+    token_file: str
+    token: str
+    baselines: str
+    baselines_inside: str | None
+    accept_command: str
+    view: str
+    roots: tuple[str, ...] = ()
+    keep: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTask:
+    """One attempt of one project. `environment` holds the gate's variables that `pass_env` names; `command` is a hook's answer.
+
+    `name` is unique in the session. `shipped_project` is the project as it is in a shipped workspace.
+    """
+
+    session: FleetSession
+    name: str
+    project: GoldenProjectConfig
+    shipped_project: GoldenProjectConfig
+    command: RunnerCommand | None
+    environment: Mapping[str, str]
+    slowdowns: SlowdownJudge | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAnswer:
+    """The answer to an attempt on a worker.
+
+    `outcome` is None if it was not run again: `lost_on` names the workers that were lost with it. `log` is the whole log,
+    compressed with zlib.
+    """
+
+    outcome: PipelineOutcome | None = None
+    log: bytes = b""
+    was_examined: bool = False
+    lost_on: tuple[str, ...] = ()
 
 
 def pack_workspace(

@@ -24,17 +24,16 @@ from pytest_golden.clock import monotonic_seconds
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError
 from pytest_golden.fleet import shipping
-from pytest_golden.fleet.cluster import find_versions
-from pytest_golden.fleet.model import FleetAnswer, Versions
-from pytest_golden.fleet.shipping import BASELINES, WORKSPACE, find_shipped, make_folder, remove_shipped
-from pytest_golden.gate.hiding import choose_keeping
+from pytest_golden.fleet.cluster import Versions, find_versions
+from pytest_golden.fleet.shipping import BASELINES, WORKSPACE, FleetAnswer, find_shipped, make_folder, remove_shipped
+from pytest_golden.gate.service import choose_keeping
 from pytest_golden.gateway.model import AgentRole, Permissions, Problem
 from pytest_golden.gateway.outcome import outcome_not_started
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.history.trends import SlowdownJudge
 from pytest_golden.redaction.redactor import Redactor
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.regression.slowdown import SlowdownJudge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from distributed import Worker
 
     from pytest_golden.compare.examination import Examination
-    from pytest_golden.fleet.model import FleetSession, FleetTask
+    from pytest_golden.fleet.shipping import FleetSession, FleetTask
     from pytest_golden.gateway.model import PipelineOutcome, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
 

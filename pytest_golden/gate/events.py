@@ -1,14 +1,27 @@
-"""What a gate run reports to the store: its beginning, results, explanations, its end. One line of a spool each."""
+"""What a gate run records: its events, the secrets that are taken out of them, and the spool files in which events wait.
+
+The events are its beginning, results, explanations and end; each is one line of a spool file.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from pytest_golden.errors import StorageError
+from pytest_golden.redaction.literals import secret_arguments, secret_literals
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import GoldenProjectResult
+from pytest_golden.storage.folder import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
 
 #: The agent that a gate's entries are of.
 GATE_AGENT = "golden"
@@ -125,3 +138,122 @@ def read_event(plain: Mapping[str, Any]) -> GateEvent:
 def was_found_killed(facts: Any) -> bool:
     """Tell from a run's facts whether another gate found it unfinished and closed it."""
     return isinstance(facts, dict) and facts.get(FOUND_KILLED) is True
+
+
+class Spool:
+    """The spool files of a workspace for one store, one a gate run, in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def append(self, *events: GateEvent) -> Path:
+        """Keep events of one run, durably, all or none, and return the file.
+
+        Raises:
+            StorageError: it cannot be written either.
+        """
+        path = self._folder / f"{events[0].run_id}.jsonl"
+        lines = "".join(json.dumps(write_event(event), separators=(",", ":")) + "\n" for event in events)
+        try:
+            make_folder(self._folder)
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                _write_whole(handle, lines.encode("ascii"))
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise StorageError(f"the spool file {path} cannot be written: {error.strerror}") from error
+        return path
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that wait, oldest run first."""
+        return tuple(sorted(self._folder.glob("*.jsonl"))) if self._folder.is_dir() else ()
+
+
+def read_spool(path: Path) -> Iterator[GateEvent]:
+    """Return the events of a spool file in order; a torn last line, which a kill leaves, is passed over.
+
+    Raises:
+        StorageError: the file cannot be read, or a whole line of it is no event.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise StorageError(f"the spool file {path} cannot be read: {error.strerror}") from error
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            yield read_event(json.loads(line))
+        except ValueError as error:
+            raise StorageError(f"the spool file {path}, line {number}: {error}; move it away") from None
+
+
+def _write_whole(handle: int, content: bytes) -> None:
+    """Write all or nothing: half a line would tear the next one too."""
+    start = os.fstat(handle).st_size
+    try:
+        while content:
+            content = content[os.write(handle, content) :]
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(handle, start)
+        raise
+
+
+_T = TypeVar("_T")
+
+
+class SecretHider:
+    """Hides by the general rules and by what a gateway knows of its projects.
+
+    `redact_own` takes out of a text what is secret in a project, as `ExecutionGateway.redact` does; None where it cannot.
+    """
+
+    def __init__(
+        self, redact_own: Callable[[GoldenProjectConfig, str], str | None], projects: Iterable[GoldenProjectConfig]
+    ) -> None:
+        self._redact_own = redact_own
+        self._secretive = _find_secretive(projects)
+
+    def hide_for_all(self, plain: _T) -> _T | None:
+        """Take out of JSON-safe values what is secret in any project: one may stand in the text of another.
+
+        None when that cannot be told.
+        """
+        redacted: _T | None = redact(plain)
+        for project in self._secretive:
+            redacted = None if redacted is None else self._hide(project, redacted)
+        return redacted
+
+    def hide_names(self, names: Sequence[str]) -> Sequence[str] | None:
+        """Remove secrets from many names; fast if there are none. None if that cannot be told."""
+        together = "\n".join(names)
+        return names if self.hide_for_all(together) == together else self.hide_for_all(list(names))
+
+    def hide_in_result(self, result: GoldenProjectResult) -> GoldenProjectResult:
+        """Take out of a result, from which its own project's secrets are gone, those of the others."""
+        others = [project for project in self._secretive if project.name != result.name]
+        plain: dict[str, Any] | None = result.to_dict() if others else None
+        for project in others:
+            plain = None if plain is None else self._hide(project, plain)
+        return result if plain is None else replace(GoldenProjectResult.from_dict(plain), name=result.name)
+
+    def _hide(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
+        try:
+            text = self._redact_own(project, json.dumps(plain))
+            return plain if text is None else cast("_T", json.loads(text))
+        except Exception:
+            # A plugged-in gateway may raise anything; what it would have hidden is not kept.
+            return None
+
+
+def _find_secretive(projects: Iterable[GoldenProjectConfig]) -> tuple[GoldenProjectConfig, ...]:
+    """Return one project of each set of secrets."""
+    found: dict[Any, GoldenProjectConfig] = {}
+    for project in projects:
+        commands = (project.args, project.command or (), *project.before, *project.after)
+        arguments = tuple(literal for command in commands for literal in secret_arguments(command))
+        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files, arguments
+        if any(secrets):
+            found.setdefault(secrets, project)
+    return tuple(found.values())

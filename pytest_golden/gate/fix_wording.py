@@ -1,17 +1,15 @@
-"""The wording of fixes: the lesson by rules, the prompt for a language model, and the lines shown to people. Pure text.
+"""The wording of fixes: the lesson by rules, and the lines shown to people. Pure text.
 
 Nothing is learned if it is not clear what fixed a failure: rather no lesson than a wrong one.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.clock import new_id
 from pytest_golden.gate.fixes import (
     choose_files,
     has_baselines_of,
@@ -22,18 +20,14 @@ from pytest_golden.gate.fixes import (
     tell_keys,
     tell_versions,
 )
-from pytest_golden.learning.language_model.prompting import write_prompt
-from pytest_golden.learning.lessons.lesson_wording import list_parts, put_in_words
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_limit
-from pytest_golden.learning.memories import thaw
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.storage.columns import from_ms
 
 if TYPE_CHECKING:
     from pytest_golden.gate.fixes import BrokeBefore, Correction, Difference, Point
     from pytest_golden.history.checkout import Commit
-    from pytest_golden.learning.lessons.lesson_wording import Wording
 
 _MOST_COMMITS, _MOST_FILES = 20, 100
 _CLEAR, _LIKELY, _POSSIBLE = 0.9, 0.8, 0.7
@@ -56,13 +50,6 @@ _REMEDY = re.compile(
     r"|temp|temporary|tmp|chunk\w*|stream\w*|clean(?:s|ed|ing|up)?|offline|servers?|services?|apis?|endpoints?)(?![^\W\d_])",
     re.IGNORECASE,
 )
-_TASK = """\
-A data pipeline failed, something was changed, and at once it passed. Word the lesson that the next person should be told
-whose pipeline fails in this way, as one or two plain sentences: what to look at or to do, and when. It must help with other
-pipelines too: no paths, ids, dates, times or addresses of this one case. Name only what stands in the data, in backticks.
-Say in "why" what the cause was, in one sentence. The data do not show what the change did in full: claim no more than they say."""
-_TOLD = ("error", "commits", "files", "edited", "declaration", "versions", "inputs")
-_NAMED = re.compile(r"`([^`\n]{1,200})`")
 _SHORT = 7
 _LONGEST_SUBJECT, _MOST_OF_LESSON = 72, 300
 _MOST_SUBJECTS = 3
@@ -216,45 +203,6 @@ def _list_evidence(failed: Point, passed: Point, difference: Difference, files: 
 def _shorten_cause(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MOST_OF_CAUSE else f"{line[: _MOST_OF_CAUSE - 4]} ..."
-
-
-def write_fix_prompt(skill: SkillMemory) -> str:
-    """Return the prompt for the lesson of a fix that rules have worded; what programs and people wrote is data in it."""
-    evidence = thaw(skill.evidence)
-    data = {
-        "The failure": skill.what_failed,
-        "The change as rules worded it": skill.lesson,
-        "What was recorded": {name: evidence[name] for name in _TOLD if evidence.get(name)},
-    }
-    return write_prompt(_TASK, data)
-
-
-def apply_fix_wording(skill: SkillMemory, said: Wording, moment: datetime) -> SkillMemory | None:
-    """Return a new lesson in the model's words, not approved; None if it names things outside the data, or is not good enough.
-
-    When a person approves it, it replaces the lesson that it words.
-    """
-    worded = put_in_words(skill, said)
-    if not list_parts(match[1] for match in _NAMED.finditer(worded.lesson)) <= _list_known(skill):
-        return None
-    worded = worded.replace(
-        id=new_id("lesson"),
-        what_worked=worded.lesson,
-        judged_by=None,
-        judged_at=None,
-        support=1,
-        success_count=0,
-        harm_count=0,
-        last_used=None,
-        created_at=moment,
-        evidence={**thaw(skill.evidence), "worded_from": skill.id},
-    )
-    return None if check_lesson(worded) else worded
-
-
-def _list_known(skill: SkillMemory) -> set[str]:
-    told = (json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.lesson, skill.context, skill.what_failed)
-    return list_parts(told)
 
 
 def tell_lesson(skill: SkillMemory, project: str | None = None, committed: Commit | None = None) -> tuple[str, ...]:

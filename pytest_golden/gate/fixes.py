@@ -19,7 +19,7 @@ from pytest_golden.history.run_environment import compare_surroundings
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.regression.model import MACHINE_KINDS, ReasonKind, ResultStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -30,19 +30,9 @@ if TYPE_CHECKING:
     Descends = Callable[[str, str], bool]
 
 # These say something about the gate, its machine or its user, and nothing about the project.
-_OF_HARNESS = frozenset(
-    {
-        ReasonKind.INTERRUPTED,
-        ReasonKind.SANDBOX_UNAVAILABLE,
-        ReasonKind.NETWORK_UNAVAILABLE,
-        ReasonKind.PROJECT_CHANGED,
-        ReasonKind.PATTERN_TIMED_OUT,
-        ReasonKind.SCRATCH_FULL,
-        ReasonKind.WORKER_CRASHED,
-        ReasonKind.HARNESS,
-        ReasonKind.NEED_NOT_PASSED,
-    }
-)
+_OF_HARNESS = MACHINE_KINDS | {
+    *(ReasonKind.INTERRUPTED, ReasonKind.PATTERN_TIMED_OUT, ReasonKind.WORKER_CRASHED, ReasonKind.NEED_NOT_PASSED)
+}
 _SHORT_COMMIT = 7
 _VERSION = re.compile(r"(?P<name>\S+) (?P<old>\S+) -> (?P<new>\S+)(?: \(in .*\))?")
 _CAME = re.compile(r"(?P<name>\S+) (?P<version>\S+) (?P<how>added|removed)(?: \(in .*\))?")

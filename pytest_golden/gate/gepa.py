@@ -25,7 +25,14 @@ from pytest_golden.learning.training import find_known, join_lines, make_record
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.model import (
+    MACHINE_KINDS,
+    START_KINDS,
+    GoldenProjectResult,
+    Reason,
+    ReasonKind,
+    ResultStatus,
+)
 from pytest_golden.regression.wording import is_note_of_harness
 
 if TYPE_CHECKING:
@@ -44,21 +51,7 @@ _ENDED_AS_DECLARED, _MOST_BY_STEPS, _FAILED = 0.75, 0.5, 0.1
 # The pipeline itself did not do what is declared.
 _BY_ENDING = frozenset({ReasonKind.EXIT_CODE, ReasonKind.UNEXPECTED_SUCCESS, ReasonKind.PATTERN_ABSENT})
 # No text of a project can bring these about: they say nothing of a candidate.
-_NOT_BY_TEXT = frozenset(
-    {
-        ReasonKind.PATH_NOT_FOUND,
-        ReasonKind.PATH_NOT_ALLOWED,
-        ReasonKind.PERMISSION_DENIED,
-        ReasonKind.COMMAND_NOT_FOUND,
-        ReasonKind.RUNNER_UNKNOWN,
-        ReasonKind.SANDBOX_UNAVAILABLE,
-        ReasonKind.NETWORK_UNAVAILABLE,
-        ReasonKind.PROJECT_CHANGED,
-        ReasonKind.SCRATCH_FULL,
-        ReasonKind.SKIP_IF_MISSING,
-        ReasonKind.HARNESS,
-    }
-)
+_NOT_BY_TEXT = MACHINE_KINDS | START_KINDS | {ReasonKind.PATH_NOT_ALLOWED, ReasonKind.SKIP_IF_MISSING}
 _MOST_STEPS, _MOST_FILES = 100, 50
 _log = logging.getLogger(__name__)
 _RECORD_KEYS = frozenset({"project", "task", "verdict", "reasons", "steps"})
@@ -221,7 +214,7 @@ class GoldenAdapter:
             return _unwritable(project, f"the text cannot be written as UTF-8: {error.reason}")
         guard = RegressionGuard(_CandidateGateway(self._open(), stand_ins), baselines=self._baselines)
         result = guard.check_one(project, {})
-        if was_interrupted(result):
+        if result.is_interrupted:
             raise KeyboardInterrupt
         return result
 
@@ -382,21 +375,16 @@ def score_result(result: GoldenProjectResult) -> float:
         return PERFECT
     if result.status is not ResultStatus.FAILED:
         return 0.0
-    if not any(reason.kind in _BY_ENDING for reason in result.reasons):
+    if not result.has_reason(_BY_ENDING):
         return _ENDED_AS_DECLARED
     steps = _list_steps(result)
     done = sum(not _has_failed(step) for step in steps)
     return _FAILED + (_MOST_BY_STEPS - _FAILED) * (done / len(steps) if steps else 0.0)
 
 
-def was_interrupted(result: GoldenProjectResult) -> bool:
-    """Tell whether a person stopped it."""
-    return any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
-
-
 def is_not_by_text(result: GoldenProjectResult) -> bool:
     """Tell whether it is no pass for a reason that no candidate can bring about or take away."""
-    return any(reason.kind in _NOT_BY_TEXT for reason in result.reasons)
+    return result.has_reason(_NOT_BY_TEXT)
 
 
 def describe_verdict(result: GoldenProjectResult, score: float) -> str:

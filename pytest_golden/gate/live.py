@@ -1,191 +1,176 @@
-"""Watch the gates that run on a store: what runs now, what happened between two looks, and events that can be resumed."""
+"""Running gates as plain values, and the events that a watcher receives: what happened between two looks.
+
+An event's id tells how far its watcher was told, so that a watcher can resume after a lost connection.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 import re
-import threading
+import sys
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
-from pytest_golden.gate.live_model import LiveLook, describe_machine, has_process
-from pytest_golden.gate.live_store import find_newest, find_run, list_ended, list_finished, list_unfinished
+from pytest_golden.clock import iso_utc
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.columns import to_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from pytest_golden.gate.live_model import FinishedProject, LiveGate
-    from pytest_golden.gate.live_store import SeenRun
-    from pytest_golden.storage.store import Store
 
 _MOST_RUNS = 20
 _LONGEST_ID = 2_000
 _RUN_FORM = r"[A-Za-z0-9_]{1,64}\.\d{1,18}"
 _ID_FORM = re.compile(rf"(\d{{1,18}})((?:-{_RUN_FORM})*)", re.ASCII)
-# A gate without a sign of life for so long does not run.
-LONGEST_SILENCE_SECONDS = 30.0
-# Watchers look again well before that.
-_ENDED_KEPT_SECONDS = 60.0
-# What was imported as history is no news.
-_LONGEST_NEWS = timedelta(hours=1)
-_MOST_ENDED = 20
 GATE_STARTED = "gate_started"
 PROJECT_STARTED = "project_started"
 STEP = "step"
 PROJECT_FINISHED = "project_finished"
 GATE_FINISHED = "gate_finished"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_OWN_PIDS = Path("/proc/self/ns/pid")
 
 
-class LiveGates:
-    """Watches all gates that record into a store, on any machine. Threads may share it.
+@dataclass(frozen=True, slots=True)
+class RunningProject:
+    """A project that runs, since when, and the step that it was seen at last; None before the first."""
 
-    A look that is younger than `least_seconds` is returned again, so that many watchers do not ask the store more often.
+    name: str
+    since: datetime
+    step: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values."""
+        return {"project": self.name, "since": iso_utc(self.since), "step": self.step}
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a gate run tells of itself at a moment; `machine` is where its pid means a process."""
+
+    run_id: str
+    moment: datetime
+    pid: int
+    machine: str
+    total_count: int
+    running: tuple[RunningProject, ...] = ()
+
+
+def describe_machine() -> str:
+    """Name the host, and on Linux its present boot and this process's space of pids: containers share the first two."""
+    told = [platform.node()]
+    with suppress(OSError):
+        told += [_BOOT.read_text(encoding="ascii").strip(), str(_OWN_PIDS.stat().st_ino)]
+    return " ".join(told)
+
+
+def has_process(pid: int) -> bool:
+    """Tell whether this machine has a process with this pid; True if that cannot be told."""
+    if sys.platform == "win32" or pid <= 0:
+        # On Windows, `os.kill` would end the process.
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedProject:
+    """A project's result in a gate; `number` is its place in the order of recording."""
+
+    number: int
+    entry_id: str
+    name: str
+    status: ResultStatus
+    execution_time_seconds: float
+    finished_at: datetime
+
+    @property
+    def began_at(self) -> datetime:
+        """The moment at which it began, as far as its duration tells."""
+        return self.finished_at - timedelta(seconds=self.execution_time_seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values."""
+        return {
+            "project": self.name,
+            "entry_id": self.entry_id,
+            "status": self.status.value,
+            "execution_time_seconds": self.execution_time_seconds,
+            "finished_at": iso_utc(self.finished_at),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGate:
+    """A gate run. `finished` is in the order of recording, `running` without what is among those.
+
+    `total_count` is how many projects it has in all. `is_own` is false for one that ran in a worktree made for it. One that
+    was killed `is_interrupted`, and has no `final_status` until the next gate finds that out.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        clock: Callable[[], datetime] = utc_now,
-        monotonic: Callable[[], float] = monotonic_seconds,
-        least_seconds: float = 0.5,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._monotonic = monotonic
-        self._least_seconds = least_seconds
-        self._machine = describe_machine()
-        self._lock = threading.Lock()
-        self._last: LiveLook | None = None
-        self._looked_at: float | None = None
-        # Of each run its last sign of life, and when that was seen first by this process's own clock.
-        self._beats: dict[str, tuple[int, float]] = {}
-        self._finished: dict[str, tuple[FinishedProject, ...]] = {}
-        # With the moment at which their end was seen.
-        self._ended: dict[str, tuple[LiveGate, float]] = {}
-        self._awaited: set[str] = set()
+    number: int
+    run_id: str
+    manifest: str
+    workspace_root: str
+    commit: str | None
+    branch: str | None
+    host: str
+    pid: int
+    is_own: bool
+    started_at: datetime
+    finished_at: datetime | None = None
+    final_status: str | None = None
+    is_interrupted: bool = False
+    total_count: int = 0
+    running: tuple[RunningProject, ...] = ()
+    finished: tuple[FinishedProject, ...] = ()
 
-    def look(self) -> LiveLook:
-        """Look at what runs now.
+    @property
+    def counts(self) -> dict[str, int]:
+        """Tell how many projects ended so far with each status."""
+        counted = Counter(one.status for one in self.finished)
+        return {status.value: counted[status] for status in ResultStatus}
 
-        Raises:
-            StorageError: the store cannot be read.
-        """
-        with self._lock:
-            now = self._monotonic()
-            if self._last is None or self._looked_at is None or now - self._looked_at >= self._least_seconds:
-                with self._store.read() as connection:
-                    self._last = self._look(connection, now)
-                self._looked_at = now
-            return self._last
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values: with what runs and the counts, without the results."""
+        return {
+            "run_id": self.run_id,
+            "manifest": self.manifest,
+            "workspace_root": self.workspace_root,
+            "commit": self.commit,
+            "branch": self.branch,
+            "host": self.host,
+            "is_own": self.is_own,
+            "started_at": iso_utc(self.started_at),
+            "finished_at": None if self.finished_at is None else iso_utc(self.finished_at),
+            "final_status": self.final_status,
+            "interrupted": self.is_interrupted,
+            "total_count": self.total_count,
+            "counts": self.counts,
+            "running": [one.to_dict() for one in self.running],
+        }
 
-    def resume(self, last_event_id: str | None) -> LiveLook:
-        """Return the look of a watcher that received everything up to an event.
 
-        An id that is None or none of this store's gives the look of somebody who knows nothing.
+@dataclass(frozen=True, slots=True)
+class LiveLook:
+    """All gates that run at one moment, oldest first, and those that were seen to end shortly before it.
 
-        Raises:
-            StorageError: the store cannot be read.
-        """
-        told = Told.parse(last_event_id)
-        if told is None:
-            return LiveLook()
-        with self._lock, self._store.read() as connection:
-            if told.newest > find_newest(connection):
-                return LiveLook()
-            runs = (find_run(connection, run_id) for run_id in told.results)
-            gates = tuple(self._rewind(connection, gate, told) for gate in runs if gate is not None)
-            for gate in self._list_news(connection, told.newest):
-                self._ended.setdefault(gate.run_id, (gate, self._monotonic()))
-            self._awaited.update(gate.run_id for gate in gates)
-            self._looked_at = None
-        return LiveLook(gates, (), told.newest)
+    `newest` is the number of the newest run of all; None in the look of somebody who has seen nothing yet.
+    """
 
-    def _look(self, connection: Connection, now: float) -> LiveLook:
-        unfinished = list_unfinished(connection)
-        alive = [seen for seen in unfinished if self._is_alive(seen, now)]
-        gates = tuple(self._complete(connection, seen.gate) for seen in alive)
-        running = {gate.run_id for gate in gates}
-        newest = find_newest(connection)
-        self._note_ended(connection, running, newest, now)
-        ended = tuple(sorted((gate for gate, _ in self._ended.values()), key=lambda gate: gate.number))
-        self._forget(self._ended.keys() | {seen.gate.run_id for seen in unfinished})
-        return LiveLook(gates, ended, newest)
-
-    def _is_alive(self, seen: SeenRun, now: float) -> bool:
-        """Tell whether a run without an end still runs.
-
-        The age of the first sign of life is known by its machine's clock, that of later ones by ours.
-        """
-        run_id = seen.gate.run_id
-        known = self._beats.get(run_id)
-        if known is None:
-            age = max(0.0, (to_ms(self._clock()) - seen.beat) / 1000)
-            self._beats[run_id] = seen.beat, now - age
-        elif known[0] != seen.beat:
-            self._beats[run_id] = seen.beat, now
-        if seen.machine == self._machine and seen.pid is not None and not has_process(seen.pid):
-            return False
-        return now - self._beats[run_id][1] <= LONGEST_SILENCE_SECONDS
-
-    def _complete(self, connection: Connection, gate: LiveGate) -> LiveGate:
-        """Add the results so far; only those are read that are not known."""
-        known = self._finished.get(gate.run_id, ())
-        ids = {one.entry_id for one in known}
-        # Stores that were merged have given them other numbers.
-        new = list_finished(connection, gate.run_id, known[-1].number if known else 0)
-        finished = (*known, *(one for one in new if one.entry_id not in ids)) if new else known
-        self._finished[gate.run_id] = finished
-        names = {one.name for one in finished}
-        return replace(gate, finished=finished, running=tuple(one for one in gate.running if one.name not in names))
-
-    def _note_ended(self, connection: Connection, running: set[str], newest: int, now: float) -> None:
-        """Note which runs have ended since the last look, and let go of those that ended a while ago."""
-        for run_id in running:
-            self._ended.pop(run_id, None)
-        before = self._last
-        candidates = {gate.run_id for gate in before.gates} if before is not None else set()
-        for run_id in (candidates | self._awaited) - running - self._ended.keys():
-            gate = find_run(connection, run_id)
-            if gate is not None:
-                self._ended[run_id] = self._end(connection, gate), now
-        self._awaited.clear()
-        if before is not None and before.newest is not None and before.newest < newest:
-            for gate in self._list_news(connection, before.newest):
-                self._ended.setdefault(gate.run_id, (gate, now))
-        kept = {run_id: (gate, at) for run_id, (gate, at) in self._ended.items() if now - at < _ENDED_KEPT_SECONDS}
-        self._ended = kept
-
-    def _list_news(self, connection: Connection, after: int) -> Iterable[LiveGate]:
-        since = to_ms(self._clock() - _LONGEST_NEWS)
-        return tuple(self._end(connection, gate) for gate in list_ended(connection, after, since, _MOST_ENDED))
-
-    def _end(self, connection: Connection, gate: LiveGate) -> LiveGate:
-        gate = self._complete(connection, gate)
-        return replace(gate, running=(), is_interrupted=gate.is_interrupted or gate.finished_at is None)
-
-    def _rewind(self, connection: Connection, gate: LiveGate, told: Told) -> LiveGate:
-        """Return a run as a watcher last saw it."""
-        last = told.results[gate.run_id]
-        finished = self._complete(connection, gate).finished
-        return replace(
-            gate,
-            running=(),
-            finished=tuple(one for one in finished if one.number <= last),
-            finished_at=None,
-            final_status=None,
-        )
-
-    def _forget(self, needed: set[str]) -> None:
-        for known in (self._beats, self._finished):
-            for run_id in known.keys() - needed:
-                del known[run_id]
+    gates: tuple[LiveGate, ...] = ()
+    ended: tuple[LiveGate, ...] = ()
+    newest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

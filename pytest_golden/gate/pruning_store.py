@@ -1,23 +1,55 @@
-"""What the gate needs of its past, and the removal of the rest. Each function works on an open connection."""
+"""Prune a store: trees of closed entries that are beyond what is kept, in many small transactions.
+
+Lessons and memories stay, and so does what the next gate run is judged by.
+"""
 
 from __future__ import annotations
 
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import delete, func, select
 
-from pytest_golden.gate.merging_store import was_interrupted
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import SettingsError
 from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_projects
-from pytest_golden.regression.model import ResultStatus
+from pytest_golden.journal.closed_trees_store import (
+    Limit,
+    delete_entries,
+    find_last_beyond,
+    list_agents,
+    list_roots,
+    may_go,
+    read_members,
+    read_trees,
+)
+from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES
+from pytest_golden.storage.columns import to_ms
+from pytest_golden.storage.integrity import give_back
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 from pytest_golden.storage.statements import json_member, json_member_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection
 
+    from pytest_golden.journal.closed_trees_store import Member, Tree
+    from pytest_golden.journal.rules import Rules
+    from pytest_golden.storage.store import Store
+
+_ROOTS_AT_ONCE = 50
+# What one write removes: others wait as long, a tenth of a second or so.
+_ENTRIES_AT_ONCE = 200
+_DOCUMENTS_AT_ONCE = 500
+_LEARNING_SECONDS = 10.0
+# In which others come to write: who waits for SQLite's lock asks for it only now and then.
+_PAUSE_SECONDS = 0.02
 _CHUNK = 500
 # So many results that did not run to their end, or failures, are looked through for the one that is needed.
 _MOST_READ = 50
@@ -26,6 +58,177 @@ _PASSED = gate_results.c.status == ResultStatus.PASSED.value
 _REASONS = json_member(gate_results.c.result, "reasons")
 _INPUTS = json_member_text(gate_results.c.result, INPUTS_DIGEST)
 _IGNORED = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneReport:
+    """What was removed, or would be; `freed_bytes` is None where no room was asked back."""
+
+    entries: int = 0
+    trajectories: int = 0
+    documents: int = 0
+    freed_bytes: int | None = None
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return all counts under their names."""
+        return asdict(self)
+
+
+class Kept(NamedTuple):
+    """How much stays of an agent's closed entries: what was closed after a moment, and so many, the newest; None: no limit."""
+
+    closed_after: datetime | None = None
+    entries: int | None = None
+
+    @property
+    def is_limit(self) -> bool:
+        """Tell whether anything may go."""
+        return self.closed_after is not None or self.entries is not None
+
+
+NO_LIMIT = Kept()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneOrder:
+    """What is asked for: `kept` for all agents or for one, else what their rules say. `is_trial` only counts."""
+
+    kept: Kept = NO_LIMIT
+    agent_id: str | None = None
+    is_trial: bool = False
+    gives_back: bool = False
+
+
+def prune_store(
+    store: Store, order: PruneOrder, rules: Mapping[str, Rules], now: datetime, *, progress: Callable[[int], None]
+) -> PruneReport:
+    """Remove what is beyond the limits, and return what was removed. `progress` receives how many entries were checked.
+
+    Raises:
+        SettingsError: nothing says how much is to be kept.
+        StorageError: the store cannot be written; what was removed before stays so.
+    """
+    with store.read() as connection:
+        agents = list_agents(connection) if order.agent_id is None else (order.agent_id,)
+        # All limits are of one moment: what a gate adds meanwhile is newer than anything that is removed.
+        limits = {
+            agent_id: _find_limit(connection, agent_id, kept)
+            for agent_id, kept in _choose_kept(agents, order, rules, now).items()
+        }
+        needed = find_needed_runs(connection)
+    if not order.is_trial:
+        # What a result teaches stays, and must be learned before it goes.
+        learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
+    pruner = _Pruner(store, needed, progress, is_trial=order.is_trial)
+    for agent_id, limit in limits.items():
+        pruner.prune(agent_id, limit)
+    return pruner.finish(gives_back=order.gives_back)
+
+
+def _choose_kept(
+    agents: tuple[str, ...], order: PruneOrder, rules: Mapping[str, Rules], now: datetime
+) -> dict[str, Kept]:
+    if order.kept.is_limit:
+        return dict.fromkeys(agents, order.kept)
+    found = {}
+    for agent_id in agents:
+        retention = rules.get(agent_id, DEFAULT_RULES).retention
+        closed_after = None if retention.days is None else now - timedelta(days=retention.days)
+        found[agent_id] = Kept(closed_after, retention.entries)
+    found = {agent_id: kept for agent_id, kept in found.items() if kept.is_limit}
+    if not found:
+        raise SettingsError(
+            "nothing says how much is to be kept: give --older-than 90d or --keep 10000, or agents a retention in the rules"
+        )
+    return found
+
+
+def _find_limit(connection: Connection, agent_id: str, kept: Kept) -> Limit:
+    # A millisecond less: what was closed at the moment itself stays.
+    closed_by = None if kept.closed_after is None else to_ms(kept.closed_after) - 1
+    return Limit(closed_by, None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries))
+
+
+class _Pruner:
+    """One pruning, and what it has removed so far."""
+
+    def __init__(
+        self, store: Store, needed: frozenset[str], progress: Callable[[int], None], *, is_trial: bool
+    ) -> None:
+        self._store = store
+        self._needed = needed
+        self._progress = progress
+        self._is_trial = is_trial
+        self._entries = self._trajectories = self._looked_at = 0
+
+    def prune(self, agent_id: str, limit: Limit) -> None:
+        """Remove the trees of an agent that are beyond the limit."""
+        after: Member | None = None
+        while limit != Limit():
+            # Nobody waits for a look; what is found is looked at again by the write that removes it.
+            with self._store.read() as connection:
+                roots = list_roots(connection, agent_id, after, _ROOTS_AT_ONCE)
+                going = self._choose(connection, roots, limit)
+            for batch in _divide(going):
+                self._remove(batch, limit)
+            if len(roots) < _ROOTS_AT_ONCE:
+                return
+            after = roots[-1]
+            self._progress(self._looked_at)
+
+    def finish(self, *, gives_back: bool) -> PruneReport:
+        """Remove what nothing refers to any more, and tell what was done."""
+        documents, freed_bytes = 0, None
+        if not self._is_trial:
+            documents = self._remove_documents()
+            freed_bytes = give_back(self._store) if gives_back else None
+        return PruneReport(
+            entries=self._entries, trajectories=self._trajectories, documents=documents, freed_bytes=freed_bytes
+        )
+
+    def _choose(self, connection: Connection, roots: tuple[Member, ...], limit: Limit) -> list[Tree]:
+        trees = read_trees(connection, roots)
+        self._looked_at += sum(map(len, trees))
+        going = [tree for tree in trees if may_go(tree, limit, self._needed)]
+        if self._is_trial:
+            ids = [member.id for tree in going for member in tree]
+            self._entries += len(ids)
+            self._trajectories += count_trajectories(connection, ids)
+            return []
+        return going
+
+    def _remove(self, trees: list[Tree], limit: Limit) -> None:
+        with self._store.write() as connection:
+            began = monotonic_seconds()
+            present = read_trees(connection, read_members(connection, [tree[0].id for tree in trees]))
+            going = [member.id for tree in present if may_go(tree, limit, self._needed) for member in tree]
+            trajectories = delete_gate_rows(connection, going)
+            delete_entries(connection, going)
+        self._entries += len(going)
+        self._trajectories += trajectories
+        # As long as others had to wait they have it for themselves.
+        time.sleep(max(_PAUSE_SECONDS, monotonic_seconds() - began))
+
+    def _remove_documents(self) -> int:
+        with self._store.read() as connection:
+            unused = find_unused_documents(connection)
+        for start in range(0, len(unused.digests), _DOCUMENTS_AT_ONCE):
+            with self._store.write() as connection:
+                delete_documents(connection, unused, unused.digests[start : start + _DOCUMENTS_AT_ONCE])
+            time.sleep(_PAUSE_SECONDS)
+        return len(unused.digests)
+
+
+def _divide(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
+    """Divide trees into what one write removes: so many entries, or one tree that has more."""
+    batch: list[Tree] = []
+    for tree in trees:
+        if batch and sum(map(len, batch)) + len(tree) > _ENTRIES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(tree)
+    if batch:
+        yield batch
 
 
 class UnusedDocuments(NamedTuple):

@@ -16,8 +16,6 @@ from pytest_golden.history.recorded_model import (
     PastDifference,
     ProjectDetails,
     ProjectHistory,
-    read_history,
-    read_trend,
 )
 from pytest_golden.history.recorded_store import (
     RecordedRun,
@@ -29,8 +27,10 @@ from pytest_golden.history.recorded_store import (
     list_recent_results,
     list_results_of,
     list_runs,
+    read_history,
     read_run,
     read_run_facts,
+    read_trend,
 )
 from pytest_golden.learning.learned_pages import list_of_project
 from pytest_golden.storage.columns import from_ms, storable

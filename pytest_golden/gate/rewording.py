@@ -7,18 +7,21 @@ thinks; what there was no time for, or no answer to, is asked again by the next 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_golden.clock import utc_now
-from pytest_golden.gate.fix_wording import apply_fix_wording, write_fix_prompt
+from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.language_model.client import BudgetedModel, ask, ask_within
-from pytest_golden.learning.lessons.lesson_wording import Wording
+from pytest_golden.learning.language_model.prompting import write_prompt
+from pytest_golden.learning.lessons.lesson_wording import Wording, list_parts, put_in_words
 from pytest_golden.learning.lessons.likeness import find_keys
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource
+from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.store import find_by_digests, list_lessons, put_lesson
-from pytest_golden.learning.memories import MemoryDraft
+from pytest_golden.learning.memories import MemoryDraft, thaw
 from pytest_golden.learning.store import find_by_keys, rewrite_memory
 from pytest_golden.storage.columns import to_ms
 
@@ -35,6 +38,13 @@ if TYPE_CHECKING:
 WORDINGS = ("wordings", "golden")
 # With a model the session's learning may take 10 s in all, 2 of them without it.
 MODEL_SECONDS = 7.5
+_TASK = """\
+A data pipeline failed, something was changed, and at once it passed. Word the lesson that the next person should be told
+whose pipeline fails in this way, as one or two plain sentences: what to look at or to do, and when. It must help with other
+pipelines too: no paths, ids, dates, times or addresses of this one case. Name only what stands in the data, in backticks.
+Say in "why" what the cause was, in one sentence. The data do not show what the change did in full: claim no more than they say."""
+_TOLD = ("error", "commits", "files", "edited", "declaration", "versions", "inputs")
+_NAMED = re.compile(r"`([^`\n]{1,200})`")
 _AT_ONCE, _MOST_TRIES = 4, 5
 _CALL_SECONDS = 5.0
 _KEPT, _REFUSED, _UNANSWERED = "kept", "refused", "unanswered"
@@ -114,3 +124,42 @@ def _mark(connection: Connection, skill: SkillMemory, ended: str, moment: dateti
     before = find_by_keys(connection, WORDINGS, [skill.id])
     tries = int(before[0].value.get("tries", 0)) + 1 if before else 1
     rewrite_memory(connection, MemoryDraft(WORDINGS, skill.id, {"ended": ended, "tries": tries}), to_ms(moment))
+
+
+def write_fix_prompt(skill: SkillMemory) -> str:
+    """Return the prompt for the lesson of a fix that rules have worded; what programs and people wrote is data in it."""
+    evidence = thaw(skill.evidence)
+    data = {
+        "The failure": skill.what_failed,
+        "The change as rules worded it": skill.lesson,
+        "What was recorded": {name: evidence[name] for name in _TOLD if evidence.get(name)},
+    }
+    return write_prompt(_TASK, data)
+
+
+def apply_fix_wording(skill: SkillMemory, said: Wording, moment: datetime) -> SkillMemory | None:
+    """Return a new lesson in the model's words, not approved; None if it names things outside the data, or is not good enough.
+
+    When a person approves it, it replaces the lesson that it words.
+    """
+    worded = put_in_words(skill, said)
+    if not list_parts(match[1] for match in _NAMED.finditer(worded.lesson)) <= _list_known(skill):
+        return None
+    worded = worded.replace(
+        id=new_id("lesson"),
+        what_worked=worded.lesson,
+        judged_by=None,
+        judged_at=None,
+        support=1,
+        success_count=0,
+        harm_count=0,
+        last_used=None,
+        created_at=moment,
+        evidence={**thaw(skill.evidence), "worded_from": skill.id},
+    )
+    return None if check_lesson(worded) else worded
+
+
+def _list_known(skill: SkillMemory) -> set[str]:
+    told = (json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.lesson, skill.context, skill.what_failed)
+    return list_parts(told)

@@ -5,28 +5,33 @@ Errors are reported and cost the gate nothing: they change neither its verdict n
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_golden.errors import JournalError, StorageError, StorageTrouble
-from pytest_golden.gate.event_recording import close_interrupted, has_run, record_event, record_missing
-from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun
-from pytest_golden.gate.spool import SPOOL_NAME, Spool, read_spool
+from pytest_golden.errors import GoldenError, JournalError, StorageError, StorageTrouble
+from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, Spool, read_spool
+from pytest_golden.gate.state_folder import SPOOL_NAME, StorePlace, find_state_folder, find_store_place
+from pytest_golden.gate.store import close_interrupted, has_run, record_event, record_missing
+from pytest_golden.history.past_store import read_slowdown_judge
 from pytest_golden.storage.files import put_aside
 from pytest_golden.storage.folder import STORE_NAME
+from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.sqlite import find_log, set_log_aside
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from sqlalchemy import Connection
 
     from pytest_golden.gate.events import GateEvent, RunEnded
+    from pytest_golden.gateway.model import GatewayAbilities
     from pytest_golden.journal.model import JournalEntry
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.regression.slowdown import SlowdownJudge
     from pytest_golden.storage.sqlite import Log
 
 # A gate waits this long for a locked store in all.
@@ -43,7 +48,8 @@ class RunRecord:
     """The record of one gate run. Nothing is raised: whatever exception comes up is said.
 
     `is_own_store` tells that only this workspace writes to the store. `say` gets news, `warn` what a person must know.
-    `substitute` is the folder that was used while the store's own folder could not be written.
+    `substitute` is the folder that was used while the store's own folder could not be written; `merge` merges the store there
+    into the one at a location, and returns how many runs were new.
     `store` is there to be read, None where that cannot be either.
     """
 
@@ -58,10 +64,12 @@ class RunRecord:
         warn: Callable[[str], None],
         patience_seconds: float = PATIENCE_SECONDS,
         substitute: Path | None = None,
+        merge: Callable[[str | Path, Path], int] | None = None,
     ) -> None:
         self._location = location
         self._spool = spool
         self._substitute = substitute
+        self._merge = merge
         self._is_own_store = is_own_store
         self._clock = clock
         self._say = say
@@ -96,8 +104,8 @@ class RunRecord:
     def begin(self, begun: RunBegun) -> None:
         """Open the store, take in what earlier runs could not leave there, close the interrupted ones, and begin."""
         self._open()
-        if self._substitute is not None and self._takes:
-            self._take_in_substitute(self._substitute, begun.run_id)
+        if self._substitute is not None and self._merge is not None and self._takes:
+            self._take_in_substitute(self._substitute, self._merge, begun.run_id)
         self._take_in_spool(begun.run_id, self._spool)
         self._close_interrupted(begun)
         self._tell(begun)
@@ -264,12 +272,10 @@ class RunRecord:
             else:
                 self._warn("this run is lost to history")
 
-    def _take_in_substitute(self, folder: Path, run_id: str) -> None:
+    def _take_in_substitute(self, folder: Path, merge: Callable[[str | Path, Path], int], run_id: str) -> None:
         """Merge the runs that were recorded elsewhere while the store's own folder could not be written."""
-        from pytest_golden.gate.merging import take_in_substitute
-
         try:
-            runs = take_in_substitute(self._location, folder)
+            runs = merge(self._location, folder)
         except Exception as error:
             source = folder / STORE_NAME
             self._warn(f"the runs in {source} were not taken in: {error}; the next gate will try again")
@@ -347,3 +353,31 @@ def _describe(event: GateEvent) -> str:
     if isinstance(event, FailureExplained):
         return "what is known of a failure"
     return f"the {'beginning' if isinstance(event, RunBegun) else 'end'} of this run"
+
+
+def find_slowdown_judge(said: str | None, manifest: Manifest, abilities: GatewayAbilities | None) -> SlowdownJudge:
+    """Read it from the store that a workspace's gate would use, `said` or its own; none is made."""
+    with open_existing(find_store_place(said, find_state_folder(manifest.workspace_root))) as store:
+        return read_slowdown_judge(store, manifest.projects, manifest.workspace_root, abilities)
+
+
+@contextmanager
+def open_existing(place: StorePlace | None) -> Iterator[Store | None]:
+    """Open a store to look at earlier runs; None where there is none, or it cannot be opened."""
+    store = None if place is None else _open(place)
+    if store is None:
+        yield None
+        return
+    with store:
+        yield store
+
+
+def _open(place: StorePlace) -> Store | None:
+    file = parse_location(place.location)
+    if not (file.is_on_server or (file.path is not None and file.path.is_file())):
+        return None
+    try:
+        return Store.open(place.location, busy_seconds=PATIENCE_SECONDS)
+    except GoldenError:
+        # Whoever records there says why.
+        return None

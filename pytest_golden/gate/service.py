@@ -13,7 +13,6 @@ from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
-from pytest_golden.history.trends import SlowdownJudge
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import (
     GoldenProjectResult,
@@ -24,6 +23,7 @@ from pytest_golden.regression.model import (
     result_without_run,
 )
 from pytest_golden.regression.rules import judge
+from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RegressionCheckResult
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import Gateway
     from pytest_golden.manifest.model import GoldenProjectConfig
 
+    KeepIf = Callable[[GoldenProjectConfig, PipelineOutcome], bool]
     FurtherJudge = Callable[[GoldenProjectConfig, PipelineOutcome], Iterable[Reason]]
 
 _READS = "reads"
@@ -140,7 +141,7 @@ class RegressionGuard:
 
     def _quarantine(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
         quarantine = project.quarantine
-        if quarantine is None or not result.status.is_failure or _was_interrupted(result):
+        if quarantine is None or not result.status.is_failure or result.is_interrupted:
             return result
         if self._today() <= quarantine.until:
             return replace(result, quarantined=f"{quarantine.reason} (until {quarantine.until})")
@@ -200,9 +201,29 @@ def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> Go
 def _is_worth_a_retry(result: GoldenProjectResult) -> bool:
     """Tell whether another attempt may help: changed files stay changed, and what was accepted is final."""
     final = {ReasonKind.INTERRUPTED, ReasonKind.PROJECT_CHANGED}
-    is_final = result.accepted is not None or any(reason.kind in final for reason in result.reasons)
+    is_final = result.accepted is not None or result.has_reason(final)
     return result.status.is_failure and not is_final
 
 
-def _was_interrupted(result: GoldenProjectResult) -> bool:
-    return any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
+def choose_keeping(word: str, read_slowdowns: Callable[[], SlowdownJudge] | None = None) -> KeepIf | None:
+    """Return the rule for `--golden-keep` and `GOLDEN_KEEP`: `none`, `failed` or `all`; None keeps nothing.
+
+    `read_slowdowns` returns what judges durations, since a run may fail only because it is slow. It is called after a run.
+    """
+    if word != "failed":
+        return _RULES[word]
+
+    def has_failed(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+        result = judge(project, outcome)
+        if read_slowdowns is not None:
+            result = read_slowdowns().judge(project, result)
+        return result.status.is_failure
+
+    return has_failed
+
+
+def _always(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:  # noqa: ARG001 - the gateway gives both
+    return True
+
+
+_RULES: Mapping[str, KeepIf | None] = {"none": None, "all": _always}

@@ -1,23 +1,39 @@
-"""Read earlier gate runs and results from their rows. Each function works on an open connection and decides nothing."""
+"""Read earlier gate runs and results from their rows: results, last passes, durations, and what each project last ran on.
+
+Each function works on an open connection and decides nothing.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import Text, and_, func, literal, select, union_all
 
+from pytest_golden.errors import GoldenError
 from pytest_golden.history.changes import FirstFailure, PastPass, PastResult
+from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.inputs import RunInputs
-from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.history.run_environment import describe_environment, describe_run_environment
+from pytest_golden.history.unchanged_tree import IgnoredThen
+from pytest_golden.regression.model import ResultStatus, was_interrupted
+from pytest_golden.regression.slowdown import MOST_PASSES, SlowdownJudge, describe_durations
 from pytest_golden.storage.columns import from_ms
-from pytest_golden.storage.schema import expectations, gate_results, gate_runs
+from pytest_golden.storage.schema import documents, expectations, gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run, read_document
 from pytest_golden.storage.statements import json_member, json_member_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import ColumnElement, Connection, Row, Select, Subquery
+
+    from pytest_golden.gateway.model import GatewayAbilities
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.slowdown import DurationTrend
+    from pytest_golden.storage.store import Store
 
 # So many interrupted ones in a row before a failure are not looked through.
 _MOST_FAILURES_READ = 20
@@ -30,19 +46,18 @@ _REASONS = json_member(gate_results.c.result, "reasons")
 _ACCEPTED = json_member(gate_results.c.result, "accepted")
 OF_INPUTS = (json_member_text(gate_results.c.result, INPUTS_DIGEST), json_member(gate_results.c.result, "write_set"))
 _RESULT_COLUMNS = (
-    "entry_id",
-    "run_id",
-    "project",
-    "status",
-    "exit_code",
-    "execution_time_seconds",
-    "attempts",
-    "is_flaky",
-    "is_regression",
-    "pass_streak",
-    "created_at",
-    "trajectory_id",
+    *("entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts"),
+    *("is_flaky", "is_regression", "pass_streak", "created_at", "trajectory_id"),
 )
+T = TypeVar("T")
+#: Members of a run's facts: where it ran, and whether it accepted what it saw.
+ENVIRONMENT, ACCEPTS = "environment", "accepts"
+# In a shared store, passes in other environments stand between.
+_MOST_LOOKED_AT = 60
+# SQLite takes no more than 500 parts of one union.
+_MOST_ASKED = 250
+#: The results of a project in the subquery of `select_newest`.
+EARLIER = gate_results.alias("earlier")
 
 
 def list_expected(connection: Connection, run_id: str) -> tuple[str, ...]:
@@ -105,7 +120,7 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Fir
         .order_by(gate_results.c.number)
         .limit(_MOST_FAILURES_READ)
     )
-    failed = next((row for row in rows if not _was_interrupted(_list_kinds(row.reasons))), None)
+    failed = next((row for row in rows if not was_interrupted(row.reasons)), None)
     return None if failed is None else FirstFailure(failed.commit, failed.branch, failed.dirty, failed.dirty_files)
 
 
@@ -122,14 +137,214 @@ def _past_results(*more: Any) -> Select[Any]:
 def _past_result(row: Row[Any], *, is_accepted: bool = False) -> PastResult:
     fields = {name: getattr(row, name) for name in (*_RESULT_COLUMNS, "commit", "branch", "dirty", "message")}
     fields |= {"status": ResultStatus(row.status), "created_at": from_ms(row.created_at)}
-    is_interrupted = _was_interrupted(_list_kinds(row.reasons))
+    is_interrupted = was_interrupted(row.reasons)
     return PastResult(**fields, is_interrupted=is_interrupted, is_accepted=is_accepted)
 
 
-def _list_kinds(reasons: Any) -> Iterable[Any]:
-    """Return the kinds of a result's reasons, of those at least that are what the gate writes."""
-    return [reason.get("kind") for reason in reasons or () if isinstance(reason, dict)]
+def read_trends(
+    connection: Connection, venvs: Mapping[str, str | None], facts: Mapping[str, Any]
+) -> dict[str, DurationTrend]:
+    """Return the trend of each project's last passes in the environment of `facts`; projects without any are left out.
+
+    Passes before one that a person accepted do not count, and neither do those in worktrees made for another commit.
+
+    Args:
+        connection: an open one.
+        venvs: the projects' names, each with its `venv:`.
+        facts: what `describe_run_environment` returned for this run or an earlier one.
+    """
+    rows = list(_list_passes(connection, venvs))
+    runs = _read_facts(connection, {row.run_id for row in rows})
+    accepted = find_accepted(connection, [row.number for row in rows if runs[row.run_id].get(ACCEPTS)])
+    found: dict[str, list[float]] = {name: [] for name in venvs}
+    ended: set[str] = set()
+    wanted = {name: describe_environment(facts, venv) for name, venv in venvs.items()}
+    for row in rows:
+        name = row.project
+        there = runs[row.run_id].get(ENVIRONMENT)
+        if name in ended or not there or describe_environment(there, venvs[name]) != wanted[name]:
+            continue
+        found[name].append(row.execution_time_seconds)
+        if row.number in accepted or len(found[name]) == MOST_PASSES:
+            ended.add(name)
+    trends = {name: describe_durations(seconds) for name, seconds in found.items()}
+    return {name: trend for name, trend in trends.items() if trend is not None}
 
 
-def _was_interrupted(kinds: Iterable[Any]) -> bool:
-    return ReasonKind.INTERRUPTED in kinds
+def read_slowdown_judge(
+    store: Store | None,
+    projects: Collection[GoldenProjectConfig],
+    workspace_root: Path,
+    abilities: GatewayAbilities | None,
+    *,
+    workers: int = 1,
+) -> SlowdownJudge:
+    """Return what judges the projects that declare `max_slowdown`; where none does, nothing is read.
+
+    A store that cannot be read, or None, leaves them unjudged, which each result says.
+    """
+    judged = {project.name: project.venv for project in projects if project.max_slowdown is not None}
+    if not judged or store is None:
+        return SlowdownJudge(trouble="no earlier run is known" if store is None else "")
+    facts = describe_run_environment(projects, workspace_root, abilities, workers=workers)
+    try:
+        with store.read() as connection:
+            return SlowdownJudge(read_trends(connection, judged, facts))
+    except GoldenError as error:
+        return SlowdownJudge(trouble=f"earlier runs cannot be asked: {error}")
+
+
+def read_medians(connection: Connection, projects: Collection[str]) -> dict[str, float]:
+    """Return the median seconds of each project's last passes, wherever they ran; one without any is left out."""
+    passes: dict[str, list[float]] = {}
+    for row in _list_passes(connection, projects):
+        seconds = passes.setdefault(row.project, [])
+        if len(seconds) < MOST_PASSES:
+            seconds.append(row.execution_time_seconds)
+    return {name: median(seconds) for name, seconds in passes.items()}
+
+
+def find_last_environment(connection: Connection, project: str) -> dict[str, Any] | None:
+    """Return what is known of where a project passed last; None without a pass, or of a run that did not keep it."""
+    facts = connection.scalar(
+        select(gate_runs.c.facts)
+        .join(gate_results, gate_results.c.run_id == gate_runs.c.entry_id)
+        .where(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value, is_own_run())
+        .order_by(gate_results.c.number.desc())
+        .limit(1)
+    )
+    found = _as_mapping(facts).get(ENVIRONMENT)
+    return found if isinstance(found, dict) and found else None
+
+
+def _list_passes(connection: Connection, names: Collection[str]) -> Iterator[Row[Any]]:
+    """Yield the last passes of each project, newest first."""
+    columns = (gate_results.c[name] for name in ("number", "project", "run_id", "execution_time_seconds"))
+    query = select(*columns).order_by(gate_results.c.number.desc())
+    for some in split(sorted(names)):
+        asked = name_projects(some)
+        newest = select_newest(asked, _MOST_LOOKED_AT, EARLIER.c.status == ResultStatus.PASSED.value)
+        yield from connection.execute(query.select_from(asked.join(gate_results, gate_results.c.number.in_(newest))))
+
+
+def name_projects(names: Sequence[str]) -> Subquery:
+    """Return a subquery with these names in its column `name`, of at most so many as `split` leaves together."""
+    return union_all(*(select(literal(name, Text).label("name")) for name in names)).subquery("asked")
+
+
+def select_newest(asked: Subquery, limit: int, *wanted: ColumnElement[bool]) -> Select[Any]:
+    """Select the numbers of the newest results of each named project in people's own runs; `wanted` are conditions on `EARLIER`."""
+    numbers = select(EARLIER.c.number).join(gate_runs, gate_runs.c.entry_id == EARLIER.c.run_id)
+    numbers = numbers.where(EARLIER.c.project == asked.c.name, is_own_run(), *wanted)
+    return numbers.order_by(EARLIER.c.number.desc()).limit(limit).correlate(asked)
+
+
+def split(items: Sequence[T], most: int = _MOST_ASKED) -> Iterator[Sequence[T]]:
+    """Divide items into parts that one statement takes."""
+    return (items[start : start + most] for start in range(0, len(items), most))
+
+
+def _read_facts(connection: Connection, runs: Collection[str]) -> dict[str, Mapping[str, Any]]:
+    known: dict[str, Mapping[str, Any]] = {run: {} for run in runs}
+    for some in split(sorted(runs)):
+        rows = connection.execute(select(gate_runs.c.entry_id, gate_runs.c.facts).where(gate_runs.c.entry_id.in_(some)))
+        known |= {row.entry_id: _as_mapping(row.facts) for row in rows}
+    return known
+
+
+def find_accepted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
+    """Find those of these results that a person accepted."""
+    found: set[int] = set()
+    for some in split(numbers):
+        rows = connection.execute(select(gate_results.c.number, _ACCEPTED).where(gate_results.c.number.in_(some)))
+        found |= {row.number for row in rows if row.accepted is not None}
+    return frozenset(found)
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class LastResult:
+    """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run, which began at `started_at`.
+
+    `where` are the machine and the workspace that it ran in. `reads` are the files of the checkout that it read, `ignored`
+    those that git ignored when it began; None where that is not known.
+    """
+
+    status: ResultStatus
+    checkout: Checkout
+    declaration: Mapping[str, Any]
+    surroundings: Mapping[str, Any]
+    started_at: int
+    where: tuple[str, str] = ("", "")
+    reads: tuple[str, ...] | None = None
+    ignored: IgnoredThen | None = None
+
+
+def read_last_results(
+    connection: Connection, names: Collection[str], *, with_reads: bool = False
+) -> dict[str, LastResult]:
+    """Return the last result of each project that has one, `with_reads` also the files that it read."""
+    rows = [row for some in split(sorted(names)) for row in _ask_last(connection, some)]
+    digests = {one for row in rows for one in (row.declaration_digest, row.environment_digest, row.ignored_digest)}
+    told = _read_documents(connection, filter(None, digests))
+    reads = _read_reads(connection, {row.trajectory_id for row in rows if row.trajectory_id}) if with_reads else {}
+    checkouts: dict[str, Checkout] = {}
+    ignored: dict[str, IgnoredThen | None] = {}
+    for row in rows:
+        if row.run_id not in checkouts:
+            checkouts[row.run_id] = Checkout(row.commit, row.branch, row.dirty, row.dirty_files)
+            ignored[row.run_id] = IgnoredThen.read(told.get(row.ignored_digest))
+    return {
+        row.project: LastResult(
+            ResultStatus(row.status),
+            checkouts[row.run_id],
+            told.get(row.declaration_digest, {}),
+            told.get(row.environment_digest, {}),
+            row.started_at,
+            (row.host, row.workspace_root),
+            reads.get(row.trajectory_id),
+            ignored[row.run_id],
+        )
+        for row in rows
+    }
+
+
+def _ask_last(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]]:
+    asked = name_projects(names)
+    newest = (
+        select(EARLIER.c.number)
+        .where(EARLIER.c.project == asked.c.name, EARLIER.c.status != ResultStatus.SKIPPED.value)
+        .order_by(EARLIER.c.number.desc())
+        .limit(1)
+        .correlate(asked)
+        .scalar_subquery()
+    )
+    of_result = ("project", "run_id", "status", "declaration_digest", "trajectory_id")
+    of_run = ("commit", "branch", "dirty", "dirty_files", "environment_digest", "started_at", "host", "workspace_root")
+    ignored = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=True)
+    columns = (*(gate_results.c[name] for name in of_result), *(gate_runs.c[name] for name in of_run), ignored)
+    joined = asked.join(gate_results, gate_results.c.number == newest)
+    runs = joined.join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
+    yield from connection.execute(select(*columns).select_from(runs))
+
+
+def _read_documents(connection: Connection, digests: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for some in split(sorted(digests)):
+        rows = connection.execute(select(documents.c.digest, documents.c.body).where(documents.c.digest.in_(some)))
+        found |= {row.digest: row.body for row in rows if isinstance(row.body, dict)}
+    return found
+
+
+def _read_reads(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for some in split(sorted(ids)):
+        asked = select(trajectories.c.id, json_member(trajectories.c.body, "metadata"))
+        for row in connection.execute(asked.where(trajectories.c.id.in_(some))):
+            reads = row.metadata.get("reads") if isinstance(row.metadata, dict) else None
+            if isinstance(reads, list):
+                found[row.id] = tuple(map(str, reads))
+    return found

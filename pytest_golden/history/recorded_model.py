@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.gateway.execution import last_lines
-from pytest_golden.history.past_store import list_results
-from pytest_golden.history.trends import ENOUGH, describe_streak, flakiness, usual_duration
-from pytest_golden.history.trends_store import find_last_environment, read_trends
+from pytest_golden.history.trends import describe_streak, flakiness, usual_duration
 from pytest_golden.regression.model import OUTPUT_KINDS
 from pytest_golden.regression.slowdown import DurationTrend
 from pytest_golden.regression.verdict import RunStatus
@@ -18,8 +16,6 @@ from pytest_golden.regression.wording import find_failing_step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
-
-    from sqlalchemy import Connection
 
     from pytest_golden.history.changes import PastResult
     from pytest_golden.learning.learned_pages import ListedLesson
@@ -399,22 +395,6 @@ class ProjectHistory:
             "mad_seconds": usual.mad_seconds,
             **({} if self.trend is None else {"trend": self.trend.to_dict()}),
         }
-
-
-def read_history(connection: Connection, name: str, limit: int) -> ProjectHistory:
-    """Read the last `limit` results in people's own runs, without the trend; there may be none."""
-    recent = list_results(connection, name, max(limit, ENOUGH))
-    return ProjectHistory(name, recent[:limit], recent)
-
-
-def read_trend(connection: Connection, name: str, project: GoldenProjectConfig | None) -> ProjectTrend:
-    """Read the trend in the environment of the project's last pass. `project` is its declaration, None if it is gone."""
-    factor = None if project is None else project.max_slowdown
-    facts = find_last_environment(connection, name)
-    if facts is None:
-        return ProjectTrend(None, factor)
-    trends = read_trends(connection, {name: None if project is None else project.venv}, facts)
-    return ProjectTrend(trends.get(name), factor)
 
 
 def write_past_result(result: PastResult) -> dict[str, Any]:

@@ -6,16 +6,33 @@ Each function works on an open connection and decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Text, and_, func, literal, literal_column, or_, select, union_all
+from sqlalchemy import and_, func, literal_column, or_, select
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.history.changes import DAMAGE, SHARD, VERDICT, PastResult, read_verdict
-from pytest_golden.history.past_store import list_expected
-from pytest_golden.history.recorded_model import ListedResult, ListedRun, RecordedResult, read_differences
-from pytest_golden.history.trends_store import ENVIRONMENT
-from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.history.past_store import (
+    ENVIRONMENT,
+    find_accepted,
+    find_last_environment,
+    list_expected,
+    list_results,
+    name_projects,
+    read_trends,
+    select_newest,
+    split,
+)
+from pytest_golden.history.recorded_model import (
+    ListedResult,
+    ListedRun,
+    ProjectHistory,
+    ProjectTrend,
+    RecordedResult,
+    read_differences,
+)
+from pytest_golden.history.trends import ENOUGH
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus, was_interrupted
 from pytest_golden.regression.verdict import (
     RegressionCheckResult,
     RunStatus,
@@ -31,11 +48,12 @@ from pytest_golden.storage.statements import json_member, json_member_text
 from pytest_golden.trajectory.store import find_dict_form
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
     from pytest_golden.history.recorded_model import OutputDifference
+    from pytest_golden.manifest.model import GoldenProjectConfig
 
 _LEAST_OF_ID = 10
 _SURROUNDINGS = ("python", "implementation", "platform", "golden")
@@ -58,12 +76,6 @@ _NOT_PASSED = gate_results.c.status != literal_column("'PASSED'")
 _REASONS = json_member(gate_results.c.result, "reasons")
 _ENVIRONMENT = json_member(gate_runs.c.facts, ENVIRONMENT)
 _RUN_OF_RESULT = (gate_runs.c.workspace_root, gate_runs.c.environment_digest, _ENVIRONMENT)
-_T = TypeVar("_T")
-# SQLite takes no more than 500 parts of one union.
-_MOST_ASKED = 250
-_EARLIER = gate_results.alias("earlier")
-# Only whether it is there counts.
-_ACCEPTED = json_member_text(gate_results.c.result, "accepted")
 _RECENT_RESULT = (
     *("number", "entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts"),
     *("is_flaky", "is_regression", "pass_streak", "created_at", "trajectory_id"),
@@ -365,16 +377,9 @@ def list_recent_results(
     `is_accepted` is read only where results on one commit differ, since only there it matters.
     """
     found: dict[str, list[Row[Any]]] = {}
-    for names in _split(sorted(projects), _MOST_ASKED):
-        asked = union_all(*(select(literal(name, Text).label("name")) for name in names)).subquery("asked")
-        newest = (
-            select(_EARLIER.c.number)
-            .join(gate_runs, gate_runs.c.entry_id == _EARLIER.c.run_id)
-            .where(_EARLIER.c.project == asked.c.name, is_own_run())
-            .order_by(_EARLIER.c.number.desc())
-            .limit(limit)
-            .correlate(asked)
-        )
+    for names in split(sorted(projects)):
+        asked = name_projects(names)
+        newest = select_newest(asked, limit)
         query = (
             select(*_RECENT)
             .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
@@ -385,7 +390,7 @@ def list_recent_results(
     # Reading the JSON of a result costs more than all the rest.
     mixed = [row.number for rows in found.values() if _differ_on_a_commit(rows) for row in rows]
     failed = [row.number for rows in found.values() for row in rows if row.status == ResultStatus.ERROR.value]
-    marks = _Marks(_find_interrupted(connection, failed), _find_accepted(connection, mixed))
+    marks = _Marks(_find_interrupted(connection, failed), find_accepted(connection, mixed))
     return {name: tuple(_recent_result(row, marks) for row in rows) for name, rows in found.items()}
 
 
@@ -404,20 +409,11 @@ def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
 
 
 def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
-    rows = _read_members(connection, numbers, _REASONS)
-    return frozenset(number for number, reasons in rows if _was_interrupted(reasons))
-
-
-def _find_accepted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
-    return frozenset(
-        number for number, accepted in _read_members(connection, numbers, _ACCEPTED) if accepted is not None
-    )
-
-
-def _read_members(connection: Connection, numbers: Sequence[int], member: Any) -> Iterator[tuple[int, Any]]:
-    for some in _split(numbers, _MOST_ASKED):
-        query = select(gate_results.c.number, member).where(gate_results.c.number.in_(some))
-        yield from map(tuple, connection.execute(query).all())
+    found: set[int] = set()
+    for some in split(numbers):
+        rows = connection.execute(select(gate_results.c.number, _REASONS).where(gate_results.c.number.in_(some)))
+        found |= {row.number for row in rows if was_interrupted(row.reasons)}
+    return frozenset(found)
 
 
 def _recent_result(row: Sequence[Any], marks: _Marks) -> PastResult:
@@ -446,9 +442,17 @@ def _recent_result(row: Sequence[Any], marks: _Marks) -> PastResult:
     )
 
 
-def _was_interrupted(reasons: Any) -> bool:
-    return any(isinstance(reason, dict) and reason.get("kind") == ReasonKind.INTERRUPTED for reason in reasons or ())
+def read_history(connection: Connection, name: str, limit: int) -> ProjectHistory:
+    """Read the last `limit` results in people's own runs, without the trend; there may be none."""
+    recent = list_results(connection, name, max(limit, ENOUGH))
+    return ProjectHistory(name, recent[:limit], recent)
 
 
-def _split(items: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
-    return (items[start : start + most] for start in range(0, len(items), most))
+def read_trend(connection: Connection, name: str, project: GoldenProjectConfig | None) -> ProjectTrend:
+    """Read the trend in the environment of the project's last pass. `project` is its declaration, None if it is gone."""
+    factor = None if project is None else project.max_slowdown
+    facts = find_last_environment(connection, name)
+    if facts is None:
+        return ProjectTrend(None, factor)
+    trends = read_trends(connection, {name: None if project is None else project.venv}, facts)
+    return ProjectTrend(trends.get(name), factor)

@@ -1,23 +1,18 @@
-"""What earlier results say about a project: its figures, whether a run was too slow, and its streak. Pure."""
+"""What earlier results say about a project: how flaky it is, how long it takes, and its streak. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_golden.regression.model import OUTPUT_KINDS, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.slowdown import DurationTrend, describe_durations, explain_slowdown, explain_unjudged
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.slowdown import describe_durations
 from pytest_golden.trajectory.insight.figures import flakiness_of_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_golden.history.changes import PastResult
-    from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.regression.model import GoldenProjectResult
 
-# With a reason of any other kind, a run did not do all of its work, so that its duration says nothing.
-_RAN_TO_ITS_END = OUTPUT_KINDS | {ReasonKind.UNEXPECTED_FILE}
 # A streak is described by the last `WINDOW` runs. `ENOUGH` results are read to find them among skipped and interrupted ones.
 WINDOW = 10
 ENOUGH = 40
@@ -69,49 +64,6 @@ def count_passes(results: Sequence[PastResult]) -> int:
     """Count the passes in a row up to the newest result, which is first. All of them ran to their end."""
     leading = next((place for place, result in enumerate(results) if result.status.is_failure), len(results))
     return max(leading, results[0].pass_streak) if leading else 0
-
-
-@dataclass(frozen=True, slots=True)
-class SlowdownJudge:
-    """Judges durations by `trends`, one for each project's name.
-
-    `trouble` says why there are none. With `is_off` every duration is accepted.
-    """
-
-    trends: Mapping[str, DurationTrend] = field(default_factory=dict)
-    trouble: str = ""
-    is_off: bool = False
-
-    def judge(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
-        """Add a reason to the result of a run that was too slow, or a warning if that cannot be told."""
-        factor = project.max_slowdown
-        if factor is None or self.is_off or not _ran_as_expected(result):
-            return result
-        trend = self.trends.get(project.name)
-        unjudged = explain_unjudged(trend, self.trouble)
-        if unjudged is not None:
-            return replace(result, warnings=(*result.warnings, unjudged))
-        told = explain_slowdown(result.execution_time_seconds, factor, trend)
-        if told is None:
-            return result
-        reasons = (*result.reasons, Reason(ReasonKind.SLOWDOWN, told))
-        return replace(result, status=ResultStatus.FAILED, reasons=reasons, error_message=result.error_message or told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values, for the process that runs the projects."""
-        trends = {name: trend.to_dict() for name, trend in self.trends.items()}
-        return {"trends": trends, "trouble": self.trouble, "is_off": self.is_off}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> SlowdownJudge:
-        """Read back what `to_dict` returned."""
-        trends = {name: DurationTrend.from_dict(trend) for name, trend in mapping["trends"].items()}
-        return cls(trends, str(mapping["trouble"]), bool(mapping["is_off"]))
-
-
-def _ran_as_expected(result: GoldenProjectResult) -> bool:
-    is_judged = result.status in {ResultStatus.PASSED, ResultStatus.FAILED}
-    return is_judged and all(reason.kind in _RAN_TO_ITS_END for reason in result.reasons)
 
 
 def describe_streak(recent: Sequence[PastResult]) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.history.base import read_base_manifest
 from pytest_golden.history.checkout import Checkout, list_changed_files, read_checkout
+from pytest_golden.history.past_store import LastResult, read_last_results
 from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, locate_venv
 from pytest_golden.history.unchanged_paths import Claims, PathIndex, PlaceFinder, leads_through
-from pytest_golden.history.unchanged_store import LastResult, read_last_results
 from pytest_golden.history.unchanged_tree import (
     IgnoredFiles,
     Tree,

@@ -12,7 +12,14 @@ from enum import StrEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, ReasonKind, ResultStatus
+from pytest_golden.regression.model import (
+    MACHINE_KINDS,
+    OUTPUT_KINDS,
+    START_KINDS,
+    GoldenProjectResult,
+    ReasonKind,
+    ResultStatus,
+)
 from pytest_golden.regression.rules import SKIP_FAILS
 from pytest_golden.values.shape import Shape
 
@@ -27,20 +34,7 @@ _LEAST_FAILURES = 2
 _ENOUGH = 2
 _MOST_REASONS_TOLD, _MOST_OF_MESSAGE = 20, 2_000
 # These say nothing about the project: the machine, or something missing on it, kept it from running.
-_NO_NEWS = frozenset(
-    {
-        ReasonKind.PATH_NOT_FOUND,
-        ReasonKind.PERMISSION_DENIED,
-        ReasonKind.COMMAND_NOT_FOUND,
-        ReasonKind.RUNNER_UNKNOWN,
-        ReasonKind.SANDBOX_UNAVAILABLE,
-        ReasonKind.NETWORK_UNAVAILABLE,
-        ReasonKind.PROJECT_CHANGED,
-        ReasonKind.SCRATCH_FULL,
-        ReasonKind.WORKER_CRASHED,
-        ReasonKind.HARNESS,
-    }
-)
+_NO_NEWS = MACHINE_KINDS | START_KINDS | {ReasonKind.WORKER_CRASHED}
 
 
 def compare_runs(runs: Mapping[str, ProjectRuns], repeat: int) -> tuple[Comparison, ...]:
@@ -88,7 +82,7 @@ def find_unjudged(project: ProjectRuns) -> str | None:
 
 def tells_nothing(result: GoldenProjectResult) -> bool:
     """Tell whether a result says nothing about the project, since the machine could not run it."""
-    return result.status is ResultStatus.ERROR and any(reason.kind in _NO_NEWS for reason in result.reasons)
+    return result.status is ResultStatus.ERROR and result.has_reason(_NO_NEWS)
 
 
 class Verdict(StrEnum):

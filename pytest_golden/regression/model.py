@@ -11,6 +11,8 @@ from pytest_golden.gateway.model import WriteSet
 from pytest_golden.values.shape import Amount, Count, Shape, form, in_form
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 
@@ -69,6 +71,25 @@ class ReasonKind(StrEnum):
     UNCHANGED = "unchanged"
 
 
+#: What keeps a pipeline from running, or its run from being judged, and says nothing about the project itself.
+MACHINE_KINDS = frozenset(
+    {
+        ReasonKind.SANDBOX_UNAVAILABLE,
+        ReasonKind.NETWORK_UNAVAILABLE,
+        ReasonKind.PROJECT_CHANGED,
+        ReasonKind.SCRATCH_FULL,
+        ReasonKind.HARNESS,
+    }
+)
+#: What keeps a pipeline from being started at all.
+START_KINDS = frozenset(
+    {
+        ReasonKind.PATH_NOT_FOUND,
+        ReasonKind.PERMISSION_DENIED,
+        ReasonKind.COMMAND_NOT_FOUND,
+        ReasonKind.RUNNER_UNKNOWN,
+    }
+)
 #: What the comparison of outputs finds; a readable difference may follow the first line of such a message.
 OUTPUT_KINDS = frozenset(
     {
@@ -194,13 +215,22 @@ class GoldenProjectResult(Shape):
         if self.quarantined is not None:
             return False
         if self.status is ResultStatus.SKIPPED:
-            return any(reason.kind == ReasonKind.NEED_NOT_PASSED for reason in self.reasons)
+            return self.has_reason({ReasonKind.NEED_NOT_PASSED})
         return self.status.is_failure
 
     @property
     def is_left_out_as_unchanged(self) -> bool:
         """Tell whether it was not run because nothing of it changed since its last run, which passed."""
-        return any(reason.kind == ReasonKind.UNCHANGED for reason in self.reasons)
+        return self.has_reason({ReasonKind.UNCHANGED})
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Tell whether it was stopped before its end."""
+        return self.has_reason({ReasonKind.INTERRUPTED})
+
+    def has_reason(self, kinds: Collection[str]) -> bool:
+        """Tell whether it has a reason of one of these kinds."""
+        return any(reason.kind in kinds for reason in self.reasons)
 
 
 def result_without_run(
@@ -220,3 +250,8 @@ def result_without_run(
 def error_result(project: GoldenProjectConfig, kind: ReasonKind, message: str) -> GoldenProjectResult:
     """Return the ERROR result of a project whose run left none, such as one whose worker crashed."""
     return result_without_run(project, ResultStatus.ERROR, Reason(kind, message), attempts=1)
+
+
+def was_interrupted(reasons: Any) -> bool:
+    """Tell by the stored reasons of a result whether it was stopped before its end; ignore what is not a reason."""
+    return any(isinstance(reason, dict) and reason.get("kind") == ReasonKind.INTERRUPTED for reason in reasons or ())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
 
 #: At most this many of the newest passes are used; fewer than `LEAST_PASSES` tell nothing.
 MOST_PASSES = 20
@@ -21,6 +24,8 @@ _DEVIATIONS = 3
 _LEAST_SLACK_SECONDS = 0.05
 _LEAST_ELAPSED_SECONDS = 60
 _UNJUDGED = "max_slowdown is not judged"
+# With a reason of any other kind, a run did not do all of its work, so that its duration says nothing.
+_RAN_TO_ITS_END = OUTPUT_KINDS | {ReasonKind.UNEXPECTED_FILE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,49 @@ def explain_unjudged(trend: DurationTrend | None, trouble: str = "") -> str | No
 def is_unjudged(warning: str) -> bool:
     """Tell whether a warning says that a duration is not judged."""
     return warning.startswith(_UNJUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowdownJudge:
+    """Judges durations by `trends`, one for each project's name.
+
+    `trouble` says why there are none. With `is_off` every duration is accepted.
+    """
+
+    trends: Mapping[str, DurationTrend] = field(default_factory=dict)
+    trouble: str = ""
+    is_off: bool = False
+
+    def judge(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
+        """Add a reason to the result of a run that was too slow, or a warning if that cannot be told."""
+        factor = project.max_slowdown
+        if factor is None or self.is_off or not _ran_as_expected(result):
+            return result
+        trend = self.trends.get(project.name)
+        unjudged = explain_unjudged(trend, self.trouble)
+        if unjudged is not None:
+            return replace(result, warnings=(*result.warnings, unjudged))
+        told = explain_slowdown(result.execution_time_seconds, factor, trend)
+        if told is None:
+            return result
+        reasons = (*result.reasons, Reason(ReasonKind.SLOWDOWN, told))
+        return replace(result, status=ResultStatus.FAILED, reasons=reasons, error_message=result.error_message or told)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe values, for the process that runs the projects."""
+        trends = {name: trend.to_dict() for name, trend in self.trends.items()}
+        return {"trends": trends, "trouble": self.trouble, "is_off": self.is_off}
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> SlowdownJudge:
+        """Read back what `to_dict` returned."""
+        trends = {name: DurationTrend.from_dict(trend) for name, trend in mapping["trends"].items()}
+        return cls(trends, str(mapping["trouble"]), bool(mapping["is_off"]))
+
+
+def _ran_as_expected(result: GoldenProjectResult) -> bool:
+    is_judged = result.status in {ResultStatus.PASSED, ResultStatus.FAILED}
+    return is_judged and all(reason.kind in _RAN_TO_ITS_END for reason in result.reasons)
 
 
 def show_seconds(seconds: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gate.foreseeing import foresee
+from pytest_golden.gate.known import foresee
 from pytest_golden.history.unchanged import Question, select_changed
 from pytest_golden.session.sharding import find_plan_file
 

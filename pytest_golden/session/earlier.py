@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pytest_golden.gate.run_record import RunRecord
     from pytest_golden.history.changes import PastResult
     from pytest_golden.history.checkout import Checkout
-    from pytest_golden.history.trends import SlowdownJudge
     from pytest_golden.history.unchanged import Selection
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.regression.slowdown import SlowdownJudge
 
 
 _KEY = "golden_earlier"
@@ -74,13 +74,13 @@ def _read_selection(told: Mapping[str, Any]) -> Selection:
 
 
 def _take_over_slowdowns(told: Mapping[str, Any]) -> SlowdownJudge:
-    from pytest_golden.history.trends import SlowdownJudge
+    from pytest_golden.regression.slowdown import SlowdownJudge
 
     return SlowdownJudge.from_dict(told)
 
 
 def _know_no_slowdowns() -> SlowdownJudge:
-    from pytest_golden.history.trends import SlowdownJudge
+    from pytest_golden.regression.slowdown import SlowdownJudge
 
     return SlowdownJudge(trouble="no store keeps how long earlier runs took")
 

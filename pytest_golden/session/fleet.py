@@ -11,8 +11,7 @@ import pytest
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.lock import prepare_state_folder
-from pytest_golden.gate.spool import choose_log_folder
+from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.floor_check import keep_baselines
 from pytest_golden.session.scheduler import is_distributed, is_worker
@@ -84,7 +83,7 @@ def _make_gateway(
 ) -> Any:
     # Imported only by a gate on a fleet, as the two rooms below.
     from pytest_golden.fleet import fleet_gateway as room
-    from pytest_golden.fleet import model
+    from pytest_golden.fleet.shipping import FleetSession
     from pytest_golden.gateway.service import ExecutionGateway
 
     local = ExecutionGateway(declared.manifest.workspace_root, roots=(config.rootpath,))
@@ -93,7 +92,7 @@ def _make_gateway(
     state_folder = prepare_state_folder(root)
     folder = find_baselines_folder(declared.manifest_path, root).resolve()
     inside = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else None
-    session = model.FleetSession(
+    session = FleetSession(
         id=gate_id,
         root=str(root),
         # Somewhere else it would tell nothing of the workspace.

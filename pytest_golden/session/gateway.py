@@ -72,9 +72,8 @@ class OwnGateway:
         """Return the gateway of the chosen view."""
         # An xdist worker that runs only ordinary tests never needs these.
         from pytest_golden.compare.baselines import find_baselines_folder
-        from pytest_golden.gate.hiding import choose_keeping
-        from pytest_golden.gate.lock import prepare_state_folder
-        from pytest_golden.gate.spool import choose_log_folder
+        from pytest_golden.gate.service import choose_keeping
+        from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
         from pytest_golden.gateway.service import ExecutionGateway
 
         hook = config.hook
@@ -111,7 +110,7 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
 def _list_store_files(said: str | None, state_folder: Path) -> tuple[Path, ...]:
     if said == NO_STORE:
         return ()
-    from pytest_golden.gate.spool import find_store_place, list_store_files
+    from pytest_golden.gate.state_folder import find_store_place, list_store_files
 
     return list_store_files(find_store_place(said, state_folder))
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.gate.live_model import Beat, RunningProject, describe_machine
+from pytest_golden.gate.live import Beat, RunningProject, describe_machine
 from pytest_golden.gate.store import write_beat
 from pytest_golden.session.board import note_elsewhere, note_present_step
 from pytest_golden.session.live_line import Ticker

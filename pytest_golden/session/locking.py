@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.gate.lock import hold_gate_lock
+from pytest_golden.gate.state_folder import hold_gate_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -16,23 +16,25 @@ import pytest
 
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
-from pytest_golden.gate.durations import open_existing, read_slowdown_judge
-from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded
-from pytest_golden.gate.hiding import SecretHider
-from pytest_golden.gate.lock import find_state_folder, find_substitute, prepare_state_folder
-from pytest_golden.gate.run_record import RunRecord
-from pytest_golden.gate.spool import Spool, find_spool_folder, find_store_place
+from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, SecretHider, Spool
+from pytest_golden.gate.run_record import RunRecord, open_existing
+from pytest_golden.gate.state_folder import (
+    find_spool_folder,
+    find_state_folder,
+    find_store_place,
+    find_substitute,
+    prepare_state_folder,
+)
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.base import find_accepted_edits
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.inputs import InputReader
-from pytest_golden.history.past_store import IGNORED
+from pytest_golden.history.past_store import ACCEPTS, ENVIRONMENT, IGNORED, read_slowdown_judge
 from pytest_golden.history.run_environment import describe_run_environment, describe_surroundings
-from pytest_golden.history.trends import SlowdownJudge
-from pytest_golden.history.trends_store import ACCEPTS, ENVIRONMENT
 from pytest_golden.history.unchanged_tree import describe_ignored
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.earlier import GoldenHistory
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from contextlib import AbstractContextManager
 
-    from pytest_golden.gate.spool import StorePlace
+    from pytest_golden.gate.state_folder import StorePlace
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import RunVerdict
@@ -171,6 +173,7 @@ class GoldenRecording:
             say=lambda text: self._say(f"golden: {text}"),
             warn=self.warn,
             substitute=find_substitute(folder.parent) if place.is_own and folder.name == STATE_FOLDER else None,
+            merge=_merge_substitute,
         )
         self._history = GoldenHistory(
             self._record,
@@ -408,3 +411,10 @@ def _find_immediate_result(verdict: RunVerdict) -> ImmediateResult:
 
 def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> dict[str, Any]:
     return {"id": new_id("signal"), "signal_type": signal_type.value, "summary": summary, "data": data}
+
+
+def _merge_substitute(location: str | Path, folder: Path) -> int:
+    # Few gates have one.
+    from pytest_golden.verify.merging_store import take_in_substitute
+
+    return take_in_substitute(location, folder)

@@ -18,7 +18,7 @@ from pytest_golden.session.scheduler import is_worker
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from pytest_golden.gate.hiding import SecretHider
+    from pytest_golden.gate.events import SecretHider
     from pytest_golden.gate.service import RegressionGuard
     from pytest_golden.gateway.model import PipelineOutcome
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -144,7 +144,7 @@ class GoldenExecution:
 
     def _get_hider(self) -> SecretHider:
         if self._hider is None:
-            from pytest_golden.gate.hiding import SecretHider
+            from pytest_golden.gate.events import SecretHider
 
             # A secret of one project may stand in what another one says.
             self._hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())

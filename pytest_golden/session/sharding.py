@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.sharding import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds
 from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.session.item import GoldenItem
+from pytest_golden.verify.shards import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -251,7 +251,7 @@ class GoldenReports:
 
     def _describe_command(self) -> list[str] | None:
         """Return the command line without the secrets of any project, or None if they cannot be removed."""
-        from pytest_golden.gate.hiding import SecretHider
+        from pytest_golden.gate.events import SecretHider
 
         hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
         return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,21 +16,29 @@ from pytest_golden.history.base import (
     list_ignored_baselines,
     read_base_manifest,
 )
-from pytest_golden.manifest.reader import parse_manifest
+from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import SideRuns, tells_nothing
+from pytest_golden.settings import NO_STORE
+from pytest_golden.verify.base_worktree import (
+    BaseEnvironment,
+    BaseWorktree,
+    Workspaces,
+    find_missing_inputs,
+    find_setup_seconds,
+)
 from pytest_golden.verify.failures import identify_failure
-from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate
-from pytest_golden.verify.verification_record import BaseKey, digest_environment
+from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate, use_store
+from pytest_golden.verify.model import BaseKey
+from pytest_golden.verify.store import digest_environment, keep_spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_golden.manifest.model import DeclaredOutput, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.verify.base_place import BasePlace
-    from pytest_golden.verify.gates import GateReport
+    from pytest_golden.verify.gates import GatePlace, GateReport
     from pytest_golden.verify.model import VerificationRequest
-    from pytest_golden.verify.verification_record import VerificationRecord
+    from pytest_golden.verify.store import VerificationRecord
 
 _LOG_NAME = "verify-base.log"
 _ADVICE = "Mend that, or give a --base that can be run"
@@ -62,7 +71,7 @@ class BaseSide:
         self._say = say
         self._show = show
         self._held = ExitStack()
-        self._place: BasePlace | None = None
+        self._place: GatePlace | None = None
         self._count = 0
         self.run_ids: list[str] = []
         self.gaps: tuple[str, ...] = ()
@@ -131,15 +140,15 @@ class BaseSide:
     def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
         failed = [result for result in results if result.is_regression]
         if failed:
-            self.missing |= self._get_place().find_missing(self.manifest.workspace_root, failed)
+            base = load_manifest(self._get_place().manifest)
+            workspaces = Workspaces(self.manifest.workspace_root, base.workspace_root)
+            self.missing |= find_missing_inputs(workspaces, base.projects, failed)
 
     def _run(self, names: Sequence[str]) -> GateReport:
         try:
             place = self._get_place()
             self._count += 1
-            name = f"base-{self._count}"
-            private = self._request.private
-            gate = start_gate(place.gate, private, name, projects=names)
+            gate = start_gate(place, self._request.private, f"base-{self._count}", projects=names)
             report = finish_gate(gate, "base", self._show)
         except BaseUnavailableError:
             raise
@@ -157,23 +166,34 @@ class BaseSide:
 
     def _keep_spooled(self) -> None:
         if self._place is not None:
-            lost = self._place.keep_spooled(self._workspace_root)
+            lost = keep_spooled(self._place.manifest, self._request.store, self._workspace_root)
             if lost is not None:
                 self._say(f"WARNING: {lost}")
 
-    def _get_place(self) -> BasePlace:
+    def _get_place(self) -> GatePlace:
         if self._place is None:
-            # Imported only now: the head's gate must not wait for it when earlier runs give the base's results.
-            from pytest_golden.verify.base_place import BasePlace
-
-            make: type[BasePlace] = BasePlace
-            request, manifest, setup = self._request, self.key.manifest, self._setup
-            self._place = make(request, manifest, setup, location=self._location, say=self._say, held=self._held)
-            self.gaps = self._place.gaps
-            folder = self._place.gate.manifest.parent / BASELINES_FOLDER
+            self._place = self._prepare()
+            folder = self._place.manifest.parent / BASELINES_FOLDER
             # A `setup:` may have created some of them.
             self._refuse_lacking_baselines([path for path in self._lacking if not (folder / path).exists()])
         return self._place
+
+    def _prepare(self) -> GatePlace:
+        """Check the base out in a worktree, which is removed at the end, and make its environment."""
+        request, setup = self._request, self._setup
+        self._say(f"base: checking {self.key.commit[:12]} out in a worktree")
+        tree = BaseWorktree(request.checkout, request.private, self.key.commit)
+        self._held.callback(tree.close)
+        environment = BaseEnvironment(request.checkout, tree.root, request.private, request.environment)
+        if setup is not None:
+            self._say("base: running its `setup:`")
+        file = tree.root / self.key.manifest
+        longest = find_setup_seconds(() if setup is None else load_manifest(file).projects)
+        place = environment.prepare(file, setup, longest)
+        self.gaps = tree.find_gaps()
+        for gap in self.gaps:
+            self._say(f"base: {gap}")
+        return _keep_apart(place, self._location, request.private)
 
     def _refuse_lacking_baselines(self, lacking: Sequence[str]) -> None:
         if lacking:
@@ -207,3 +227,11 @@ def _is_compared(path: str, outputs: Mapping[str, Sequence[DeclaredOutput]]) -> 
     """Tell whether an output is compared with this baseline. `path` is relative to the baselines folder."""
     name, _, output = path.partition("/")
     return bool(match_outputs(outputs.get(name, ()), (), (output,)).files)
+
+
+def _keep_apart(place: GatePlace, location: str | Path | None, private: Path) -> GatePlace:
+    """Let the base's gates use the head's store, learn nothing, and write no report of the head's configuration."""
+    # The base's configuration may name the head's reports. Variables, unlike options, do not fail an older version there.
+    reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
+    apart = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
+    return use_store(apart, NO_STORE if location is None else str(location))

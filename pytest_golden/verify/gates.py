@@ -16,10 +16,10 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.gate.state_folder import prepare_state_folder
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
-    from pytest_golden.verify.base_commit import HeadCommit
 
 # A gate that is interrupted ends its pipeline by a ladder of its own and records what it has.
 _INTERRUPT_SECONDS = 20.0
@@ -92,6 +91,25 @@ class StartedGate:
             environment=place.environment,
             log=folder / f"{name}.log",
         )
+
+
+class HeadCommit(NamedTuple):
+    """What is checked out; `commit` is None where there is no commit or no git."""
+
+    commit: str | None
+    dirty: bool | None
+
+
+class BaseCommit(NamedTuple):
+    """The given ref, the commit that it names (`ref_commit`), and the commit that the head is compared with.
+
+    `manifest` is the base's manifest, as a path in the head's checkout: its old path if it was moved, None if it is new.
+    """
+
+    ref: str
+    ref_commit: str
+    commit: str
+    manifest: Path | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.regression.comparison import Comparison
-    from pytest_golden.verify.base_commit import BaseCommit, HeadCommit
+    from pytest_golden.verify.gates import BaseCommit, HeadCommit
 
 SCHEMA_VERSION = 1
 PASSED, REGRESSED, BASE_UNAVAILABLE = 0, 1, 3
@@ -101,3 +101,26 @@ class Verification:
             "floor_accepted": self.is_floor_accepted,
             "exit_code": self.exit_code,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class BaseKey:
+    """What must be equal for recorded results of a base to replace new runs. `manifest` is its path in the checkout."""
+
+    commit: str
+    manifest: str
+    environment: str
+    setup: tuple[str, ...] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the form in which a verification's entry keeps it."""
+        setup = None if self.setup is None else list(self.setup)
+        return {"commit": self.commit, "manifest": self.manifest, "environment": self.environment, "setup": setup}
+
+
+@dataclass(frozen=True, slots=True)
+class RunIds:
+    """The gate runs that a verification made: the head's, and those of the base that later verifications may reuse."""
+
+    head: tuple[str, ...] = ()
+    base: tuple[str, ...] = ()

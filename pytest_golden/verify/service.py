@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.gate.lock import prepare_state_folder
-from pytest_golden.gate.spool import find_store_place
+from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history.base import find_changed_baselines
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.comparison import (
@@ -29,8 +28,8 @@ from pytest_golden.storage.location import parse_location
 from pytest_golden.verify.base_side import BaseSide, BaseUnavailableError
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, keep_aside, result_of, start_gate
-from pytest_golden.verify.model import BaseFacts, Verification
-from pytest_golden.verify.verification_record import RunIds, VerificationRecord
+from pytest_golden.verify.model import BaseFacts, RunIds, Verification
+from pytest_golden.verify.store import VerificationRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

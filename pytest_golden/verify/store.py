@@ -1,28 +1,209 @@
-"""Recorded results of a commit, and the marks that a verification leaves on results.
+"""Read recorded results of the base from the store, and record a verification there.
 
-Works on an open connection and decides nothing.
+A store that cannot be used never changes a verdict: the trouble is reported and the verification goes on.
 """
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import and_, func, or_, select, update
 
-from pytest_golden.regression.model import GoldenProjectResult
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.events import GATE_AGENT, Spool
+from pytest_golden.gate.state_folder import (
+    StorePlace,
+    find_spool_folder,
+    find_state_folder,
+    find_store_place,
+    prepare_state_folder,
+)
+from pytest_golden.history.run_environment import describe_surroundings
+from pytest_golden.journal.model import ImmediateResult
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.comparison import SideRuns, Verdict, tells_nothing
+from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
 from pytest_golden.regression.verdict import RunStatus
+from pytest_golden.storage.folder import flush, make_folder
+from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
+from pytest_golden.storage.shared_documents import digest_document
+from pytest_golden.storage.store import Store
+from pytest_golden.verify.base_worktree import is_in_private_folder
+from pytest_golden.verify.failures import identify_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.verify.model import BaseKey, RunIds, Verification
+
+VERIFY_TYPE = "verify"
+_REGRESSION_KINDS = {Verdict.NEW_REGRESSION: "new", Verdict.KNOWN: "known"}
+_BUSY_SECONDS = 5.0
 _MOST_RUNS_LOOKED_AT = 2_000
 _MOST_RUNS = 50
 _MOST_VERIFICATIONS = 50
 _INTERRUPTED = RunStatus.INTERRUPTED.value
 _FAILED = frozenset({"FAILED", "ERROR"})
+
+
+class VerificationRecord:
+    """The part of the head's store that a verification needs; `location` is None where there is no store."""
+
+    def __init__(self, location: str | Path | None, warn: Callable[[str], None]) -> None:
+        self._location = location
+        self._warn = warn
+
+    def find_base(self, key: BaseKey, names: Iterable[str]) -> dict[str, SideRuns] | None:
+        """Return the recorded runs of each of the base's projects; None unless every project has some."""
+        if self._location is None or not _is_there(self._location):
+            return None
+        try:
+            with Store.open(self._location, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
+                results = list_results_of(connection, _list_runs(connection, key))
+        except (GoldenError, OSError) as error:
+            self._warn(f"earlier runs of the base cannot be asked: {error}")
+            return None
+        runs = _fold(results)
+        return {name: runs[name] for name in names} if all(name in runs for name in names) else None
+
+    def keep(self, verification: Verification, key: BaseKey | None, runs: RunIds) -> None:
+        """Mark the head's failures as new or known, and record the verification; `key` is None without a base."""
+        if self._location is None:
+            return
+        kinds = {
+            one.runs.name: _REGRESSION_KINDS[one.verdict]
+            for one in verification.comparisons
+            if one.verdict in _REGRESSION_KINDS
+        }
+        try:
+            with Store.open(self._location, busy_seconds=_BUSY_SECONDS) as store:
+                if runs.head and kinds:
+                    with store.write() as connection:
+                        mark_regressions(connection, runs.head, kinds)
+                leave_entry(store, verification, key, runs)
+        except (GoldenError, OSError, ValueError) as error:
+            self._warn(f"this verification is not recorded: {error}")
+
+
+def _is_there(location: str | Path) -> bool:
+    place = parse_location(location)
+    return place.is_on_server or (place.path is not None and place.path.is_file())
+
+
+def _list_runs(connection: Connection, key: BaseKey) -> list[str]:
+    clean = list_clean_runs(connection, key.commit, key.environment)
+    # A gate names its manifest from pytest's rootdir, which need not be the checkout's root.
+    fits = [run for run in clean if f"/{key.manifest}".endswith(f"/{run.manifest}")]
+    # A worktree may have lacked something: the verification's entry tells whether its runs may be reused.
+    recorded = [run.run_id for run in fits if not is_in_private_folder(run.workspace_root)]
+    noted = list_verifications(connection, GATE_AGENT, VERIFY_TYPE)
+    wanted = redact(key.to_dict())
+    ours = [run for note in noted if note.get("base") == wanted for run in note.get("base_runs", ())]
+    return list(dict.fromkeys([*recorded, *list_ended(connection, ours)]))
+
+
+def _fold(results: Iterable[GoldenProjectResult]) -> dict[str, SideRuns]:
+    """Count the results of each project, newest first; one that says nothing counts only if there is no other."""
+    runs: dict[str, SideRuns] = {}
+    for result in results:
+        if any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons):
+            continue
+        present = runs.get(result.name)
+        if present is None or not _says_something(present.result):
+            runs[result.name] = SideRuns.begin(result, identify_failure(result))
+        elif _says_something(result):
+            runs[result.name] = present.count(result.status, identify_failure(result))
+    return runs
+
+
+def _says_something(result: GoldenProjectResult | None) -> bool:
+    return result is not None and result.status is not ResultStatus.SKIPPED and not tells_nothing(result)
+
+
+def leave_entry(store: Store, verification: Verification, key: BaseKey | None, runs: RunIds) -> None:
+    """Write a journal entry with what was found and the runs that were made for it.
+
+    Raises:
+        GoldenError: the store does not take it.
+    """
+    # Imported while pipelines run, since only the end needs it.
+    from pytest_golden.journal.service import Journal
+
+    journal = Journal(store)
+    base, head = verification.base, verification.head
+    shown = (head.commit or "no commit")[:12] + (" with edits" if head.dirty else "")
+    entry = journal.log_intent(
+        f"verify {shown} against {base.ref} ({(base.commit or 'no commit')[:12]})",
+        VERIFY_TYPE,
+        agent_id=GATE_AGENT,
+        session_key=runs.head[0] if runs.head else None,
+    )
+    note: Mapping[str, Any] = {
+        "base": None if key is None else key.to_dict(),
+        "base_runs": list(runs.base),
+        "head_runs": list(runs.head),
+        "verdicts": {one.runs.name: str(one.verdict) for one in verification.comparisons},
+        "weakened_floor": [dict(one) for one in verification.weakened_floor],
+        "exit_code": verification.exit_code,
+    }
+    result = ImmediateResult.FAILURE if verification.exit_code else ImmediateResult.SUCCESS
+    told = _summarize(verification)
+    journal.log_outcome(entry.id, result, redact(told), actions=[redact(note)], agent_id=GATE_AGENT)
+
+
+def _summarize(verification: Verification) -> str:
+    if not verification.base.available and not verification.is_first:
+        return f"base unavailable: {verification.base.reason}"
+    counts = {verdict: sum(one.verdict is verdict for one in verification.comparisons) for verdict in Verdict}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "no project"
+    return f"{told}, floor weakened" if verification.weakened_floor else told
+
+
+def digest_environment(manifest: Manifest, workspace_root: Path, folder: Path) -> str:
+    """Return the digest of the environment that a gate started in `folder` records for a manifest's projects."""
+    environment = describe_surroundings(manifest.projects, workspace_root, search_path=[str(folder), *sys.path[1:]])
+    return digest_document(environment)
+
+
+def keep_spooled(
+    manifest: Path, store: str | None, workspace_root: Path, run_ids: Collection[str] | None = None
+) -> str | None:
+    """Move results that wait in a worktree's spool to the workspace's, from which its next gate records them.
+
+    Return what is lost if that fails, else None. `manifest` is the worktree's; `store` is the workspace's given store, None
+    if none was given. With `run_ids` only the files of these gates are moved: a proposal may bring files of its own.
+    """
+    try:
+        state = prepare_state_folder(workspace_root)
+        place = find_store_place(store, state)
+        if place is not None:
+            there = find_state_folder(load_manifest(manifest).workspace_root)
+            waiting = Spool(find_spool_folder(StorePlace(place.location, is_own=False), there)).files()
+            _move_to_spool(
+                [path for path in waiting if run_ids is None or path.stem in run_ids], find_spool_folder(place, state)
+            )
+    except (GoldenError, OSError) as error:
+        return f"what the store did not take of a gate in a worktree is lost to history: {error}"
+    return None
+
+
+def _move_to_spool(files: Iterable[Path], folder: Path) -> None:
+    for path in files:
+        make_folder(folder)
+        # A reader removes each file after reading it, so it must appear complete and be on the disk.
+        part = folder / f".{path.name}.part"
+        shutil.copyfile(path, part, follow_symlinks=False)
+        flush(part)
+        part.replace(folder / path.name)
+        path.unlink()
 
 
 class CleanRun(NamedTuple):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from pytest_golden.gate.live_model import LiveLook
+    from pytest_golden.gate.live import LiveLook
     from pytest_golden.web.rendering import Site
 
 _SECONDS_BETWEEN_LOOKS = 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.live import LiveGates
+from pytest_golden.gate.live_store import LiveGates
 from pytest_golden.gate.recorded import RecordedGates
 from pytest_golden.journal.agent_rules import find_rules
 from pytest_golden.journal.review import JournalPages

@@ -12,8 +12,8 @@ import pytest
 from pytest_golden.cycle.config import CycleConfig
 from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.journal.service import Journal
-from tests.gate.verify.repository import MANIFEST, Repository
 from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.repository import MANIFEST, Repository
 
 if TYPE_CHECKING:
     from pathlib import Path

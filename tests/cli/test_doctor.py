@@ -18,8 +18,8 @@ from pytest_golden.cli.doctor import (
     examine_store,
     examine_workspace,
 )
-from pytest_golden.gate.lock import hold_gate_lock
-from pytest_golden.gate.spool import Spool
+from pytest_golden.gate.events import Spool
+from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gateway.machine import probe
 from pytest_golden.storage.store import Store
 from tests.cli.conftest import Ran

@@ -11,7 +11,7 @@ from pytest_golden.cli.screen import open_console
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
 from pytest_golden.storage.store import Store
-from tests.gate.past_results import results_of
+from tests.history.past_results import results_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,9 +20,9 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import insert_all_new
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
-from tests.gate.test_base_manifest import git
 from tests.learning.language_model.server import hangs, run_model_server, says
 from tests.patience import without_hanging
+from tests.repository import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsonschema import Draft202012Validator
 
-from pytest_golden.gate.lock import hold_gate_lock
+from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.report.report_schema import report_schema
 from tests.cli.watched import run_watched
 

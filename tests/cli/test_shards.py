@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.regression.model import ResultStatus
-from tests.gate.sharding.test_union import gate
+from tests.verify.test_shards import gate
 
 if TYPE_CHECKING:
     from pathlib import Path

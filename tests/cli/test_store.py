@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from pytest_golden.gate.lock import prepare_state_folder
+from pytest_golden.gate.state_folder import prepare_state_folder
 from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.version import HEAD

@@ -14,9 +14,9 @@ import pytest
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.storage.store import Store
-from tests.gate.verify.repository import MANIFEST, Repository
 from tests.installed import while_nothing_is_installed
 from tests.patience import wait_until
+from tests.repository import MANIFEST, Repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

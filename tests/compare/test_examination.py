@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.compare.examination import BaselineKeeper, OutputExamination
-from pytest_golden.gate.hiding import choose_keeping
-from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gate.service import RegressionGuard, choose_keeping
 from pytest_golden.gateway.model import Ending, PipelineOutcome
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import WrittenFiles

@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.clock import new_id
 from pytest_golden.cycle.config import CycleConfig
 from pytest_golden.cycle.runner import CycleRunner
+from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.gateway.model import Ending, PipelineOutcome
+from tests.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pytest_golden.cycle.model import CycleEvent, CycleState, CycleStep
@@ -92,3 +95,27 @@ def cycle(tmp_path: Path, gateway: InstantGateway) -> Cycle:
 def reasons(state: CycleState) -> dict[CycleStep, tuple[str, str]]:
     """Return status and reason of each step; of one that was walked again, the last."""
     return {record.step: (str(record.status), record.reason) for record in state.steps}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with one commit; folders for temporary files are this test's own."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    made = Repository(folder)
+    made.declare("works")
+    made.script("works", "echo fine\n")
+    made.write(lib__py="x = 1\n")
+    made.commit("base")
+    return made
+
+
+@pytest.fixture
+def tree(repository: Repository) -> Iterator[CycleWorktree]:
+    made = CycleWorktree(repository.folder, new_id("cycle"), repository.git("rev-parse", "HEAD"), "golden/cycle-test")
+    made.open()
+    yield made
+    made.close()

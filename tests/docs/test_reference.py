@@ -38,7 +38,7 @@ from pytest_golden.storage import schema
 from pytest_golden.trajectory.insight.model import FailureCategory, Quality, ReasoningIssueType, Severity, SuccessType
 from pytest_golden.trajectory.insight.reflection import Priority, SuggestionCategory, SuggestionType
 from pytest_golden.trajectory.vocabulary import Importance, StepType
-from pytest_golden.verify.base_commit import HeadCommit
+from pytest_golden.verify.gates import HeadCommit
 from pytest_golden.verify.model import BaseFacts, Verification
 from tests.docs import tables
 from tests.docs.documents import DOCS, REPOSITORY

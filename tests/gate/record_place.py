@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
+from pytest_golden.gate.events import Spool
 from pytest_golden.gate.run_record import RunRecord
-from pytest_golden.gate.spool import Spool
 from pytest_golden.history.past_store import list_results
 from pytest_golden.journal.model import Assessment, JournalEntry
 from pytest_golden.journal.store import get_entry

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.events import FailureExplained, GateEvent, read_event, write_event
+from pytest_golden.errors import StorageError
+from pytest_golden.gate.events import FailureExplained, GateEvent, Spool, read_event, read_spool, write_event
 from pytest_golden.regression.model import ResultStatus
 from tests.gate.gate_events import begin, end, judge
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BEGUN = begin("one", "two")
 NEWS = {"id": "signal_1", "signal_type": "negative", "summary": "weakened floor", "data": {}}
@@ -40,3 +46,70 @@ def test_event_comes_back_from_its_json_line_equal(event: GateEvent) -> None:
 def test_what_is_no_event_is_refused_with_a_reason(plain: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         read_event(plain)
+
+
+def test_events_are_given_back_in_the_order_of_their_coming(tmp_path: Path) -> None:
+    spool, begun = Spool(tmp_path / "spool"), begin("one")
+    events: list[GateEvent] = [begun, judge(begun, "one"), end(begun)]
+
+    paths = [spool.append(event) for event in events]
+
+    assert spool.files() == (paths[0],)
+    assert begun.run_id in {file.stem for file in spool.files()}
+    assert list(read_spool(paths[0])) == events
+
+
+def test_each_run_has_a_file_of_its_own_and_the_oldest_comes_first(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    first, second = begin("one", run_id="entry_01"), begin("one", run_id="entry_02")
+    spool.append(second)
+    spool.append(first)
+
+    assert [path.stem for path in spool.files()] == ["entry_01", "entry_02"]
+    assert not Spool(tmp_path / "elsewhere").files()
+
+
+def test_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+    spool, begun = Spool(tmp_path), begin("one")
+    path = spool.append(begun)
+    spool.append(end(begun))
+    path.write_bytes(path.read_bytes()[:-20])
+
+    assert list(read_spool(path)) == [begun]
+
+
+def test_line_that_is_no_event_names_file_and_line(tmp_path: Path) -> None:
+    spool, begun = Spool(tmp_path), begin("one")
+    path = spool.append(begun)
+    with path.open("a") as file:
+        file.write("no json\n")
+
+    with pytest.raises(StorageError, match=rf"{path.name}, line 2: .*move it away"):
+        list(read_spool(path))
+
+
+def test_spool_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = Spool(tmp_path).append(begin("one"))
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_spool_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("a file stands in the way")
+
+    with pytest.raises(StorageError, match="cannot be written"):
+        Spool(tmp_path / "spool").append(begin("one"))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
+def test_full_disk_is_told_and_nothing_else_is_lost(tmp_path: Path) -> None:
+    begun = begin("one")
+    (tmp_path / f"{begun.run_id}.jsonl").symlink_to("/dev/full")
+
+    with pytest.raises(StorageError, match="No space left on device"):
+        Spool(tmp_path).append(begun)
+
+
+def test_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        list(read_spool(tmp_path / "gone.jsonl"))

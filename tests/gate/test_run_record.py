@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_golden.gate.event_recording import record_event
-from pytest_golden.gate.spool import Spool
+from pytest_golden.gate.events import Spool
+from pytest_golden.gate.store import record_event
 from pytest_golden.history.past_store import list_results
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import ResultStatus

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.events import FailureExplained
-from pytest_golden.gate.spool import read_spool
+from pytest_golden.gate.events import FailureExplained, read_spool
 from pytest_golden.journal.model import Assessment
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.store import Store

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GatewayError
-from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gate.service import RegressionGuard, choose_keeping, join_reads
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig, Mount, Quarantine, find_independent
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.slowdown import DurationTrend, SlowdownJudge
 from tests.gateway.conftest import wait_until
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WAITING = """echo '{"name": "waiting"}' > "$GOLDEN_STEPS"; exec sleep 30"""
+MUST_PASS = GoldenProjectConfig("a", "a.py")
+MUST_FAIL = GoldenProjectConfig("b", "b.py", expected_outcome="exit_code:3")
 
 
 @dataclass
@@ -243,3 +246,55 @@ def test_secret_in_a_further_reason_is_redacted_with_what_the_gateway_knows(tmp_
         result = RegressionGuard(gateway, further_judge=judge_further).check_one(project, {})
     assert result.status is ResultStatus.FAILED
     assert "zebra" not in str(result.to_dict())
+
+
+def result(status: ResultStatus, **metadata: Any) -> GoldenProjectResult:
+    return GoldenProjectResult("a", "a.sh", status, trajectory={"id": status.value, "metadata": metadata})
+
+
+@pytest.mark.parametrize(
+    ("earlier", "last", "told"),
+    [(["b", "a"], ["c", "a"], ["a", "b", "c"]), (None, ["a"], None), (["a"], None, None), ([], [], [])],
+)
+def test_reads_of_all_attempts_count_and_unknown_ones_are_unknown(earlier: Any, last: Any, told: Any) -> None:
+    joined = join_reads(result(ResultStatus.FAILED, reads=earlier), result(ResultStatus.PASSED, reads=last, other=1))
+    assert joined.status is ResultStatus.PASSED
+    assert joined.trajectory == {"id": "PASSED", "metadata": {"reads": told, "other": 1}}
+
+
+def test_without_reads_or_a_trajectory_the_last_result_stays_as_it_is() -> None:
+    failed, last = result(ResultStatus.FAILED, reads=["a"]), result(ResultStatus.PASSED)
+    assert join_reads(failed, last) is last
+    bare = GoldenProjectResult("a", "a.sh", ResultStatus.ERROR)
+    assert join_reads(failed, bare) is bare
+    unknown = join_reads(bare, result(ResultStatus.PASSED, reads=["a"])).trajectory
+    assert unknown is not None
+    assert unknown["metadata"] == {"reads": None}
+
+
+@pytest.mark.parametrize(
+    ("project", "exit_code", "is_kept"),
+    [(MUST_PASS, 0, False), (MUST_PASS, 3, True), (MUST_FAIL, 3, False), (MUST_FAIL, 0, True)],
+)
+def test_failed_is_what_is_judged_so_and_not_an_exit_code(
+    project: GoldenProjectConfig, exit_code: int, is_kept: bool
+) -> None:
+    keep_if = choose_keeping("failed")
+    assert keep_if is not None
+    assert keep_if(project, PipelineOutcome(Ending.EXITED, exit_code)) is is_kept
+
+
+@pytest.mark.parametrize(("median", "is_kept"), [(0.5, True), (5.0, False)])
+def test_run_that_is_too_slow_alone_has_failed(median: float, is_kept: bool) -> None:
+    slowdowns = SlowdownJudge({"c": DurationTrend(3, median, 0.0)})
+    keep_if = choose_keeping("failed", lambda: slowdowns)
+    assert keep_if is not None
+    outcome = PipelineOutcome(Ending.EXITED, 0, duration_seconds=3.0)
+    assert keep_if(GoldenProjectConfig("c", "c.py", max_slowdown=2.0), outcome) is is_kept
+
+
+def test_all_and_none_ask_for_no_judgement() -> None:
+    keep_if = choose_keeping("all")
+    assert keep_if is not None
+    assert keep_if(MUST_PASS, PipelineOutcome(Ending.EXITED, 0))
+    assert choose_keeping("none") is None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import delete, update
 
-from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.store import record_event
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
 from pytest_golden.storage.store import Store

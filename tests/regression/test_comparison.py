@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import fisher_exact
 
 from pytest_golden.regression.comparison import (
     Comparison,
@@ -21,6 +22,7 @@ from pytest_golden.regression.comparison import (
     choose_repeats,
     compare_runs,
     find_unjudged,
+    fisher_worse,
     tells_nothing,
 )
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 PASSED, FAILED, ERROR, SKIPPED = ResultStatus.PASSED, ResultStatus.FAILED, ResultStatus.ERROR, ResultStatus.SKIPPED
 KINDS = {PASSED: (), FAILED: ("exit_code",), ERROR: ("timeout",), SKIPPED: ("skip_if_missing",)}
+counts = st.integers(0, 60)
 
 
 def side(status: ResultStatus | None, *kinds: str, quarantined: str | None = None) -> SideRuns:
@@ -352,3 +355,28 @@ def test_what_neither_side_ran_for_the_same_reason_is_skipped_alike() -> None:
     # It passed before, and that stands for it: what the head lacks is not lacking there.
     unchanged = side(SKIPPED, "unchanged")
     assert not ProjectRuns("p", unchanged, unchanged).is_skipped_alike
+
+
+@given(base_passed=counts, base_failed=counts, head_passed=counts, head_failed=counts)
+def test_p_value_is_the_one_of_scipy(base_passed: int, base_failed: int, head_passed: int, head_failed: int) -> None:
+    table = [[head_failed, head_passed], [base_failed, base_passed]]
+    expected = fisher_exact(table, alternative="greater").pvalue
+    assert fisher_worse(base_passed, base_failed, head_passed, head_failed) == pytest.approx(expected, rel=1e-9)
+
+
+@given(passed=st.integers(0, 100_000), failed=st.integers(0, 2_000), head=st.integers(1, 2_000))
+def test_figures_of_any_size_give_a_probability(passed: int, failed: int, head: int) -> None:
+    assert 0.0 <= fisher_worse(passed, failed, 0, head) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("figures", "p_value"),
+    [((0, 0, 0, 0), 1.0), ((1, 0, 0, 1), 1 / 2), ((3, 0, 0, 3), 1 / 20), ((3, 0, 0, 4), 1 / 35), ((5, 5, 5, 0), 1.0)],
+)
+def test_p_value_of_few_runs_is_known_by_hand(figures: tuple[int, int, int, int], p_value: float) -> None:
+    assert fisher_worse(*figures) == pytest.approx(p_value)
+
+
+def test_negative_count_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"negative, and these are \(1, -1, 0, 0\)"):
+        fisher_worse(1, -1, 0, 0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pytest_golden.manifest.model import GoldenProjectConfig, Manifest, RetiredProject
-from pytest_golden.regression.floor import Weakening, find_weakenings
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest, RetiredProject
+from pytest_golden.regression.floor import ChangedBaseline, Weakening, find_weakenings
 
 ROOT = Path("/work")
 
@@ -151,3 +154,215 @@ def test_lost_pattern_of_depends_on_weakens_and_a_new_one_does_not() -> None:
     assert weakening.kind == "depends_on"
     assert weakening.message.startswith("depends_on lost sql/**")
     assert compare({}, new) == ()
+
+
+def make_outputs(*outputs: DeclaredOutput, **keys: Any) -> Manifest:
+    return Manifest((GoldenProjectConfig("sales", "sales/pipeline.py", outputs=outputs, **keys),), Path("/work"))
+
+
+def compare_outputs(old: dict[str, Any], new: dict[str, Any]) -> tuple[Weakening, ...]:
+    was, now = (make_outputs(DeclaredOutput(**{"path": "out/a.csv", **rules})) for rules in (old, new))
+    return find_weakenings(was, now, not_run={})
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "message"),
+    [
+        ("output", {}, {"compare": "exists"}, "compare was weakened from table to exists"),
+        ("output", {}, {"compare": "json"}, "compare was weakened from table to json"),
+        ("output", {"compare": "bytes"}, {}, "compare was weakened from bytes to table"),
+        ("output", {"compare": "bytes"}, {"compare": "text"}, "compare was weakened from bytes to text"),
+        ("output", {"compare": "text"}, {"compare": "json"}, "compare was weakened from text to json"),
+        (
+            "output",
+            {"compare": "exists", "min_bytes": 9},
+            {"compare": "exists"},
+            "min_bytes was widened from 9 to none",
+        ),
+        (
+            "output",
+            {"compare": "exists", "max_bytes": 9},
+            {"compare": "exists", "max_bytes": 10},
+            "max_bytes was widened from 9 to 10",
+        ),
+        ("output", {"min_rows": 5}, {"min_rows": 4}, "min_rows was widened from 5 to 4"),
+        ("output", {"max_rows": 5}, {}, "max_rows was widened from 5 to none"),
+        ("tolerance", {}, {"absolute_tolerance": 0.5}, "absolute_tolerance was raised from 0 to 0.5"),
+        (
+            "tolerance",
+            {"relative_tolerance": 1e-9},
+            {"relative_tolerance": 1e-6},
+            "relative_tolerance was raised from 1e-09 to 1e-06",
+        ),
+        ("output", {}, {"ignore_columns": ["at", "id"]}, "ignore_columns gained at, id"),
+        ("output", {"compare": "text"}, {"compare": "text", "masks": ["a"]}, "masks gained a"),
+        ("output", {"compare": "text"}, {"compare": "text", "ignore_lines": ["a"]}, "ignore_lines gained a"),
+        ("output", {"compare": "json"}, {"compare": "json", "ignore_paths": ["$.a"]}, "ignore_paths gained $.a"),
+        ("output", {}, {"unordered": True}, "unordered was switched on"),
+        ("output", {}, {"schema_only": True}, "schema_only was switched on"),
+        ("output", {}, {"allow_secret": "test data"}, "allow_secret was added (test data)"),
+        ("output", {"key": ["id"]}, {"key": ["id", "day"]}, "key changed from id to id, day"),
+        ("output", {"key": ["id"]}, {}, "key changed from id to none"),
+        ("output", {"compare": "json"}, {"compare": "text", "masks": ["a"]}, "masks gained a"),
+    ],
+)
+def test_a_loosened_rule_is_a_weakening(kind: str, old: dict[str, Any], new: dict[str, Any], message: str) -> None:
+    (weakening,) = compare_outputs(old, new)
+    assert (weakening.project, weakening.kind) == ("sales", kind)
+    assert weakening.message == f"the output out/a.csv: {message}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({}, {"compare": "table"}),
+        ({}, {"compare": "bytes"}),
+        ({"schema_only": True, "min_rows": 3, "key": ["id"]}, {"compare": "bytes"}),
+        ({"compare": "exists", "min_bytes": 3}, {}),
+        ({"compare": "exists"}, {"compare": "text", "masks": ["a"], "unordered": True}),
+        ({"compare": "exists", "min_bytes": 3}, {"compare": "exists", "min_bytes": 4, "max_bytes": 9}),
+        ({"compare": "image_size"}, {"compare": "bytes"}),
+        ({"compare": "text", "masks": ["a"]}, {"compare": "bytes"}),
+        ({"compare": "json", "ignore_paths": ["$.a"]}, {"compare": "text"}),
+        ({"max_rows": 5}, {"max_rows": 4, "min_rows": 1}),
+        ({"absolute_tolerance": 0.5, "unordered": True, "ignore_columns": ["a"]}, {}),
+        ({"key": ["a", "b"]}, {"key": ["b", "a"]}),
+    ],
+)
+def test_a_tightened_rule_is_nothing(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert compare_outputs(old, new) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_weaker"),
+    [
+        (None, "bytes", False),
+        (None, "text", True),
+        (None, "table", True),
+        (None, "exists", True),
+        ("bytes", None, True),
+        ("text", None, True),
+        ("json", None, True),
+        ("exists", None, False),
+        (None, None, False),
+    ],
+)
+def test_what_the_suffix_of_each_file_decides_may_be_any_comparison(
+    old: str | None, new: str | None, is_weaker: bool
+) -> None:
+    assert bool(compare_outputs({"path": "out/*", "compare": old}, {"path": "out/*", "compare": new})) is is_weaker
+
+
+def test_an_output_that_is_gone_is_a_weakening_and_a_new_one_is_nothing() -> None:
+    a, b, c = (DeclaredOutput(path) for path in ("a.csv", "b.csv", "c.csv"))
+    (gone,) = find_weakenings(make_outputs(a, b), make_outputs(c, a), not_run={})
+    assert (gone.kind, gone.message) == ("output", "the output b.csv: is no output any more: bring it back")
+    assert (gone.base, gone.head) == ("b.csv", None)
+
+
+def test_outputs_with_one_path_are_compared_in_their_order() -> None:
+    twice = DeclaredOutput("a.csv"), DeclaredOutput("a.csv", "exists", min_bytes=5)
+    assert find_weakenings(make_outputs(*twice), make_outputs(*twice, DeclaredOutput("a.csv")), not_run={}) == ()
+    (gone,) = find_weakenings(make_outputs(*twice), make_outputs(twice[0]), not_run={})
+    assert "is no output any more" in gone.message
+
+
+@pytest.mark.parametrize(("old", "new"), [(2.0, 3.0), (2.0, None)])
+def test_a_raised_slowdown_is_a_weakening(old: float, new: float | None) -> None:
+    (raised,) = find_weakenings(make_outputs(max_slowdown=old), make_outputs(max_slowdown=new), not_run={})
+    assert raised.kind == "limit"
+    told = "none" if new is None else "3 times the median"
+    assert raised.message == f"max_slowdown was raised from 2 times the median to {told}"
+
+
+@pytest.mark.parametrize(("old", "new"), [(None, 2.0), (3.0, 2.0), (2.0, 2.0)])
+def test_a_lowered_slowdown_is_nothing(old: float | None, new: float) -> None:
+    assert find_weakenings(make_outputs(max_slowdown=old), make_outputs(max_slowdown=new), not_run={}) == ()
+
+
+@pytest.mark.parametrize(("strictness", "count"), [("allow", 0), ("warn", 1), ("fail", 1)])
+def test_an_output_that_only_has_to_exist_allows_files_that_were_unexpected(strictness: str, count: int) -> None:
+    old = make_outputs(unexpected_files=strictness)
+    compared = make_outputs(DeclaredOutput("**/*.csv"), unexpected_files=strictness)
+    allowed = make_outputs(DeclaredOutput("**", "exists"), unexpected_files=strictness)
+    assert find_weakenings(old, compared, not_run={}) == ()
+    found = find_weakenings(old, allowed, not_run={})
+    assert [(one.kind, one.message) for one in found] == [
+        ("unexpected_files", "outputs gained ** (compare: exists)")
+    ] * count
+
+
+def test_changed_and_removed_baselines_are_weakenings() -> None:
+    manifest = make_outputs(DeclaredOutput("out/**"), DeclaredOutput("model.bin", "exists"))
+    changed = [
+        ChangedBaseline("sales", "out/a.csv"),
+        ChangedBaseline("sales", "out/b.csv", is_gone=True),
+        ChangedBaseline("sales", "out/c.csv", is_gone=True),
+        ChangedBaseline("sales", "stale.csv", is_gone=True),
+        ChangedBaseline("sales", "model.bin"),
+        ChangedBaseline("other", "out/a.csv"),
+    ]
+    found = find_weakenings(manifest, manifest, not_run={}, changed_baselines=changed)
+    assert [(one.project, one.kind, one.message) for one in found] == [
+        ("sales", "baseline", "baseline was changed: out/a.csv"),
+        ("sales", "baseline", "2 baselines were removed: out/b.csv, out/c.csv"),
+    ]
+
+
+def test_a_folder_of_baselines_that_changed_as_a_whole_is_told() -> None:
+    manifest = make_outputs(DeclaredOutput("a.csv"))
+    (weakening,) = find_weakenings(manifest, manifest, not_run={}, changed_baselines=[ChangedBaseline("sales", "")])
+    assert weakening.message == "baseline was changed: all of them (a submodule)"
+    without = make_outputs()
+    assert find_weakenings(without, without, not_run={}, changed_baselines=[ChangedBaseline("sales", "")]) == ()
+
+
+def test_many_baselines_are_counted_and_odd_names_are_shown_in_one_line() -> None:
+    manifest = make_outputs(DeclaredOutput("**"))
+    changed = [ChangedBaseline("sales", f"{number}\n.csv") for number in range(12)]
+    (weakening,) = find_weakenings(manifest, manifest, not_run={}, changed_baselines=changed)
+    assert weakening.message.startswith("12 baselines were changed: 0\\n.csv, 1\\n.csv, ")
+    assert weakening.message.endswith(", 9\\n.csv and 2 more")
+
+
+def test_baselines_of_a_retired_project_are_nothing() -> None:
+    head = Manifest((), Path("/work"), retired=(RetiredProject("sales", "replaced"),))
+    gone = [ChangedBaseline("sales", "a.csv", is_gone=True)]
+    base = make_outputs(DeclaredOutput("a.csv"))
+    assert find_weakenings(base, head, not_run={}, changed_baselines=gone) == ()
+
+
+def test_no_secret_of_an_output_gets_into_a_message() -> None:
+    old = make_outputs(DeclaredOutput("a.txt"))
+    new = make_outputs(DeclaredOutput("a.txt", masks=("password=hunter2hunter2",)))
+    (weakening,) = find_weakenings(old, new, not_run={})
+    assert "hunter2" not in str(weakening.to_dict())
+
+
+_NAMES = st.lists(st.sampled_from("abc"), unique=True, max_size=2).map(lambda names: tuple(sorted(names)))
+_TABLES = st.builds(
+    DeclaredOutput,
+    st.just("out/a.csv"),
+    st.sampled_from([None, "table"]),
+    unordered=st.booleans(),
+    absolute_tolerance=st.sampled_from([0.0, 0.5, 1.0]),
+    relative_tolerance=st.sampled_from([0.0, 1e-6]),
+    key=_NAMES,
+    ignore_columns=_NAMES,
+    schema_only=st.booleans(),
+    min_rows=st.none() | st.integers(0, 3),
+    max_rows=st.none() | st.integers(3, 6),
+)
+
+
+@given(_TABLES)
+def test_the_same_is_never_weaker(output: DeclaredOutput) -> None:
+    assert find_weakenings(make_outputs(output), make_outputs(output), not_run={}) == ()
+
+
+@given(_TABLES, _TABLES)
+def test_of_two_that_ask_for_other_things_one_is_weaker(one: DeclaredOutput, other: DeclaredOutput) -> None:
+    there, back = (
+        find_weakenings(make_outputs(old), make_outputs(new), not_run={}) for old, new in ((one, other), (other, one))
+    )
+    assert bool(there or back) is (replace(one, compare=None) != replace(other, compare=None))

@@ -10,10 +10,11 @@ import pytest
 from pytest_golden.gateway.model import Ending, PatternVerdict, PipelineOutcome, Problem, WriteSet
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
-from pytest_golden.regression.rules import assess_outcome, wants_pattern_search
+from pytest_golden.regression.rules import assess_outcome, judge, wants_pattern_search
 from pytest_golden.trajectory.model import Trajectory
 
 PASSED, FAILED, ERROR, SKIPPED = ResultStatus.PASSED, ResultStatus.FAILED, ResultStatus.ERROR, ResultStatus.SKIPPED
+PROJECT = GoldenProjectConfig("sales", "sales.py", None, "specific_error:^Negative amounts")
 
 
 def make_project(expected: str = "success", **keys: Any) -> GoldenProjectConfig:
@@ -262,3 +263,32 @@ def test_every_problem_and_ending_has_a_reason_kind() -> None:
     kinds = {str(kind) for kind in ReasonKind}
     assert {str(problem) for problem in Problem} <= kinds
     assert {str(ending) for ending in Ending} - {"exited", "not_started"} <= kinds
+
+
+def test_an_expected_error_is_found_in_stderr_stdout_or_a_step() -> None:
+    text = "first line\nNegative amounts: 3\n"
+    steps = Trajectory.new().add_step("action", "check", metadata={"error": text})
+    for outcome in (
+        PipelineOutcome(Ending.EXITED, 1, stderr=text),
+        PipelineOutcome(Ending.EXITED, 1, stdout=text),
+        PipelineOutcome(Ending.EXITED, 1, trajectory=steps),
+    ):
+        assert judge(PROJECT, outcome).status is ResultStatus.PASSED
+
+
+def test_an_expected_error_that_is_nowhere_is_failed() -> None:
+    result = judge(PROJECT, PipelineOutcome(Ending.EXITED, 1, stderr="no Negative amounts at a line's start"))
+    assert result.reasons[0].kind == ReasonKind.PATTERN_ABSENT
+
+
+def test_a_search_already_made_is_believed() -> None:
+    outcome = PipelineOutcome(Ending.EXITED, 1, stderr="other", pattern_verdict=PatternVerdict.FOUND)
+    assert judge(PROJECT, outcome).status is ResultStatus.PASSED
+
+
+def test_a_search_that_breaks_down_is_error() -> None:
+    # One argument of a program may have 128 KiB.
+    project = GoldenProjectConfig("sales", "sales.py", None, "specific_error:" + "a" * 200_000)
+    result = judge(project, PipelineOutcome(Ending.EXITED, 1, stderr="x"))
+    assert result.status is ResultStatus.ERROR
+    assert result.reasons[0].kind == ReasonKind.HARNESS

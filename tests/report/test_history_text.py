@@ -13,7 +13,7 @@ from pytest_golden.report.history_text import (
     sparkline,
     strip,
 )
-from tests.gate.past_results import NOON, results_of
+from tests.history.past_results import NOON, results_of
 
 NOTHING = ChangedSincePass(NOON, "entry_1", "1a2b3c4d" * 5, CheckoutChanges())
 FIRST = "last passed 2026-11-20 12:00 UTC at 1a2b3c4"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 from tests.session.workspace import OPTIONS
 
 if TYPE_CHECKING:

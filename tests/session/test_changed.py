@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.redaction.rule import MARK
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 
 if TYPE_CHECKING:
     from tests.session.workspace import Workspace

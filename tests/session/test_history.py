@@ -18,7 +18,7 @@ from pytest_golden.session.earlier import GoldenHistory, _has_cause
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin, judge
 from tests.gate.record_place import Place, locked
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 from tests.session.recorded import STEP, Recorded
 from tests.session.workspace import FAILS, OPTIONS, PASSES
 

@@ -14,8 +14,8 @@ from pytest_golden.history.inputs import InputReader
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.store import Store
-from tests.gate.test_base_manifest import git
 from tests.installed import while_nothing_is_installed
+from tests.repository import git
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select
 
-from pytest_golden.gate.live import LiveGates
+from pytest_golden.gate.live_store import LiveGates
 from pytest_golden.storage.schema import gate_live
 from pytest_golden.storage.store import Store
 from tests.patience import wait_until
@@ -20,7 +20,7 @@ from tests.session.workspace import OPTIONS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.gate.live_model import RunningProject
+    from pytest_golden.gate.live import RunningProject
     from tests.session.recorded import Recorded
     from tests.session.workspace import Workspace
 

@@ -21,7 +21,7 @@ from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.store import find_trajectory
 from tests.gate.record_place import damage
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 from tests.session.recorded import STEP, Recorded
 from tests.session.test_execution import wait_for
 from tests.session.workspace import FAILS, OPTIONS

@@ -13,7 +13,7 @@ import pytest
 from pytest_golden.learning.lessons.model import LessonSource
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.storage.store import Store
-from tests.gate.lessons.test_rewording import SAID, fix
+from tests.gate.test_rewording import SAID, fix
 from tests.learning.language_model.server import answers, hangs, run_model_server, says
 from tests.patience import wait_until
 from tests.session.workspace import OPTIONS

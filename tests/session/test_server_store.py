@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.storage.store import Store
-from tests.gate.test_base_manifest import git
 from tests.patience import wait_until
 from tests.postgres import name_database
+from tests.repository import git
 from tests.session.recorded import Recorded
 from tests.session.workspace import FAILS, OPTIONS, PASSES
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 from tests.session.test_changed import commit, ran
 from tests.session.workspace import FAILS
 

@@ -27,7 +27,7 @@ from pytest_golden.storage.store import Store
 from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.app import make_app
 from pytest_golden.web.services import ServeOptions, Services
-from tests.gate.test_base_manifest import git
+from tests.repository import git
 from tests.session.test_changed import commit
 from tests.session.workspace import FAILS
 

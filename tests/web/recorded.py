@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.store import record_event
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import judge_run
 from tests.gate.gate_events import begin, end, judge

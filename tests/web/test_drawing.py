@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.journal.review import SuccessRate
 from pytest_golden.web.drawing import MOST_BARS, Scale, plot_runs, scale_counts, scale_seconds, spread, stack_periods
-from tests.gate.past_results import results_of
+from tests.history.past_results import results_of
 
 
 def words(scale: Scale) -> list[str]:

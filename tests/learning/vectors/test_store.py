@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 
-from pytest_golden.gate.merging import merge_stores
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.copying import copy_store
 from pytest_golden.storage.integrity import check_store, repair_store
 from pytest_golden.storage.schema import memories, memory_vectors
 from pytest_golden.storage.search import count_indexed, unindex_memory
 from pytest_golden.storage.store import Store
+from pytest_golden.verify.merging_store import merge_stores
 from tests.learning.vectors.embedders import Told, embed
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.event_recording import record_event
-from pytest_golden.gate.live_model import Beat, RunningProject, describe_machine
-from pytest_golden.gate.store import write_beat
+from pytest_golden.gate.live import Beat, RunningProject, describe_machine
+from pytest_golden.gate.store import record_event, write_beat
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.store import record_event
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.storage.store import Store

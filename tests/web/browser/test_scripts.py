@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.event_recording import record_event
+from pytest_golden.gate.store import record_event
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin

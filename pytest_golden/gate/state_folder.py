@@ -1,0 +1,192 @@
+"""The state folder of a workspace: where it is, its lock, and the places of its store, spool and logs.
+
+One gate at a time runs in a workspace, also between processes. A gate only waits for the lock and says so; it never breaks it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from filelock import FileLock, Timeout
+
+from pytest_golden.settings import NO_STORE
+from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME, ignore_in_git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LOCK_NAME = "gate.lock"
+SPOOL_NAME = "spool"
+_WRITABLE_BY_OTHERS = 0o022
+# What SQLite keeps beside a file while it is in use.
+_BESIDE = ("", "-wal", "-shm", "-journal")
+KEPT_GATES = 20
+
+
+def prepare_state_folder(workspace_root: Path) -> Path:
+    """Return the folder for what outlives a session: `.golden` in the workspace, ignored by git.
+
+    Where that cannot be written, a folder of the same user and workspace below the temporary one.
+    """
+    folder = workspace_root / STATE_FOLDER
+    try:
+        _make_folder(folder)
+    except OSError:
+        folder = _name_substitute(workspace_root)
+        make_own_folder(folder)
+        _make_folder(folder)
+    return folder
+
+
+def find_state_folder(workspace_root: Path) -> Path:
+    """Return the folder that `prepare_state_folder` gives, to read in it: nothing is made, and it may not be there."""
+    folder = workspace_root / STATE_FOLDER
+    if os.access(folder if folder.exists() else workspace_root, os.W_OK):
+        return folder
+    with suppress(FileNotFoundError):  # there is no temporary folder either
+        substitute = _name_substitute(workspace_root)
+        if is_own_folder(substitute):
+            return substitute
+    return folder
+
+
+def find_substitute(workspace_root: Path) -> Path | None:
+    """Return the folder used while `.golden` could not be written.
+
+    None if there is none, or if other users may write to it.
+    """
+    with suppress(OSError):  # there is no temporary folder, or nothing in it
+        folder = _name_substitute(workspace_root)
+        if is_own_folder(folder) and not folder.lstat().st_mode & _WRITABLE_BY_OTHERS:
+            return folder
+    return None
+
+
+def _name_substitute(workspace_root: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
+    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"pytest-golden-{user}-{digest}"
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    ignore_in_git(folder)
+    if not os.access(folder, os.W_OK):
+        message = f"{folder} cannot be written"
+        raise PermissionError(message)
+
+
+@contextmanager
+def hold_gate_lock(workspace_root: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the workspace's gate lock in a with-block; when another gate holds it, say so once and wait."""
+    folder = prepare_state_folder(workspace_root)
+    lock = FileLock(folder / LOCK_NAME, mode=0o666)
+    holder = folder / "gate.pid"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(f"another gate{_read_holder(holder)} is running in this workspace: waiting")
+        lock.acquire()
+    try:
+        with suppress(OSError):
+            holder.write_text(str(os.getpid()), encoding="ascii")
+        yield
+    finally:
+        with suppress(OSError):
+            holder.unlink()
+        lock.release()
+
+
+def _read_holder(path: Path) -> str:
+    try:
+        number = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return f" (pid {number})" if number.isdigit() else ""
+
+
+class StorePlace(NamedTuple):
+    """A store's location; `is_own` if only this workspace writes to it."""
+
+    location: str | Path
+    is_own: bool
+
+
+def find_store_place(said: str | None, state_folder: Path) -> StorePlace | None:
+    """Return the location of the store that was named, by default the one in the state folder; None for no store."""
+    if said == NO_STORE:
+        return None
+    own = state_folder / STORE_NAME
+    return StorePlace(own, is_own=True) if said is None or said == str(own) else StorePlace(said, is_own=False)
+
+
+def find_spool_folder(place: StorePlace, state_folder: Path) -> Path:
+    """Return the folder of what waits for this store, and for no other.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+    """
+    folder = state_folder / SPOOL_NAME
+    if place.is_own:
+        return folder
+    # Imported here, since it loads the database library, which a workspace's own store does not need.
+    from pytest_golden.storage.location import parse_location
+
+    return folder / hashlib.sha256(os.fsencode(parse_location(place.location).shown)).hexdigest()[:16]
+
+
+def list_store_files(place: StorePlace | None) -> tuple[Path, ...]:
+    """Return the files that a gate writes to while it runs, wherever a store was said to be; none for one on a server.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+    """
+    file = None if place is None else _find_file(place)
+    return () if file is None else tuple(file.with_name(f"{file.name}{ending}") for ending in _BESIDE)
+
+
+def _find_file(place: StorePlace) -> Path | None:
+    if place.is_own:
+        return Path(place.location).absolute()
+    from pytest_golden.storage.location import parse_location
+
+    return parse_location(place.location).path
+
+
+def choose_log_folder(state_folder: Path, gate_id: str) -> Path:
+    """Return the folder for the logs of a gate, and remove those of the oldest gates."""
+    logs = state_folder / "logs"
+    if logs.is_dir():
+        # The ids sort by time.
+        for old in sorted(logs.iterdir())[: -KEPT_GATES + 1]:
+            shutil.rmtree(old, ignore_errors=True)
+    return logs / gate_id
+
+
+def make_own_folder(folder: Path) -> None:
+    """Make a folder among those of other people, which they may have prepared.
+
+    Raises:
+        PermissionError: it is somebody else's, or no folder.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not is_own_folder(folder):
+        message = f"{folder} is somebody else's; remove it, or let TMPDIR name another folder"
+        raise PermissionError(message)
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Tell whether it is a folder, and this user's."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())

@@ -1,0 +1,335 @@
+"""Merge stores into one: the journal, the gate's runs and results, trajectories and memories; all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Text, bindparam, insert, select, update
+
+from pytest_golden.errors import StorageError
+from pytest_golden.gate.events import was_found_killed
+from pytest_golden.gate.state_folder import LOCK_NAME
+from pytest_golden.gate.store import count_streak
+from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD, read_verdict
+from pytest_golden.history.past_store import list_expected
+from pytest_golden.journal.agent_rules import find_rules, parse_rules
+from pytest_golden.journal.transfer.lines import read_again
+from pytest_golden.journal.transfer.service import Intake
+from pytest_golden.journal.transfer.store import read_copies, read_orphans
+from pytest_golden.learning.gate_learning import learn_from_results
+from pytest_golden.learning.memory_merging_store import merge_memories
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus, was_interrupted
+from pytest_golden.storage.files import list_files
+from pytest_golden.storage.folder import STORE_NAME
+from pytest_golden.storage.integrity import copy_source
+from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.row_copies import number_by_time
+from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
+from pytest_golden.storage.shared_documents import is_own_run, keep_document
+from pytest_golden.storage.statements import json_member
+from pytest_golden.storage.store import Store
+from pytest_golden.verify.shards import GateUnion, LastGate, unite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, Table
+
+    from pytest_golden.journal.rules import Rules
+
+_TOLD_EACH = 1000
+_LEARNING_SECONDS = 10.0
+_ROWS_AT_ONCE = 50
+_THE_KEY = bindparam("the_key", type_=Text())
+_REASONS = json_member(gate_results.c.result, "reasons")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeReport:
+    """What a merge has done: entries that were new, known otherwise and known; and the other rows that were new.
+
+    `gate` is what the last gates of the sources are together; None where no gate was run in any.
+    """
+
+    added: int = 0
+    merged: int = 0
+    unchanged: int = 0
+    orphans: int = 0
+    runs: int = 0
+    results: int = 0
+    trajectories: int = 0
+    memories: int = 0
+    gate: GateUnion | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all counts under their names, and the gate."""
+        gate = None if self.gate is None else self.gate.to_dict()
+        return {**{name: getattr(self, name) for name in self.__slots__}, "gate": gate}
+
+
+def merge_stores(
+    location: str | Path,
+    sources: Sequence[str | Path],
+    *,
+    rules: Mapping[str, Rules],
+    progress: Callable[[int], None],
+    learns: bool = True,
+) -> MergeReport:
+    """Take everything of some stores into one, which is made when it is not there. The sources stay as they are.
+
+    In any order and however often, the result is the same. `rules` are those of the agents by whose copies differ.
+
+    Raises:
+        SettingsError: a source is the store itself, or no store can be at its place.
+        StorageError: a source is not there, damaged, newer or no store, or the store cannot be written. Nothing is merged.
+    """
+    target = parse_location(location)
+    with TemporaryDirectory(prefix="golden-merge-") as folder, ExitStack() as opened:
+        copies = []
+        for number, source in enumerate(sources):
+            place = Path(folder, str(number))
+            place.mkdir()
+            copy = copy_source(source, place, target=target.path)
+            copies.append((str(source), opened.enter_context(Store.open(copy))))
+        store = opened.enter_context(Store.open(location))
+        with store.write() as connection:
+            report = _Merge(connection, rules, progress).run(copies)
+        # Outside, so that nobody waits for it; what does not fit in its time is left to the next gate.
+        if learns:
+            learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
+    return report
+
+
+def take_in_substitute(location: str | Path, folder: Path) -> int:
+    """Merge the store used while `.golden` could not be written, then remove it; return how many runs were new.
+
+    If a gate is using that store, it is left for the next gate to merge.
+
+    Raises:
+        SettingsError, StorageError: as `merge_stores`; the store stays where it is.
+    """
+    source = folder / STORE_NAME
+    if source.is_symlink() or not source.is_file():
+        return 0
+    with suppress(Timeout), FileLock(folder / LOCK_NAME, timeout=0):
+        runs = merge_stores(
+            location, [source], rules=parse_rules(find_rules()), progress=lambda _: None, learns=False
+        ).runs
+        # Everything is on the disk now. After a crash before this line it is merged again, which changes nothing.
+        for file in list_files(source):
+            file.unlink()
+        return runs
+    return 0
+
+
+class _Merge:
+    """One merge, in one transaction."""
+
+    def __init__(self, target: Connection, rules: Mapping[str, Rules], progress: Callable[[int], None]) -> None:
+        self._target = target
+        self._intake = Intake(target, rules)
+        self._rows = RowMerger(target)
+        self._progress = progress
+        self._entries = self._memories = 0
+        self._gates: list[LastGate] = []
+
+    def run(self, sources: Sequence[tuple[str, Store]]) -> MergeReport:
+        for name, source in sources:
+            try:
+                with source.read() as connection:
+                    self._take(connection)
+                    gate = read_last_gate(connection, name)
+            except (ValueError, TypeError, OverflowError, RecursionError) as error:
+                raise StorageError(f"the store {name}: {error}; nothing was merged") from None
+            except StorageError as error:
+                # A person knows the store, and not its copy.
+                raise StorageError(str(error).replace(source.where, name), error.trouble) from None
+            self._gates += [] if gate is None else [gate]
+        done = self._intake.finish()
+        self._rows.finish()
+        return MergeReport(
+            added=done.added,
+            merged=done.merged,
+            unchanged=done.unchanged,
+            orphans=done.orphans,
+            runs=self._rows.runs,
+            results=self._rows.results,
+            trajectories=self._rows.trajectories,
+            memories=self._memories,
+            gate=unite(self._gates),
+        )
+
+    def _take(self, source: Connection) -> None:
+        for copy in read_copies(source):
+            self._intake.take(read_again(copy))
+            self._entries += 1
+            if self._entries % _TOLD_EACH == 0:
+                self._progress(self._entries)
+        for signal in read_orphans(source):
+            self._intake.take_orphan(signal)
+        self._rows.take(source)
+        self._memories += merge_memories(source, self._target)
+
+
+class RowMerger:
+    """Takes the gate's rows of one store into another, and then orders numbers and streaks by time."""
+
+    def __init__(self, target: Connection) -> None:
+        self._target = target
+        self._since: dict[str, int] = {}
+        self._first_of_project: dict[str, int] = {}
+        self.runs = self.results = self.trajectories = 0
+
+    def take(self, source: Connection) -> None:
+        """Insert all rows that are new. The entries that they belong to must be there already."""
+        for row in _read_rows(source, documents, "digest"):
+            keep_document(self._target, row["body"])
+        for row in _read_rows(source, gate_runs, "entry_id"):
+            self.runs += self._take_run(row)
+        for row in _read_rows(source, gate_results, "entry_id"):
+            self.results += self._take_result(row)
+        for row in _read_rows(source, trajectories, "id"):
+            self.trajectories += self._insert_if_new(trajectories, "id", "started_at", row)
+
+    def finish(self) -> None:
+        """Order numbers by time from the first new row on, and count the passes in a row again."""
+        keys = {
+            "gate_runs": gate_runs.c.entry_id,
+            "gate_results": gate_results.c.entry_id,
+            "trajectories": trajectories.c.id,
+        }
+        moments = {
+            "gate_runs": gate_runs.c.started_at,
+            "gate_results": gate_results.c.created_at,
+            "trajectories": trajectories.c.started_at,
+        }
+        for name, since in self._since.items():
+            number_by_time(self._target, moments[name], keys[name], since)
+        for project, since in self._first_of_project.items():
+            _count_streaks(self._target, project, since)
+
+    def _take_run(self, row: dict[str, Any]) -> bool:
+        found = select(*_columns(gate_runs)).where(gate_runs.c.entry_id == row["entry_id"])
+        present = self._target.execute(found).mappings().one_or_none()
+        if present is None:
+            return self._insert_if_new(gate_runs, "entry_id", "started_at", row)
+        chosen = choose_run(dict(present), row)
+        if chosen is row:
+            self._target.execute(update(gate_runs).where(gate_runs.c.entry_id == row["entry_id"]).values(row))
+        return False
+
+    def _take_result(self, row: dict[str, Any]) -> bool:
+        # What it teaches is learned again here: tallies are sums, which are never added twice so.
+        is_new = self._insert_if_new(gate_results, "entry_id", "created_at", {**row, "learned_at": None})
+        if is_new:
+            known = self._first_of_project.get(row["project"], row["created_at"])
+            self._first_of_project[row["project"]] = min(known, row["created_at"])
+        return is_new
+
+    def _insert_if_new(self, table: Table, key: str, moment: str, row: Mapping[str, Any]) -> bool:
+        has = select(table.c.number).where(table.c[key] == _THE_KEY)
+        if self._target.execute(has, {"the_key": row[key]}).first() is not None:
+            return False
+        self._target.execute(insert(table), row)
+        self._since[table.name] = min(row[moment], self._since.get(table.name, row[moment]))
+        return True
+
+
+def _columns(table: Table) -> tuple[Any, ...]:
+    return tuple(column for column in table.c if column.name != "number")
+
+
+def choose_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the row to keep of a gate run: one that ended by itself, then one found interrupted; the earlier first."""
+    return min(one, other, key=_rank_run)
+
+
+def _rank_run(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    finished_at = run["finished_at"]
+    content = json.dumps(dict(run), sort_keys=True, default=str)
+    return finished_at is None, was_found_killed(run["facts"]), finished_at or 0, content
+
+
+def _read_rows(source: Connection, table: Table, key: str) -> Iterator[dict[str, Any]]:
+    """Return a table's rows without their numbers, by key; some are in memory at once."""
+    query = select(*_columns(table)).order_by(table.c[key]).limit(_ROWS_AT_ONCE)
+    after = query.where(table.c[key] > _THE_KEY)
+    rows = source.execute(query).mappings().all()
+    while rows:
+        yield from map(dict, rows)
+        rows = source.execute(after, {"the_key": rows[-1][key]}).mappings().all()
+
+
+def _count_streaks(connection: Connection, project: str, since: int) -> None:
+    of_project = gate_results.c.project == project
+    before = connection.scalar(
+        select(gate_results.c.pass_streak)
+        .where(of_project, gate_results.c.created_at < since)
+        .order_by(gate_results.c.number.desc())
+        .limit(1)
+    )
+    changed = update(gate_results).where(gate_results.c.number == bindparam("the_number"))
+    changed = changed.values(pass_streak=bindparam("streak"))
+    query = select(gate_results.c.number, gate_results.c.status, gate_results.c.pass_streak, _REASONS)
+    query = query.where(of_project).order_by(gate_results.c.number).limit(_ROWS_AT_ONCE)
+    last = (
+        connection.scalar(
+            select(gate_results.c.number)
+            .where(of_project, gate_results.c.created_at < since)
+            .order_by(gate_results.c.number.desc())
+            .limit(1)
+        )
+        or 0
+    )
+    while rows := connection.execute(query.where(gate_results.c.number > last)).all():
+        found = []
+        for row in rows:
+            # Of the first result of all, what was counted before it may have been pruned.
+            before = (
+                row.pass_streak
+                if before is None
+                else count_streak(before, ResultStatus(row.status), is_interrupted=was_interrupted(row.reasons))
+            )
+            if before != row.pass_streak:
+                found.append({"the_number": row.number, "streak": before})
+        if found:
+            connection.execute(changed, found)
+        last = rows[-1].number
+
+
+def read_last_gate(connection: Connection, where: str) -> LastGate | None:
+    """Read a store's last gate run that was somebody's own; None where there is none."""
+    row = connection.execute(
+        select(gate_runs)
+        .where(is_own_run())
+        .order_by(gate_runs.c.started_at.desc(), gate_runs.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+    if row is None:
+        return None
+    facts = row.facts if isinstance(row.facts, dict) else {}
+    plain = connection.scalars(select(gate_results.c.result).where(gate_results.c.run_id == row.entry_id))
+    results = tuple(map(GoldenProjectResult.from_dict, plain))
+    left_out = [name for name in facts.get("deselected") or () if isinstance(name, str)]
+    selected = list_expected(connection, row.entry_id)
+    return LastGate(
+        where,
+        row.commit,
+        _as_text(facts.get(MANIFEST_DIGEST)),
+        _as_text(facts.get(SHARD)),
+        declared=tuple(dict.fromkeys([*selected, *left_out, *(result.name for result in results)])),
+        verdict=read_verdict(row.final_status, facts),
+        results=results,
+        skips_fail=facts.get("require") is True,
+        weakenings=frozenset(json.dumps(one, sort_keys=True) for one in facts.get("weakened_floor") or ()),
+    )
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
