@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ def is_unjudged(warning: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SlowdownJudge:
+class SlowdownJudge(Shape):
     """Judges durations by `trends`, one for each project's name.
 
     `trouble` says why there are none. With `is_off` every duration is accepted.
@@ -107,17 +108,6 @@ class SlowdownJudge:
             return result
         reasons = (*result.reasons, Reason(ReasonKind.SLOWDOWN, told))
         return replace(result, status=ResultStatus.FAILED, reasons=reasons, error_message=result.error_message or told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values, for the process that runs the projects."""
-        trends = {name: trend.to_dict() for name, trend in self.trends.items()}
-        return {"trends": trends, "trouble": self.trouble, "is_off": self.is_off}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> SlowdownJudge:
-        """Read back what `to_dict` returned."""
-        trends = {name: DurationTrend.from_dict(trend) for name, trend in mapping["trends"].items()}
-        return cls(trends, str(mapping["trouble"]), bool(mapping["is_off"]))
 
 
 def _ran_as_expected(result: GoldenProjectResult) -> bool:
