@@ -18,8 +18,8 @@ from pytest_golden.compare.model import Content, Side, UnreadableError, VastErro
 from pytest_golden.compare.opening import is_archive, read_chunks, read_raw_chunks
 from pytest_golden.manifest.comparisons import comparison_by_suffix
 from pytest_golden.redaction.escapes import strip_escapes
-from pytest_golden.redaction.names import is_secret_name
 from pytest_golden.redaction.redactor import redact_known
+from pytest_golden.redaction.rule import is_secret_name
 from pytest_golden.redaction.tokens import describe_token
 from pytest_golden.regression.wording import show_path
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment
 from pytest_golden.history.checkout import redact_paths
-from pytest_golden.redaction.names import is_secret_name
+from pytest_golden.redaction.rule import is_secret_name
 from pytest_golden.regression.wording import format_size
 
 if TYPE_CHECKING:

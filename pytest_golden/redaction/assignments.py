@@ -11,20 +11,18 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_golden.redaction.names import (
-    is_access_token_name,
-    is_authorization_name,
-    is_password_name,
-    is_secret_name,
-    is_weak_name,
-)
 from pytest_golden.redaction.rule import (
     MARK,
     NUMBER,
     compile_late,
+    is_access_token_name,
+    is_authorization_name,
     is_nothing,
     is_number,
+    is_password_name,
     is_reference,
+    is_secret_name,
+    is_weak_name,
     looks_random,
     starts_reference,
 )

@@ -6,8 +6,17 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_golden.redaction.names import is_secret_name
-from pytest_golden.redaction.rule import BREAK, MARK, QUOTE, TO_QUOTE, WORD, compile_late, is_nothing, is_reference
+from pytest_golden.redaction.rule import (
+    BREAK,
+    MARK,
+    QUOTE,
+    TO_QUOTE,
+    WORD,
+    compile_late,
+    is_nothing,
+    is_reference,
+    is_secret_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,6 @@ import base64
 import binascii
 import re
 
-from pytest_golden.redaction.names import is_authorization_name, is_secret_name
 from pytest_golden.redaction.rule import (
     BREAK,
     MARK,
@@ -19,8 +18,10 @@ from pytest_golden.redaction.rule import (
     Rule,
     apply_rules,
     compile_late,
+    is_authorization_name,
     is_nothing,
     is_reference,
+    is_secret_name,
     list_keywords,
     looks_random,
     mark_value,

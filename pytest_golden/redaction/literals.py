@@ -20,8 +20,15 @@ from urllib.parse import quote, quote_plus, unquote
 import yaml
 
 from pytest_golden.redaction.command_secrets import find_url_password
-from pytest_golden.redaction.names import is_secret_name, is_weak_name
-from pytest_golden.redaction.rule import MARK, compile_late, is_nothing, is_reference, looks_random
+from pytest_golden.redaction.rule import (
+    MARK,
+    compile_late,
+    is_nothing,
+    is_reference,
+    is_secret_name,
+    is_weak_name,
+    looks_random,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

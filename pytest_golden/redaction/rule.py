@@ -1,18 +1,15 @@
-"""Patterns that are compiled when they are first used: most texts need few, and whoever starts a program waits for all.
+"""What the rules of redaction share: which names and values are secrets, and what a rule is.
 
-What stands where a secret could stand and is none: references, placeholders, nothing, numbers.
-
-`password: ${DB_PASSWORD}` tells a reader where to look; hiding it would hide the mistake and no secret.
-
-A rule for text: a pattern, what stands for what it finds, and the words without one of which it cannot find anything.
-
-A pattern either has a bounded length or consumes a whole run of characters before it decides, so no text makes it slow.
+A name promises a secret (`DB_PASSWORD`, `apiKey`, `client-secret`) or not (`max_tokens`, `tokenizer`, `public_key`). A value
+that is a reference, a placeholder, a number or nothing is no secret: `password: ${DB_PASSWORD}` tells a reader where to
+look, and hiding it would hide the mistake. A rule is a pattern, its replacement, and keywords: a text without them is
+skipped. Each pattern has a bounded length or consumes a whole run of characters before it decides, so no text makes it slow.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what does all that a compiled pattern does; it costs nothing until then, and once more a pattern's own time."""
+    """Return an object that acts as a compiled pattern and is compiled on first use: most texts need few of the patterns."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
@@ -30,7 +27,7 @@ class _Late:
 
     def __getattr__(self, name: str) -> Any:
         compiled = re.compile(*self._given)
-        # From now on they are found without this detour.
+        # From now on they are found without this method.
         vars(self).update({method: getattr(compiled, method) for method in _METHODS})
         return getattr(compiled, name)
 
@@ -38,8 +35,177 @@ class _Late:
 _METHODS = ("match", "fullmatch", "search", "sub", "finditer", "findall", "split")
 
 
+_WORD_OF_NAME = compile_late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NOT_ALNUM = compile_late(r"[^a-z0-9]+")
+
+_ENDINGS = (
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secrets",
+    "token",
+    "credential",
+    "credentials",
+    "authorization",
+    "pwd",
+)
+_KEY_KINDS = (
+    "access",
+    "account",
+    "api",
+    "app",
+    "application",
+    "auth",
+    "client",
+    "consumer",
+    "crypt",
+    "deploy",
+    "encryption",
+    "fernet",
+    "function",
+    "functions",
+    "hmac",
+    "jwt",
+    "license",
+    "master",
+    "private",
+    "secret",
+    "service",
+    "session",
+    "shared",
+    "signing",
+    "ssh",
+    "storage",
+    "subscription",
+    "webhook",
+)
+_KEY_ENDINGS = tuple(f"{kind}{key}" for kind in _KEY_KINDS for key in ("key", "keys"))
+_PASS_OWNERS = frozenset(
+    [
+        "admin",
+        "api",
+        "auth",
+        "db",
+        "database",
+        "email",
+        "ftp",
+        "http",
+        "imap",
+        "ldap",
+        "login",
+        "mail",
+        "mysql",
+        "pg",
+        "postgres",
+        "proxy",
+        "redis",
+        "root",
+        "sftp",
+        "smtp",
+        "ssh",
+        "sudo",
+        "user",
+        "vault",
+    ]
+)
+# Words after the telling one that leave a value secret: PASSWORD_2, TOKEN_PROD, SECRET_KEY_BASE.
+_NEUTRAL_TAILS = frozenset(
+    [
+        "base",
+        "base64",
+        "b64",
+        "current",
+        "dev",
+        "encoded",
+        "new",
+        "old",
+        "plain",
+        "plaintext",
+        "prod",
+        "production",
+        "raw",
+        "stage",
+        "staging",
+        "string",
+        "test",
+        "text",
+        "v",
+        "value",
+    ]
+)
+_COUNTERS = frozenset(
+    [
+        "count",
+        "has",
+        "is",
+        "max",
+        "maximum",
+        "min",
+        "minimum",
+        "n",
+        "no",
+        "num",
+        "number",
+        "per",
+        "require",
+        "requires",
+        "total",
+        "use",
+        "uses",
+    ]
+)
+_FOLDER_VARIABLES = frozenset({"PWD", "OLDPWD"})
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Tell whether a key, variable, header or option of this name holds a secret."""
+    if name in _FOLDER_VARIABLES:
+        return False
+    words = [word.lower() for word in _WORD_OF_NAME.findall(name)]
+    while len(words) > 1 and (words[-1] in _NEUTRAL_TAILS or words[-1].isdigit()):
+        words.pop()
+    if not words or words[0] in _COUNTERS or "public" in words:
+        return False
+    return _ends_secretly("".join(words)) or _is_pass(words)
+
+
+@lru_cache(maxsize=4096)
+def is_weak_name(name: str) -> bool:
+    """Tell whether a name holds a secret only when its value looks like one (`pass` is also a word of test reports)."""
+    return name.endswith("_AUTH") or _NOT_ALNUM.sub("", name.lower()) == "pass"
+
+
+def is_password_name(name: str) -> bool:
+    """Tell whether a secret name is that of a password, which may be all digits; a token's digits are a count."""
+    return any(stem in name.lower() for stem in ("passw", "pwd", "passphrase", "passcode"))
+
+
+def is_authorization_name(name: str) -> bool:
+    """Tell whether a name is that of an HTTP header whose value starts with a scheme."""
+    return name.lower().endswith("authorization")
+
+
+def is_access_token_name(name: str) -> bool:
+    """Tell whether a secret name is that of a personal access token, `X_PAT`; with other values it is a pattern's."""
+    return name.lower().endswith("_pat")
+
+
+def _ends_secretly(compact: str) -> bool:
+    return compact.endswith(_ENDINGS) or compact.endswith(_KEY_ENDINGS)
+
+
+def _is_pass(words: list[str]) -> bool:
+    if words[-1] == "pat":
+        return len(words) > 1
+    return words[-1] == "pass" and len(words) > 1 and words[-2] in _PASS_OWNERS
+
+
 MARK = "[REDACTED]"
-"""What a secret is replaced by. Plain enough for JSON text, XML and URLs."""
+"""Replaces a secret; plain enough for JSON text, XML and URLs."""
 
 _QUOTE = r"\\{0,3}[\"']"
 _NAME_IN_QUOTES = rf"{_QUOTE}\w{{1,128}}{_QUOTE}"
@@ -73,7 +239,7 @@ _FORMS = (
 REFERENCE = compile_late("(?:" + "|".join(_FORMS) + r")(?![\w\-+$!#%^*~(\[{])")
 """A reference or placeholder, with nothing secret stuck to its end. Every repetition is bounded."""
 
-# What one of the forms begins with: most values are told from all of them by their first sign.
+# The first characters of all forms; most values begin with another one, which is a quick test.
 _FIRST_SIGNS = frozenset("$%{<!*.[RxXEoegpscakrvldmi")
 NUMBER = compile_late(r"[+-]?\d[\d,._]*+(?:[eE][+-]?\d{1,4})?%?")
 _NOTHING = frozenset(
@@ -116,12 +282,12 @@ def is_reference(value: str) -> bool:
 
 
 def starts_reference(text: str, position: int) -> bool:
-    """Tell whether a reference, a placeholder or a mark stands at this place of a text, with nothing stuck to its end."""
+    """Tell whether a reference, a placeholder or a mark begins at this position, with nothing stuck to its end."""
     return text[position : position + 1] in _FIRST_SIGNS and REFERENCE.match(text, position) is not None
 
 
 def is_nothing(value: str) -> bool:
-    """Tell whether a value says that there is nothing (null, true, a type's name) or is a few marks of punctuation."""
+    """Tell whether a value is empty in meaning (null, true, the name of a type) or a few marks of punctuation."""
     stripped = value.strip()
     if len(stripped) > _LONGEST_NOTHING:
         return False
@@ -139,17 +305,17 @@ def looks_random(value: str) -> bool:
 
 
 QUOTE = r"\\{0,7}[\"']"
-"""A quotation mark, also one in JSON text inside JSON text."""
+"""A quotation mark, also of JSON text inside JSON text."""
 BREAK = r"(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
 """The end of a line, also as JSON writes it."""
 WORD = r"(?:(?<![\w.\-])|(?<=\\[nrt])|(?<=[\d\[]m))"
 """The start of a word, also behind the n of a JSON text's \\n and behind the end of a colour."""
 TO_QUOTE = r"(?:[^\\\"'\n]|\\{8,}+|\\(?!\\{0,6}[\"'])[^\n])++"
-"""What stands in quotation marks, up to the next one."""
+"""The text in quotation marks, up to the next one."""
 
 
 def mark_value(match: re.Match[str]) -> str:
-    """Return what was found with the mark for its group `value`, or for all but its group `keep`."""
+    """Return the match with the mark in place of its group `value`, or of everything but its group `keep`."""
     groups = match.re.groupindex
     if "value" not in groups:
         return (match["keep"] if "keep" in groups else "") + MARK
@@ -160,10 +326,10 @@ def mark_value(match: re.Match[str]) -> str:
 
 
 class Rule(NamedTuple):
-    """A pattern with the keywords without one of which it cannot match; `ignores_case` asks the lowered text for them.
+    """A pattern that can only match a text with one of its keywords, and one of `needs` if there are any.
 
-    With `offset` every match has a keyword so many characters after its beginning: then nothing else is looked at.
-    One of `needs` must be there too.
+    With `ignores_case` the keywords are searched in the text in lower case. With `offset` every match has a keyword that
+    many characters after its start, so only these places are tried.
     """
 
     keywords: tuple[str, ...]
@@ -175,14 +341,14 @@ class Rule(NamedTuple):
 
 
 def apply_rules(rules: Iterable[Rule], text: str, lowered: str, absent: set[int]) -> str:
-    """Return the text with what the rules find replaced.
+    """Return the text with all matches of the rules replaced.
 
     Args:
-        rules: one after another.
+        rules: applied in this order.
         text: what to redact.
         lowered: the same text in lower case.
-        absent: the rules without any of whose keywords it is; those found to be so are added. A mark makes no keyword, so
-            that they need no further look when the text comes again with more marks in it.
+        absent: the ids of rules whose keywords the text does not contain; more are added. A mark adds no keyword, so these
+            rules need not be tried when the text comes again with more marks.
     """
     for rule in rules:
         if id(rule) in absent:
@@ -205,7 +371,7 @@ def apply_rules(rules: Iterable[Rule], text: str, lowered: str, absent: set[int]
 
 @cache
 def compile_once(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern when it is first needed: most texts need few, and whoever starts a program waits for all."""
+    """Compile a pattern on first use."""
     return re.compile(pattern)
 
 
@@ -215,7 +381,7 @@ def lower_each(text: str) -> str:
 
 
 def list_keywords(rules: Iterable[Rule]) -> frozenset[str]:
-    """Return in lower case what a text holds at least one of, when there is anything for these rules in it."""
+    """Return keywords in lower case: a text without any of them has no match for these rules."""
     return frozenset(keyword.lower() for rule in rules for keyword in rule.needs or rule.keywords)
 
 
