@@ -45,6 +45,10 @@ _MOST_SUFFIXES, _LONGEST_SUFFIXES = 2, 24
 # What says nothing about the output that is being copied.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
+# Source: linux/fcntl.h and linux/fs.h.
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
 
 class Acceptance:
     """What of one attempt may become baselines. Nothing is changed before `commit`."""
@@ -247,11 +251,6 @@ if sys.platform != "win32":
     pass
 
 
-# Source: linux/fcntl.h and linux/fs.h.
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-
-
 def replace_at_once(
     baselines: ProjectBaselines, staged: Path, copies: Mapping[str, Path], removed: Collection[str]
 ) -> dict[str, OSError] | None:
@@ -289,7 +288,8 @@ def replace_one_by_one(
         try:
             baselines.refuse_symlinks(path)
             if path in copies:
-                _place(copies[path], baselines.root / path)
+                (baselines.root / path).parent.mkdir(parents=True, exist_ok=True)
+                copies[path].replace(baselines.root / path)
             else:
                 _remove(baselines.root / path, baselines.folder)
         except OSError as error:
@@ -347,11 +347,6 @@ def _settle_folders(root: Path, staged: Path) -> bool:
 def _link(origin: Path, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     os.link(origin, place, follow_symlinks=False)
-
-
-def _place(copy: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    copy.replace(target)
 
 
 def _remove(target: Path, top: Path) -> None:

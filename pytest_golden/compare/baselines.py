@@ -36,6 +36,10 @@ ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, 
 
 _MOST_NAMED = 5
 
+# Where nothing can be held, as on Windows and some network file systems, only age tells.
+_ABANDONED_SECONDS = 24 * 3600
+_HELD_BY_THEN_SECONDS = 10
+
 
 def find_baselines_folder(manifest: Path | None, workspace_root: Path) -> Path:
     """Return the folder of all baselines; where projects have no manifest, below the workspace root."""
@@ -223,11 +227,6 @@ def _list_names(folder: Path) -> list[str]:
         return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
     except OSError:
         return []
-
-
-# Where nothing can be held, as on Windows and some network file systems, only age tells.
-_ABANDONED_SECONDS = 24 * 3600
-_HELD_BY_THEN_SECONDS = 10
 
 
 def remove_abandoned(folder: Path) -> None:

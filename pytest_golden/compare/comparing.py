@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput
 
+_MOST_NAMED = 3
+
 
 def compare_files(
     declared: DeclaredOutput, actual: Path, baseline: Path | None, *, shown_as: str, redact: Redact = str
@@ -96,9 +98,6 @@ def _compare(
     if comparison == "image_size":
         return compare_image_sizes(actual, baseline, shown_as=shown_as)
     return compare_bytes(actual, baseline, shown_as=shown_as, redact=redact)
-
-
-_MOST_NAMED = 3
 
 
 #: What tells whether a file is still the same one with the same content; None where there is none to be read.

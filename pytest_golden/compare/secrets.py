@@ -24,12 +24,12 @@ from pytest_golden.redaction.tokens import describe_token
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pytest_golden.compare.baselines import ExpectedFile
+    from pytest_golden.compare.showing import Redact
 
-    Redact = Callable[[str], str]
 
 # The rules take time that grows faster than the text; what a secret spans lies within the overlap.
 _CHUNK_BYTES = 64 << 10

@@ -41,6 +41,11 @@ _MASK_BYTES = 1 << 20
 _STEPS_NAME = "golden-steps.jsonl"
 _MOUNT_TABLE = "/proc/self/mountinfo"
 
+#: The same everywhere, so that a pipeline that depends on one of them depends on nothing. 2020-01-01T00:00:00Z.
+FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1577836800"}
+_WINDOWS_NEEDS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR")
+_MODULE_CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -248,12 +253,6 @@ def _pass_files(project: ResolvedProject, private: PrivateFolders, home: str, *,
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
         copy.chmod(0o400)
-
-
-#: The same everywhere, so that a pipeline that depends on one of them depends on nothing. 2020-01-01T00:00:00Z.
-FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1577836800"}
-_WINDOWS_NEEDS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR")
-_MODULE_CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 
 
 def build_path_variable(project: ResolvedProject, environ: Mapping[str, str]) -> str:

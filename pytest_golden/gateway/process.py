@@ -28,6 +28,11 @@ INTERRUPT_GRACE_SECONDS = 3.0
 TERMINATE_GRACE_SECONDS = 2.0
 _SCRIPT = Path(__file__).with_name("supervisor_child.py")
 
+#: The port that exporters use by default; in a network that was just made nothing else has taken it.
+PORT = 4318
+_HANDOVER_SCRIPT = Path(__file__).with_name("handover_child.py")
+_MESSAGE_BYTES = 1 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -152,12 +157,6 @@ class Supervisor:
     def _send(self, control: socket.socket, message: Mapping[str, Any]) -> None:
         with self._sending:
             control.sendall(json.dumps(message).encode() + b"\n")
-
-
-#: The port that exporters use by default; in a network that was just made nothing else has taken it.
-PORT = 4318
-_HANDOVER_SCRIPT = Path(__file__).with_name("handover_child.py")
-_MESSAGE_BYTES = 1 << 10
 
 
 class Handover:

@@ -40,6 +40,10 @@ _COVER = ("--ro-bind", "/dev/null")
 _MOST_COVERS = 250
 SHARED_MEMORY_BYTES = 2 << 30
 
+_SOCKET_TABLE = Path("/proc/net/unix")
+# A name is written as it is, with spaces and line ends, so it reaches to where the next row begins.
+_ROW_START = re.compile(rb"^\S+: [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{4} [0-9A-F]{2} +\d+", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateFolders:
@@ -211,11 +215,6 @@ def _plain(point: str) -> str:
     if "\\" not in point:
         return point
     return point.encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace")
-
-
-_SOCKET_TABLE = Path("/proc/net/unix")
-# A name is written as it is, with spaces and line ends, so it reaches to where the next row begins.
-_ROW_START = re.compile(rb"^\S+: [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{4} [0-9A-F]{2} +\d+", re.MULTILINE)
 
 
 def find_sockets() -> tuple[str, ...]:

@@ -47,6 +47,8 @@ _PATH_STEP = re.compile(
 )
 _PATH_FORMS = "write $ and then .name, ['a name'], [0], [*] or ..name, such as $.rows[*].updated_at"
 
+_FORMS = "success, specific_error:<regular expression> or exit_code:<n>"
+
 
 @dataclass(frozen=True, slots=True)
 class Unquoted:
@@ -213,9 +215,6 @@ def _make_step(match: re.Match[str]) -> JsonStep:
 
 def _wrong_path(text: str, what: str) -> ValueError:
     return ValueError(f"the JSON path {show(text)} {what}")
-
-
-_FORMS = "success, specific_error:<regular expression> or exit_code:<n>"
 
 
 class ExpectedKind(StrEnum):

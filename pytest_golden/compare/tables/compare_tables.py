@@ -68,6 +68,11 @@ _JSON_KINDS = {
     "objects": "starts_with({c}, '{{')",
 }
 
+_LONGEST_VALUE = 48
+# Cells come cut, and a cut can make a secret unrecognizable: what is behind this is for redaction alone.
+_LOOKED_AT = 2000
+_MOST_LINES = 24
+
 
 def compare_tables(
     declared: DeclaredOutput, actual: Content, baseline: Content | None, *, shown_as: str, redact: Redact
@@ -289,12 +294,6 @@ def _is_of_another_type(column: Column, theirs: dict[str, Column]) -> bool:
 
 def _pair(here: Column, baseline: Column) -> Pair:
     return Pair(here.label, f"x.c{here.place}", f"y.c{baseline.place}", here)
-
-
-_LONGEST_VALUE = 48
-# Cells come cut, and a cut can make a secret unrecognizable: what is behind this is for redaction alone.
-_LOOKED_AT = 2000
-_MOST_LINES = 24
 
 
 @dataclass(frozen=True, slots=True)

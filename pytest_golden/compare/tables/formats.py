@@ -53,6 +53,9 @@ _HUGE_NUMBER = (
 )
 _TOO_OLD = "this version of DuckDB does not read exactly: pip install --upgrade duckdb"
 
+# As DuckDB calls its types, at the beginning: `BIGINT`, `DECIMAL(18,3)`, `TIMESTAMP WITH TIME ZONE`.
+_WITHOUT_TEXTS = re.compile(r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE|DECIMAL|DATE|TIME|UUID|INTERVAL")
+
 
 def read_table(engine: Engine, content: Content) -> Table:
     """Look at one file: its columns and rows.
@@ -333,10 +336,6 @@ def read_parquet(engine: Engine, place: Path, side: Side) -> Table:
     described = engine.describe(f"SELECT * FROM {source}")
     columns = tuple(Column(name, name, at, Values.TYPED, kind) for at, (name, kind) in enumerate(described))
     return Table(side, Format.PARQUET, columns, 0, source)
-
-
-# As DuckDB calls its types, at the beginning: `BIGINT`, `DECIMAL(18,3)`, `TIMESTAMP WITH TIME ZONE`.
-_WITHOUT_TEXTS = re.compile(r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE|DECIMAL|DATE|TIME|UUID|INTERVAL")
 
 
 def read_row_texts(content: Content, is_telling: Callable[[str], bool], ignored: Collection[str] = ()) -> Iterator[str]:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 5
 
+_SHOWN_COLUMNS = 8
+_MOST_TRIED = 500
+_DIGESTED_AT_ONCE = 250
+_ADVICE = "if they should hold, declare a `key` instead of `unordered`"
+_TOO_WIDE = f"rows of so many columns are compared without the tolerance: {_ADVICE}"
+
 
 def compare_by_key(
     engine: Engine, equality: Equality, keys: Sequence[Pair], pairs: Sequence[Pair], tables: tuple[Table, Table]
@@ -279,13 +285,6 @@ def _inner_name(expression: str) -> str:
 
 def _number_surplus(common: int, rows: int) -> tuple[tuple[str | None, ...], ...]:
     return tuple((f"{number}",) for number in range(common + 1, min(rows, common + SAMPLES) + 1))
-
-
-_SHOWN_COLUMNS = 8
-_MOST_TRIED = 500
-_DIGESTED_AT_ONCE = 250
-_ADVICE = "if they should hold, declare a `key` instead of `unordered`"
-_TOO_WIDE = f"rows of so many columns are compared without the tolerance: {_ADVICE}"
 
 
 def compare_unordered(

@@ -56,6 +56,13 @@ _GIT_ADVICE = "if git did that to the baseline, write `golden_baselines/** -text
 _MOST_BYTES_TRIED = 64 << 20
 _MOST_BYTES_MASKED = 8 << 20
 
+_WINDOW_LINES = 120
+_WINDOW_BYTES = 256 << 10
+_MOST_OF_BLOCK = 6
+# Enough to find the way again; fewer equal lines between two changes are shown in one hunk with them.
+_SYNC_LINES = CONTEXT_LINES
+NO_NEWLINE = "\\ no line end at the end of the file"
+
 
 def compare_text(
     declared: DeclaredOutput, actual: Content, baseline: Content, *, shown_as: str, redact: Redact
@@ -205,14 +212,6 @@ def has_another_order(actual: Content, baseline: Content, patterns: PatternProce
     if patterns.is_idle and abs(read_size(actual) - read_size(baseline)) > 1:
         return False
     return has_same_lines(CountingLines(actual, patterns), CountingLines(baseline, patterns))
-
-
-_WINDOW_LINES = 120
-_WINDOW_BYTES = 256 << 10
-_MOST_OF_BLOCK = 6
-# Enough to find the way again; fewer equal lines between two changes are shown in one hunk with them.
-_SYNC_LINES = CONTEXT_LINES
-NO_NEWLINE = "\\ no line end at the end of the file"
 
 
 def write_hunks(pair: SideBySide, redact: Redact) -> Iterator[str]:

@@ -48,6 +48,10 @@ _LONGEST_KEPT = 32 << 10
 # A secret of several lines can have begun so many before the first that differs.
 _KEPT_LINES = 64
 
+_BUCKETS = 1 << 16
+_MOST_LINES_HELD = 50_000
+_MOST_BYTES_HELD = 32 << 20
+
 
 class Line(NamedTuple):
     """One line, its number in the file from 1, and its bytes with their line end, masked."""
@@ -286,11 +290,6 @@ def _read_utf8(content: Content) -> Iterator[bytes]:
     for chunk in chunks:
         yield decoder.decode(chunk).encode("utf-8", "surrogatepass")
     yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
-
-
-_BUCKETS = 1 << 16
-_MOST_LINES_HELD = 50_000
-_MOST_BYTES_HELD = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)

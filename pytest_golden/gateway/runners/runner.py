@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import GoldenProjectConfig
 
+_SCRIPT_HEAD_BYTES = 4096
+_PROBE_SECONDS = 60
+# What installers write where `#!` cannot hold the path (too long, or with a space): the second line of a file that sh
+# and Python both understand. uv's relocatable form computes the folder and names only the file.
+_POLYGLOT_EXEC = re.compile(
+    r"""^'''exec'\s+(?P<folder>"\$\(dirname[^/]*/)?(?P<quote>["']?)(?P<python>[^"']+?)(?P=quote)\s+"\$0\""""
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineFile:
@@ -64,15 +72,6 @@ class RunnerError(ProjectUnusableError):
 
     def __init__(self, problem: Problem, pipeline: PipelineFile, message: str) -> None:
         super().__init__(problem, f"{pipeline.config.name}: {message}")
-
-
-_SCRIPT_HEAD_BYTES = 4096
-_PROBE_SECONDS = 60
-# What installers write where `#!` cannot hold the path (too long, or with a space): the second line of a file that sh
-# and Python both understand. uv's relocatable form computes the folder and names only the file.
-_POLYGLOT_EXEC = re.compile(
-    r"""^'''exec'\s+(?P<folder>"\$\(dirname[^/]*/)?(?P<quote>["']?)(?P<python>[^"']+?)(?P=quote)\s+"\$0\""""
-)
 
 
 def read_shebang(script: Path) -> tuple[str, ...]:
