@@ -34,7 +34,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.learning.learned_pages import ListedLesson
 from pytest_golden.learning.lessons.recalling import describe_state
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.memories import thaw
+from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -337,7 +337,7 @@ def _describe_change(kept: KeptLesson) -> str:
 
 
 def _show_evidence(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
 
 
 def _show_moment(moment: datetime | None) -> str:

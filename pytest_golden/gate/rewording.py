@@ -21,9 +21,10 @@ from pytest_golden.learning.lessons.likeness import find_keys
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.store import find_by_digests, list_lessons, put_lesson
-from pytest_golden.learning.memories import MemoryDraft, thaw
+from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_by_keys, rewrite_memory
 from pytest_golden.storage.columns import to_ms
+from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,7 +129,7 @@ def _mark(connection: Connection, skill: SkillMemory, ended: str, moment: dateti
 
 def write_fix_prompt(skill: SkillMemory) -> str:
     """Return the prompt for the lesson of a fix that rules have worded; what programs and people wrote is data in it."""
-    evidence = thaw(skill.evidence)
+    evidence = plain(skill.evidence)
     data = {
         "The failure": skill.what_failed,
         "The change as rules worded it": skill.lesson,
@@ -155,11 +156,11 @@ def apply_fix_wording(skill: SkillMemory, said: Wording, moment: datetime) -> Sk
         harm_count=0,
         last_used=None,
         created_at=moment,
-        evidence={**thaw(skill.evidence), "worded_from": skill.id},
+        evidence={**plain(skill.evidence), "worded_from": skill.id},
     )
     return None if check_lesson(worded) else worded
 
 
 def _list_known(skill: SkillMemory) -> set[str]:
-    told = (json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.lesson, skill.context, skill.what_failed)
+    told = (json.dumps(plain(skill.evidence), ensure_ascii=False), skill.lesson, skill.context, skill.what_failed)
     return list_parts(told)

@@ -5,27 +5,26 @@ A memory that shares only a few words with it is left out: no answer is better t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.lessons.likeness import measure_likeness, read_causes, read_features
-from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.model import Recalled, SkillMemory
 from pytest_golden.learning.lessons.recalling import may_be_shown
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memories import check_count, is_typed, list_telling, measure_coverage, words_of
-from pytest_golden.learning.seen_before import TALLIES, Tally, describe_tally, find_seen_before
+from pytest_golden.learning.model import MemoryHit
+from pytest_golden.learning.seen_before import TALLIES, SeenBefore, Tally, describe_tally, find_seen_before
 from pytest_golden.learning.signature import cause_of, find_causes
 from pytest_golden.learning.store import list_namespaces, search
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.likeness import ErrorFeatures
-    from pytest_golden.learning.lessons.model import Recalled
-    from pytest_golden.learning.model import MemoryHit
-    from pytest_golden.learning.seen_before import SeenBefore
     from pytest_golden.storage.store import Store
 
 _MOST_WORDS, _MOST_LESSONS = 32, 3
@@ -36,21 +35,18 @@ _SHOWN_OTHERWISE = frozenset({TALLIES[0], "training"})
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class Recollection(Shape):
     """The knowledge about a failure: lessons, failures seen before, the same ones first, and other memories with its words."""
 
     seen: tuple[SeenBefore, ...] = ()
     memories: tuple[MemoryHit, ...] = ()
-    lessons: tuple[Recalled, ...] = ()
+    lessons: tuple[Recalled, ...] = field(default=(), metadata=form(key="recalled"))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all as JSON-safe values; `recall_id` is that of the first lesson, None without one."""
-        return {
-            "recall_id": (self.lessons[0].recall_id or None) if self.lessons else None,
-            "recalled": [one.to_dict() for one in self.lessons],
-            "seen": [one.to_dict() for one in self.seen],
-            "memories": [hit.to_dict() for hit in self.memories],
-        }
+    @property
+    @in_form(first=True)
+    def recall_id(self) -> str | None:
+        """The recall of the first lesson; None without one, and where no recall is kept."""
+        return (self.lessons[0].recall_id or None) if self.lessons else None
 
 
 def recall_memories(store: Store, text: str, *, project: str | None = None, limit: int = 5) -> Recollection:

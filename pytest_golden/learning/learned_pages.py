@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,20 +11,26 @@ from pytest_golden.clock import iso_utc
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.lessons.recalling import STATES, describe_state
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.lessons.store import find_lessons, iterate_by_words, list_newest_ids, list_recalls
-from pytest_golden.learning.memories import thaw
+from pytest_golden.learning.lessons.store import (
+    KeptLesson,
+    RecallRow,
+    find_lessons,
+    iterate_by_words,
+    list_newest_ids,
+    list_recalls,
+)
 from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
 from pytest_golden.learning.store import find_everywhere, iterate_search, list_newest_keys
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listed, Listing, Page, check_page_limit
 from pytest_golden.values.checking import check_text
+from pytest_golden.values.shape import Shape, form, in_form, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.store import KeptLesson, RecallRow
     from pytest_golden.learning.model import Memory
     from pytest_golden.storage.store import Store
 
@@ -39,42 +46,35 @@ _Item = TypeVar("_Item", bound=Listed)
 
 
 @dataclass(frozen=True, slots=True)
-class ListedLesson:
+class ListedLesson(Shape):
     """A lesson with its agent and its state."""
 
-    kept: KeptLesson
+    kept: KeptLesson = field(metadata=form(merged=True))
 
     @property
+    @in_form()
     def state(self) -> str:
         """Return one of `STATES`."""
         return describe_state(self.kept.skill)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return `agent`, `state` and the lesson's fields, JSON-safe."""
-        return {"agent": self.kept.agent, "state": self.state, **self.kept.skill.to_dict()}
+
+def _write_versions(history: tuple[KeptLesson, ...]) -> list[Any]:
+    return [{"version": one.version, **plain(one.provenance or {})} for one in history]
 
 
 @dataclass(frozen=True, slots=True)
-class LessonDetails:
+class LessonDetails(Shape):
     """A lesson with its evidence, all its versions, oldest first, and the latest times that it was shown, newest first."""
 
-    kept: KeptLesson
-    history: tuple[KeptLesson, ...]
+    kept: KeptLesson = field(metadata=form(merged=True))
+    history: tuple[KeptLesson, ...] = field(metadata=form(write=_write_versions, as_type=tuple[Mapping[str, Any], ...]))
     recalls: tuple[RecallRow, ...]
 
     @property
+    @in_form()
     def state(self) -> str:
         """Return one of `STATES`."""
         return describe_state(self.kept.skill)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of `ListedLesson`, `history: [{version, why, by, ...}]` and `recalls`, JSON-safe."""
-        history = [{"version": one.version, **(one.provenance or {})} for one in self.history]
-        return {
-            **ListedLesson(self.kept).to_dict(),
-            "history": history,
-            "recalls": [one.to_dict() for one in self.recalls],
-        }
 
 
 class LessonPages:
@@ -177,7 +177,7 @@ class ListedPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return `id`, the plan's fields, and `created_at`, JSON-safe."""
-        return {"id": self.memory.key, **thaw(self.memory.value), "created_at": iso_utc(self.memory.created_at)}
+        return {"id": self.memory.key, **plain(self.memory.value), "created_at": iso_utc(self.memory.created_at)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class PlanDetails:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of `ListedPlan`, `agents` and `outcome`, JSON-safe."""
-        outcome = None if self.outcome is None else thaw(self.outcome.value)
+        outcome = None if self.outcome is None else plain(self.outcome.value)
         return {**ListedPlan(self.memory).to_dict(), "agents": list(self.agents), "outcome": outcome}
 
 

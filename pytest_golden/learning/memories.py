@@ -162,15 +162,6 @@ def freeze_json_mapping(field: str, value: Any) -> Mapping[str, Any]:
     return frozen
 
 
-def thaw(value: Any) -> Any:
-    """Return frozen JSON content as plain dicts and lists, which the caller may change."""
-    if type(value) in _ATOMS:
-        return value
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    return [thaw(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
 def check_texts(field: str, texts: Any, most: int | None = None) -> tuple[str, ...]:
     """Return a tuple of texts. Raise a `ValueError` for a single text, for other items and for more than `most` of them."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
@@ -236,13 +227,3 @@ def _find_amount(number: object) -> float | None:
     except OverflowError:
         return None
     return amount if math.isfinite(amount) and amount >= 0 else None
-
-
-def check_known_version(mapping: Mapping[str, Any]) -> None:
-    """Raise a `ValueError` for a dict that a newer program wrote, and for anything but a mapping."""
-    check_mapping("the value to read", mapping)
-    version = mapping.get("schema_version", SCHEMA_VERSION)
-    if isinstance(version, bool) or not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise ValueError(
-            f"schema_version {version!r} is unknown: at most {SCHEMA_VERSION} is read; upgrade pytest-golden-projects"
-        )

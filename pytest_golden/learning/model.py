@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_golden.clock import iso_utc, new_id, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.memories import (
     MOST_STEPS,
     MOST_TASK_CHARACTERS,
-    SCHEMA_VERSION,
     check_any_text,
     check_confidence,
     check_flag,
-    check_known_version,
     check_seconds,
     check_texts,
     freeze_json,
     freeze_json_mapping,
-    thaw,
 )
-from pytest_golden.values.checking import check_text, check_time, parse_time
+from pytest_golden.values.checking import check_text, check_time
 from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.shape import Shape, VersionedShape
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-_TIMESTAMP_FIELDS = frozenset({"timestamp", "created_at", "updated_at", "last_used", "judged_at"})
 #: Returns a vector for each text. Its attribute `model`, if there is one, names the model.
 Embedder = Callable[[Sequence[str]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductionOutcome:
+class ProductionOutcome(VersionedShape):
     """The work of an agent or a pipeline.
 
     `execution_path` names the steps in order. `result` is any JSON content. `execution_time` is in seconds, None when
@@ -78,18 +71,9 @@ class ProductionOutcome:
     def __hash__(self) -> int:
         return hash(self.outcome_id)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names and `schema_version`, JSON-safe."""
-        return write_fields(self, with_version=True)
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> ProductionOutcome:
-        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        return cls(**read_fields(cls, mapping, required=_REQUIRED[cls]))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractedPlan:
+class ExtractedPlan(VersionedShape):
     """The strategy that was read from an outcome. `confidence` is 0 to 1.
 
     Raises:
@@ -119,18 +103,9 @@ class ExtractedPlan:
         settle(self, "plan_id", self.plan_id or f"plan_{self.outcome_id}")
         check_text("plan_id", self.plan_id)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names and `schema_version`, JSON-safe."""
-        return write_fields(self, with_version=True)
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> ExtractedPlan:
-        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        return cls(**read_fields(cls, mapping, required=_REQUIRED[cls]))
-
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Shape):
     """A stored value under a namespace and a key.
 
     `created_at` is when the key was first saved, `updated_at` when this version was. `provenance` is the origin of the value:
@@ -149,21 +124,13 @@ class Memory:
     def __hash__(self) -> int:
         return hash((self.namespace, self.key, self.version))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return write_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class MemoryHit:
+class MemoryHit(Shape):
     """A memory that a search found; a higher score fits better, and scores of two searches cannot be compared."""
 
     memory: Memory
     score: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return memory and score, JSON-safe."""
-        return {"memory": self.memory.to_dict(), "score": self.score}
 
 
 class SearchMethod(StrEnum):
@@ -174,16 +141,12 @@ class SearchMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class HybridAnswer:
+class HybridAnswer(Shape):
     """The hits of a search, best first, and its method. `notice` says why it was by words alone, or what was not searched."""
 
     hits: tuple[MemoryHit, ...]
     method: SearchMethod
     notice: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-safe."""
-        return {"hits": [hit.to_dict() for hit in self.hits], "method": self.method.value, "notice": self.notice}
 
 
 class VectorsError(GoldenError):
@@ -218,7 +181,7 @@ class EarlierResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class Occasion(Shape):
     """The time and the run of a failure or a pass. `at` is milliseconds since the epoch."""
 
     at: int
@@ -226,15 +189,6 @@ class Occasion:
     entry: str
     commit: str | None = None
     dirty: bool | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields under their own names."""
-        return {"at": self.at, "run": self.run, "entry": self.entry, "commit": self.commit, "dirty": self.dirty}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> Occasion:
-        """Read back what `to_dict` gave; unknown keys are tolerated."""
-        return cls(mapping["at"], mapping["run"], mapping["entry"], mapping.get("commit"), mapping.get("dirty"))
 
 
 def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str, Any]:
@@ -245,32 +199,6 @@ def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str,
         "plan": plan.to_dict(),
         "created_at": iso_utc(outcome.timestamp),
     }
-
-
-def write_fields(value: Any, *, with_version: bool = False) -> dict[str, Any]:
-    """Return all fields of a frozen value, JSON-safe, and `schema_version` where that is wanted."""
-    plain: dict[str, Any] = {"schema_version": SCHEMA_VERSION} if with_version else {}
-    for name in (one.name for one in fields(value)):
-        held = getattr(value, name)
-        plain[name] = iso_utc(held) if isinstance(held, datetime) else thaw(held)
-    return plain
-
-
-def read_fields(kind: type[Any], mapping: Mapping[str, Any], *, required: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments for a value of this kind; unknown keys are left out, timestamps are read.
-
-    Raises:
-        ValueError: a required key is missing, a timestamp is invalid, or a newer program wrote the dict.
-    """
-    check_known_version(mapping)
-    known = {one.name: mapping[one.name] for one in fields(kind) if one.name in mapping}
-    for name in _TIMESTAMP_FIELDS & known.keys():
-        if known[name] is not None:
-            known[name] = parse_time(name, known[name])
-    missing = [name for name in required if name not in known]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing")
-    return known
 
 
 _REQUIRED: Mapping[type[Any], tuple[str, ...]] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
@@ -12,9 +13,10 @@ from pytest_golden.learning.model import Occasion
 from pytest_golden.learning.signature import cause_of, digest_signature, error_signature
 from pytest_golden.learning.store import find_by_keys, list_below_key
 from pytest_golden.storage.columns import from_ms, storable
+from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from sqlalchemy import Connection
 
@@ -24,8 +26,12 @@ _MOST_LINES, _MOST_PROJECTS, _MOST_READ = 50, 20, 20_000
 _SHORT_COMMIT = 7
 
 
+def _plain(occasion: Occasion) -> dict[str, Any]:
+    return {**occasion.to_dict(), "at": iso_utc(from_ms(occasion.at))}
+
+
 @dataclass(frozen=True, slots=True)
-class SeenBefore:
+class SeenBefore(Shape):
     """One project's failures of one kind. `why` is `signature` (the same failure) or `words` (one that reads alike).
 
     `fixed` is the first pass after the last failure, else the one before it; None when it never passed again.
@@ -36,10 +42,16 @@ class SeenBefore:
     count: int
     message: str
     signature: str
-    first: Occasion
-    last: Occasion
-    fixed: Occasion | None
+    first: Occasion = field(metadata=form(key="first_seen", write=_plain, as_type=Mapping[str, Any]))
+    last: Occasion = field(metadata=form(key="last_seen", write=_plain, as_type=Mapping[str, Any]))
+    fixed: Occasion | None = field(metadata=form(key="last_fixed", write=_plain, as_type=Mapping[str, Any] | None))
     is_fixed: bool
+
+    @property
+    @in_form()
+    def text(self) -> str:
+        """The sentence that `str` gives."""
+        return str(self)
 
     def __str__(self) -> str:
         """Return one sentence: how often, in which project, when last, and which commit ended it."""
@@ -62,21 +74,6 @@ class SeenBefore:
         if came_and_went:
             return f"passed again at the same commit{edits}"
         return f"last fixed{_by_commit(self.fixed)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-safe values, and the sentence as `text`."""
-        return {
-            "why": self.why,
-            "text": str(self),
-            "project": self.project,
-            "count": self.count,
-            "message": self.message,
-            "signature": self.signature,
-            "first_seen": _plain(self.first),
-            "last_seen": _plain(self.last),
-            "last_fixed": None if self.fixed is None else _plain(self.fixed),
-            "is_fixed": self.is_fixed,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +212,3 @@ def _by_commit(occasion: Occasion) -> str:
 def _commit(occasion: Occasion) -> str:
     changes = " with uncommitted changes" if occasion.dirty else ""
     return f"{str(occasion.commit)[:_SHORT_COMMIT]}{changes}"
-
-
-def _plain(occasion: Occasion) -> dict[str, Any]:
-    return {**occasion.to_dict(), "at": iso_utc(from_ms(occasion.at))}

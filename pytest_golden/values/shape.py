@@ -52,6 +52,7 @@ class Rule(NamedTuple):
     hidden: bool = False
     first: bool = False
     schema: Mapping[str, Any] | None = None
+    as_type: Any = None
 
 
 class Part(NamedTuple):
@@ -72,6 +73,7 @@ def form(
     merged: bool = False,
     hidden: bool = False,
     schema: Mapping[str, Any] | None = None,
+    as_type: Any = None,
 ) -> Mapping[str, Rule]:
     """Return the `metadata` of a dataclass field whose form differs from the field.
 
@@ -83,8 +85,9 @@ def form(
         merged: its own keys stand beside those of the value that holds it.
         hidden: leave it out.
         schema: further keywords of its JSON Schema.
+        as_type: the type of what `write` makes, where that is not the field's.
     """
-    return {_RULE: Rule(key, about, write, unless_none, merged, hidden, schema=schema)}
+    return {_RULE: Rule(key, about, write, unless_none, merged, hidden, False, schema, as_type)}
 
 
 def in_form(

@@ -17,9 +17,10 @@ from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.patterns import find_patterns, make_redactor
 from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_specifics, generalise
-from pytest_golden.learning.memories import check_any_text, thaw
+from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.signature import cause_of
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -298,7 +299,7 @@ def write_lesson_prompt(skill: SkillMemory, attempts: Iterable[Attempt]) -> str:
     case = {name: getattr(skill, name) for name in ("kind", "what_failed", "what_worked", "why", "context")}
     data = {
         "The lesson as rules worded it": skill.lesson,
-        "The case": {**case, "evidence": thaw(skill.evidence)},
+        "The case": {**case, "evidence": plain(skill.evidence)},
         "The attempts": [redactor.value(_write_attempt(one)) for one in made[-_MOST_ATTEMPTS:]],
     }
     return write_prompt(_MODEL_TASK, data)
@@ -344,16 +345,16 @@ def _list_subjects(skill: SkillMemory) -> list[str]:
 
 
 def _list_known(skill: SkillMemory, attempts: tuple[Attempt, ...]) -> set[str]:
-    told = [json.dumps(thaw(skill.evidence), ensure_ascii=False), skill.context]
+    told = [json.dumps(plain(skill.evidence), ensure_ascii=False), skill.context]
     for one in attempts:
-        told += [one.tool, json.dumps(thaw(one.arguments), ensure_ascii=False), one.error_message or ""]
+        told += [one.tool, json.dumps(plain(one.arguments), ensure_ascii=False), one.error_message or ""]
     return list_parts(told)
 
 
 def _write_attempt(attempt: Attempt) -> dict[str, Any]:
     return {
         "tool": attempt.tool,
-        "arguments": thaw(attempt.arguments),
+        "arguments": plain(attempt.arguments),
         "worked": attempt.success,
         "error": attempt.error_message,
         "plan": attempt.plan,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning.memories import (
@@ -14,13 +16,9 @@ from pytest_golden.learning.memories import (
     check_flag,
     freeze_json_mapping,
 )
-from pytest_golden.learning.model import read_fields, write_fields
 from pytest_golden.values.checking import check_text, check_time, check_word
 from pytest_golden.values.frozen import FrozenDict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+from pytest_golden.values.shape import Shape, VersionedShape
 
 
 class LessonKind(StrEnum):
@@ -88,7 +86,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class LessonPattern:
+class LessonPattern(Shape):
     """A pattern in attempts. `evidence`: `changed_arguments, failed_tool, worked_tool, error` as far as they apply."""
 
     kind: LessonKind
@@ -98,13 +96,9 @@ class LessonPattern:
         object.__setattr__(self, "kind", check_word("kind", self.kind, LessonKind))
         object.__setattr__(self, "evidence", freeze_json_mapping("evidence", self.evidence))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return both, JSON-safe."""
-        return write_fields(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkillMemory:
+class SkillMemory(VersionedShape):
     """A lesson: what failed, what worked and why.
 
     A recall goes by `evidence["error"]`, the error's text, and `evidence["project"]`, the golden project. `confidence` is 0 to
@@ -164,31 +158,18 @@ class SkillMemory:
         """Return the lesson with other values in these fields."""
         return replace(self, **changes)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names and `schema_version`, JSON-safe."""
-        return write_fields(self, with_version=True)
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> SkillMemory:
-        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        return cls(**read_fields(cls, mapping, required=("lesson",)))
-
 
 @dataclass(frozen=True, slots=True)
-class LessonVerdict:
+class LessonVerdict(Shape):
     """Whether a lesson was stored; if not, `reason` says why. `skill` is the stored lesson, or else the given one."""
 
     kept: bool
     reason: str
     skill: SkillMemory
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-safe."""
-        return {"kept": self.kept, "reason": self.reason, "skill": self.skill.to_dict()}
-
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Shape):
     """A lesson that applies to a failure. A higher score fits better; `settle(recall_id, passed)` records the result."""
 
     lesson: SkillMemory
@@ -196,18 +177,9 @@ class Recalled:
     why: RecallReason
     recall_id: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-safe."""
-        return {
-            "lesson": self.lesson.to_dict(),
-            "score": self.score,
-            "why": self.why.value,
-            "recall_id": self.recall_id,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LessonStats:
+class LessonStats(Shape):
     """The numbers of lessons, and of the results of showing them.
 
     `shown` may be recalled, `unapproved` wait for a pass or a person, `harmful` harmed five times and never helped. `recalled`
@@ -225,7 +197,3 @@ class LessonStats:
     harmed: int
     by_kind: Mapping[str, int]
     by_agent: Mapping[str, int]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all counts."""
-        return write_fields(self)

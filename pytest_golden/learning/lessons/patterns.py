@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonPattern
 from pytest_golden.learning.lessons.quality import LASTING, find_limit
-from pytest_golden.learning.memories import thaw
 from pytest_golden.learning.signature import error_signature
 from pytest_golden.redaction.literals import literals_in_file
 from pytest_golden.redaction.redactor import Redactor, redact
+from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,12 +50,12 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
     if not each:
         return ()
     redactor = make_redactor(one.attempt for one in made)
-    return tuple(LessonPattern(one.kind, redactor.value(thaw(one.evidence))) for one in each)
+    return tuple(LessonPattern(one.kind, redactor.value(plain(one.evidence))) for one in each)
 
 
 def make_redactor(attempts: Iterable[Attempt]) -> Redactor:
     """Return a redactor that knows the values of all secret-named arguments, at any depth."""
-    found = (literals_in_file(json.dumps(thaw(one.arguments))) for one in attempts if one.arguments)
+    found = (literals_in_file(json.dumps(plain(one.arguments))) for one in attempts if one.arguments)
     return Redactor(tuple(dict.fromkeys(literal for literals in found for literal in literals)))
 
 
@@ -165,7 +165,7 @@ def _evidence(failed: Attempt, worked: Attempt | None) -> dict[str, Any]:
 def _find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     changes: dict[str, dict[str, Any]] = {}
     # The redactor knows a secret by its argument's name.
-    hidden = {"from": redact(thaw(before)), "to": redact(thaw(after))}
+    hidden = {"from": redact(plain(before)), "to": redact(plain(after))}
     for name in dict.fromkeys((*before, *after)):
         sides = {side: held[name] for side, held in (("from", before), ("to", after)) if name in held}
         if len(sides) == 1 or _write(sides["from"]) != _write(sides["to"]):
@@ -226,4 +226,4 @@ def _identify(pattern: LessonPattern) -> str:
 
 
 def _write(value: Any) -> str:
-    return json.dumps(thaw(value), sort_keys=True)
+    return json.dumps(plain(value), sort_keys=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import case, delete, func, insert, select, update
@@ -25,9 +27,10 @@ from pytest_golden.learning.store import (
 )
 from pytest_golden.storage.columns import from_ms, storable
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Row
 
@@ -43,18 +46,22 @@ _AT_ONCE = 500
 _DEPTH = 2
 
 
+def _write_ms(at: int) -> str:
+    return iso_utc(from_ms(at))
+
+
 @dataclass(frozen=True, slots=True)
-class KeptLesson:
+class KeptLesson(Shape):
     """A stored lesson: its agent, its version, and who changed it last and why (`provenance`)."""
 
-    skill: SkillMemory
+    skill: SkillMemory = field(metadata=form(merged=True))
     agent: str
-    version: int = 1
-    provenance: Mapping[str, Any] | None = None
+    version: int = field(default=1, metadata=form(hidden=True))
+    provenance: Mapping[str, Any] | None = field(default=None, metadata=form(hidden=True))
 
 
 @dataclass(frozen=True, slots=True)
-class RecallRow:
+class RecallRow(Shape):
     """A recall: a lesson was shown. `passed` is None until a result followed. Times are in milliseconds since the epoch."""
 
     id: str
@@ -64,11 +71,7 @@ class RecallRow:
     entry_id: str | None
     passed: bool | None
     why: str = ""
-    created_at: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return {**asdict(self), "created_at": iso_utc(from_ms(self.created_at))}
+    created_at: int = field(default=0, metadata=form(write=_write_ms, as_type=datetime))
 
 
 def put_lesson(
