@@ -1,7 +1,8 @@
 """What posting spans costs who posts them, beside a bare thread that answers everything with 200; and what reading costs.
 
 The client is another process, as a pipeline is. It posts 10,000 spans one by one and 10,000 in batches of an exporter's
-size, in turns to the receiver and to the bare thread, with latencies of each post. None may be lost.
+size, in turns to the receiver and to the bare thread, with latencies of each post. None may be lost. Then spans in protobuf are read, real ones
+and a million empty ones of a hostile post.
 
 Run: python benchmarks/otlp.py [SPANS]
 """
@@ -67,6 +68,32 @@ def answer_all(listener: socket.socket) -> None:
                     client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
+def read_protobuf(total: int) -> None:
+    """Show what reading protobuf costs."""
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+    from pytest_golden.trajectory.otel.posts import Post, read_posts
+
+    posts = []
+    for begin in range(0, total, BATCH):
+        data = TracesData()
+        spans = data.resource_spans.add().scope_spans.add().spans
+        for number in range(begin, min(begin + BATCH, total)):
+            span = spans.add(name="load", trace_id=b"1" * 16, span_id=number.to_bytes(8, "big"), end_time_unix_nano=1)
+            for key in range(8):
+                span.attributes.add(key=f"key.{key}").value.string_value = "a value of some length"
+        posts.append(Post(data.SerializeToString()))
+    data = TracesData()
+    spans = data.resource_spans.add().scope_spans.add().spans
+    for _ in range(1_000_000):
+        spans.add()
+    for name, given in ((f"{total:,} spans", posts), ("a million empty spans", [Post(data.SerializeToString())])):
+        started = time.process_time()
+        reading = read_posts(given)
+        took = time.process_time() - started
+        print(f"protobuf, {name}: {took:.2f} s, {len(reading.steps):,} kept, {reading.lost_count:,} lost")
+
+
 def show(name: str, took: list[float]) -> None:
     p99 = statistics.quantiles(took, n=100)[98]
     print(f"  {name}: median {statistics.median(took):.2f} ms, p99 {p99:.2f} ms, of {len(took):,} posts")
@@ -89,6 +116,7 @@ def main() -> None:
         print(f"{ROUNDS} times {total:,} spans, {size} a post: {lost} lost; reading {min(reading):.0f} us a span")
         show("receiver", ours)
         show("bare thread", floor)
+    read_protobuf(10 * total)
 
 
 if __name__ == "__main__":
