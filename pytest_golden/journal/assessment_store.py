@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Integer, and_, bindparam, case, func, insert,
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment, ExpectationStatus, Polarity
-from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, storable_or_none
+from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, to_column
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, lapse
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, entry_history, expectations
@@ -188,7 +188,7 @@ def override(connection: Connection, entry_id: str, word: Assessment, change: Ch
     standing = get_standing(connection, entry_id)
     # Whoever reads a word finds what it was a word on.
     details = {"word": word.value, **(change.details or {})}
-    notes = storable_or_none(change.why)
+    notes = to_column(change.why)
     names = {"the_entry": standing.number, "human_word": word.value, "assessment_notes": notes}
     _OVERRIDE_ENTRY.leave(connection, names)
     counts = replace(read_counts(standing), human_word=word)
@@ -208,7 +208,7 @@ def add_history(connection: Connection, entry_id: str, what: str, change: Change
             "changed_at": change.moment,
             "what": what,
             "who": change.who,
-            "why": storable_or_none(change.why),
+            "why": to_column(change.why),
             "details": change.details,
         },
     )

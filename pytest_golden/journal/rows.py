@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.journal.hints import rank, write_shape
@@ -23,94 +25,48 @@ from pytest_golden.storage.columns import from_ms, storable, to_ms
 from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from pytest_golden.values.frozen import FrozenDict
+    from collections.abc import Callable, Iterable, Mapping
 
 _COUNTED = ("open", "met", "unmet", "expired", "critical_lost", "positive", "negative", "correction")
 #: The columns of an entry that hold its counts.
 COUNT_COLUMNS = tuple(f"{name}_count" for name in _COUNTED)
-
-#: What `entry_columns` gives.
+#: The columns of an entry but its counts, which begin at 0.
 ENTRY_COLUMNS = (
     *("id", "job_id", "agent_id", "session_key", "parent_id", "intent", "intent_type", "actions", "immediate_result"),
     *("immediate_notes", "assessment", "assessment_notes", "closed_at", "created_at", "updated_at"),
 )
-#: What `expectation_columns` and `routing_columns` give.
-EXPECTATION_COLUMNS = (
+_KEPT_OF_EXPECTATION = (
     *("id", "entry_id", "description", "polarity", "critical", "status", "match_hint", "expires_at", "check"),
-    *("check_due_at", "created_at"),
+    "created_at",
 )
+#: What `expectation_columns` and `routing_columns` return.
+EXPECTATION_COLUMNS = (*_KEPT_OF_EXPECTATION, "check_due_at")
 ROUTING_COLUMNS = ("agent_id", "session_key", "hint_anchor", "hint_shape", "hint_rank")
-#: What `signal_columns` gives.
+#: The columns of a signal but those that tell how it found its entry.
 SIGNAL_COLUMNS = ("id", "entry_id", "source", "signal_type", "summary", "data", "external_id", "created_at")
-#: What `read_signal` needs. How a signal was routed is long, and read only by whoever asks for it.
+#: What `read_signal` needs. How a signal was routed is long, and only explanations read it.
 READ_SIGNAL_COLUMNS = (*SIGNAL_COLUMNS, "expectation_id", "routed_by")
 
 
+def to_column(value: Any) -> Any:
+    """Return a value as its column takes it; JSON content and None as they are."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, str):
+        return storable(value)
+    return to_ms(value) if isinstance(value, datetime) else value
+
+
 def entry_columns(entry: JournalEntry) -> dict[str, Any]:
-    """Return an entry's columns but its counts, which begin at 0."""
-    return {
-        "id": entry.id,
-        "job_id": entry.job_id,
-        "agent_id": entry.agent_id,
-        "session_key": entry.session_key,
-        "parent_id": entry.parent_id,
-        "intent": storable(entry.intent),
-        "intent_type": entry.intent_type,
-        "actions": entry.actions,
-        "immediate_result": entry.immediate_result.value,
-        "immediate_notes": storable_or_none(entry.immediate_notes),
-        "assessment": entry.assessment.value,
-        "assessment_notes": storable_or_none(entry.assessment_notes),
-        "closed_at": _ms_or_none(entry.closed_at),
-        "created_at": to_ms(entry.created_at),
-        "updated_at": to_ms(entry.updated_at),
-    }
-
-
-def read_entry(
-    row: Any, *, expectations: Iterable[Any] = (), signals: Iterable[Any] = (), history: Iterable[Any] = ()
-) -> JournalEntry:
-    """Make an entry of its row and the rows that belong to it."""
-    return JournalEntry(
-        id=row.id,
-        job_id=row.job_id,
-        agent_id=row.agent_id,
-        session_key=row.session_key,
-        intent=row.intent,
-        intent_type=row.intent_type,
-        actions=tuple(freeze("actions", row.actions)),
-        immediate_result=ImmediateResult(row.immediate_result),
-        immediate_notes=row.immediate_notes,
-        assessment=Assessment(row.assessment),
-        assessment_notes=row.assessment_notes,
-        closed_at=_moment_or_none(row.closed_at),
-        created_at=from_ms(row.created_at),
-        updated_at=from_ms(row.updated_at),
-        parent_id=row.parent_id,
-        expectations=tuple(map(read_expectation, expectations)),
-        signals=tuple(map(read_signal, signals)),
-        history=tuple(map(_read_history, history)),
-    )
+    """Return an entry's `ENTRY_COLUMNS`."""
+    return {name: to_column(getattr(entry, name)) for name in ENTRY_COLUMNS}
 
 
 def expectation_columns(expectation: Expectation) -> dict[str, Any]:
     """Return the columns of an open expectation."""
-    return {
-        "id": expectation.id,
-        "entry_id": expectation.entry_id,
-        "description": storable(expectation.description),
-        "polarity": expectation.polarity.value,
-        "critical": expectation.critical,
-        "status": ExpectationStatus.OPEN.value,
-        "match_hint": expectation.match_hint,
-        "expires_at": _ms_or_none(expectation.expires_at),
-        "check": expectation.check,
-        "check_due_at": find_due(expectation.check, to_ms(expectation.created_at)),
-        "created_at": to_ms(expectation.created_at),
-    }
+    columns = {name: to_column(getattr(expectation, name)) for name in _KEPT_OF_EXPECTATION}
+    due_at = find_due(expectation.check, columns["created_at"])
+    return {**columns, "status": ExpectationStatus.OPEN.value, "check_due_at": due_at}
 
 
 def find_due(check: Mapping[str, Any] | None, created_at: int) -> int | None:
@@ -131,22 +87,14 @@ def routing_columns(
         "session_key": session_key,
         "hint_anchor": anchor,
         "hint_shape": write_shape(hint),
-        "hint_rank": rank(len(hint), _ms_or_none(expectation.expires_at)),
+        "hint_rank": rank(len(hint), to_column(expectation.expires_at)),
     }
 
 
 def signal_columns(signal: Signal) -> dict[str, Any]:
-    """Return a signal's columns but those that tell how it found its entry."""
-    return {
-        "id": signal.id,
-        "entry_id": signal.entry_id,
-        "source": signal.source,
-        "signal_type": signal.signal_type.value,
-        "summary": storable(signal.summary),
-        "data": signal.data or None,
-        "external_id": signal.external_id,
-        "created_at": to_ms(signal.created_at),
-    }
+    """Return a signal's `SIGNAL_COLUMNS`."""
+    columns = {name: to_column(getattr(signal, name)) for name in SIGNAL_COLUMNS}
+    return {**columns, "data": signal.data or None}
 
 
 def count_columns(counts: Counts) -> dict[str, int]:
@@ -163,62 +111,56 @@ def read_counts(row: Any) -> Counts:
     )
 
 
-def storable_or_none(text: str | None) -> str | None:
-    """Return the text as a database takes it, None as it is."""
-    return None if text is None else storable(text)
+def read_entry(
+    row: Any, *, expectations: Iterable[Any] = (), signals: Iterable[Any] = (), history: Iterable[Any] = ()
+) -> JournalEntry:
+    """Make an entry of its row and the rows that belong to it."""
+    return JournalEntry(
+        **_read_fields(row, ENTRY_COLUMNS, _ENTRY_READERS),
+        expectations=tuple(map(read_expectation, expectations)),
+        signals=tuple(map(read_signal, signals)),
+        history=tuple(map(_read_history, history)),
+    )
 
 
 def read_expectation(row: Any) -> Expectation:
     """Make an expectation of its row."""
-    return Expectation(
-        id=row.id,
-        entry_id=row.entry_id,
-        description=row.description,
-        polarity=Polarity(row.polarity),
-        critical=row.critical,
-        status=ExpectationStatus(row.status),
-        match_hint=_frozen_or_none(row.match_hint),
-        expires_at=_moment_or_none(row.expires_at),
-        check=_frozen_or_none(row.check),
-        resolved_by=row.resolved_by,
-        created_at=from_ms(row.created_at),
-        resolved_at=_moment_or_none(row.resolved_at),
-    )
+    names = (*_KEPT_OF_EXPECTATION, "resolved_by", "resolved_at")
+    return Expectation(**_read_fields(row, names, _EXPECTATION_READERS))
 
 
 def read_signal(row: Any) -> Signal:
     """Make a signal of its row."""
-    return Signal(
-        id=row.id,
-        entry_id=row.entry_id,
-        expectation_id=row.expectation_id,
-        source=row.source,
-        signal_type=SignalType(row.signal_type),
-        summary=row.summary,
-        data=freeze_mapping("data", row.data),
-        external_id=row.external_id,
-        routed_by=RoutedBy(row.routed_by),
-        created_at=from_ms(row.created_at),
-    )
+    fields = _read_fields(row, READ_SIGNAL_COLUMNS, _SIGNAL_READERS)
+    return Signal(**{**fields, "data": freeze_mapping("data", row.data)})
 
 
 def _read_history(row: Any) -> HistoryRecord:
-    return HistoryRecord(
-        what=row.what,
-        who=row.who,
-        when=from_ms(row.changed_at),
-        why=row.why,
-        details=freeze_mapping("details", row.details),
-    )
+    details = freeze_mapping("details", row.details)
+    return HistoryRecord(what=row.what, who=row.who, when=from_ms(row.changed_at), why=row.why, details=details)
 
 
-def _frozen_or_none(value: Mapping[str, Any] | None) -> FrozenDict | None:
-    return None if value is None else freeze_mapping("value", value)
+def _read_fields(row: Any, names: Iterable[str], readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return the fields of a row by name; what has a reader and is not NULL is read by it."""
+    values = {name: getattr(row, name) for name in names}
+    return values | {name: read(values[name]) for name, read in readers.items() if values[name] is not None}
 
 
-def _ms_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_ms(moment)
-
-
-def _moment_or_none(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else from_ms(milliseconds)
+_ENTRY_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "actions": lambda actions: tuple(freeze("actions", actions)),
+    "immediate_result": ImmediateResult,
+    "assessment": Assessment,
+    **dict.fromkeys(("closed_at", "created_at", "updated_at"), from_ms),
+}
+_EXPECTATION_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "polarity": Polarity,
+    "status": ExpectationStatus,
+    "match_hint": lambda hint: freeze_mapping("match_hint", hint),
+    "check": lambda check: freeze_mapping("check", check),
+    **dict.fromkeys(("expires_at", "created_at", "resolved_at"), from_ms),
+}
+_SIGNAL_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "signal_type": SignalType,
+    "routed_by": RoutedBy,
+    "created_at": from_ms,
+}

@@ -41,7 +41,7 @@ from pytest_golden.journal.rows import (
     read_entry,
     routing_columns,
     signal_columns,
-    storable_or_none,
+    to_column,
 )
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, settle
 from pytest_golden.manifest.reader import load_manifest
@@ -284,10 +284,7 @@ def record_outcome(
     said = {"result": outcome.result.value, "expectations": len(outcome.expectations)}
     now = max(to_ms(moment), standing.updated_at)
     add_history(connection, entry_id, "outcome", Change(who, now, outcome.notes, said))
-    changed: dict[str, Any] = {
-        "immediate_result": outcome.result.value,
-        "immediate_notes": storable_or_none(outcome.notes),
-    }
+    changed: dict[str, Any] = {"immediate_result": outcome.result.value, "immediate_notes": to_column(outcome.notes)}
     if outcome.actions:
         _SAY_ALL.leave(connection, {"the_entry": standing.number, **changed, "actions": outcome.actions})
     else:

@@ -73,7 +73,7 @@ def add_signal(place: Workplace, caller: Caller, given: tools.AddSignal) -> dict
 
 def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal) -> dict[str, Any]:
     """Return the caller's newest entries."""
-    page = place.services().pages.list_entries(caller.agent, given.filter, given.intent_type, given.limit)
+    page = place.services().journal_pages.list_entries(caller.agent, given.filter, given.intent_type, given.limit)
     return {"entries": [_without(_NOT_LISTED, entry.to_dict()) for entry in page.items]}
 
 

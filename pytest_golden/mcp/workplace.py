@@ -19,30 +19,14 @@ if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from starlette.requests import Request
 
-    from pytest_golden.gate.recorded import RecordedGates
-    from pytest_golden.journal.review import JournalPages
-    from pytest_golden.journal.service import Journal
-    from pytest_golden.learning.learned_pages import LessonPages
-    from pytest_golden.learning.lessons.service import Lessons
     from pytest_golden.storage.store import Store
+    from pytest_golden.web.services import Services
 
 #: The key of the server's state in its lifespan, which lasts one connection over stdio, and many over HTTP.
 SESSION = "session"
 _NAMELESS = "mcp"
 _LONGEST_NAME = 100
 _KEY_DIGITS = 26
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The services that the tools call, on one store."""
-
-    store: Store
-    journal: Journal
-    pages: JournalPages
-    lessons: Lessons
-    lesson_pages: LessonPages
-    gates: RecordedGates
 
 
 class Workplace:
@@ -86,7 +70,10 @@ class Workplace:
         """
         with self._turn:
             if self._services is None:
-                self._services = _make_services(self.open(), self._rules)
+                # The first call loads what calls need: a client that connects does not wait for it.
+                from pytest_golden.web.services import Services
+
+                self._services = Services.on(self.open(), self.manifest, self._rules)
             return self._services
 
     def notice(self, error: StorageError) -> None:
@@ -106,18 +93,6 @@ class Workplace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _make_services(store: Store, rules: Mapping[str, Mapping[str, Any]] | None) -> Services:
-    # The first call loads what calls need: a client that connects does not wait for it.
-    from pytest_golden.gate.recorded import RecordedGates
-    from pytest_golden.journal.review import JournalPages
-    from pytest_golden.journal.service import Journal
-    from pytest_golden.learning.learned_pages import LessonPages
-    from pytest_golden.learning.lessons.service import Lessons
-
-    journal = Journal(store, rules=rules)
-    return Services(store, journal, JournalPages(store), Lessons(store), LessonPages(store), RecordedGates(store))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

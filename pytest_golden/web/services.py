@@ -1,10 +1,10 @@
-"""The services that pages, JSON API and webhooks call, on one store that threads share; the options of serving."""
+"""The services that pages, JSON API, webhooks and tools of agents call, on one store that threads share; the options of serving."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import utc_now
 from pytest_golden.gate.live_store import LiveGates
@@ -17,6 +17,7 @@ from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_golden.manifest.model import Manifest
@@ -64,16 +65,16 @@ class Services:
     plan_pages: PlanPages
 
     @classmethod
-    def on(cls, store: Store, manifest_path: Path) -> Self:
-        """Return the services on a store; the manifest need not exist.
+    def on(cls, store: Store, manifest: Path, rules: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
+        """Return the services on a store; the manifest need not exist. `rules` are the journal's, by default those configured.
 
         Raises:
             SettingsError: the file of the journal's rules cannot be used.
         """
         return cls(
             store,
-            ManifestReader(manifest_path),
-            Journal(store, rules=find_rules()),
+            ManifestReader(manifest),
+            Journal(store, rules=find_rules() if rules is None else rules),
             JournalPages(store),
             RecordedGates(store),
             LiveGates(store),
