@@ -177,10 +177,10 @@ def read_moment(option: str, text: str) -> datetime:
     Raises:
         SettingsError: it is neither a time nor an age.
     """
-    from pytest_golden.journal.review import parse_moment
+    from pytest_golden.journal.review import parse_timestamp
 
     try:
-        return parse_moment(text, utc_now())
+        return parse_timestamp(text, utc_now())
     except ValueError as error:
         raise SettingsError(f"{option} {error}") from None
 

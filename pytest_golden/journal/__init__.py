@@ -1,4 +1,4 @@
-"""RECORDED: what was intended, expected and heard back. Rules settle and assess; the stores keep rows. Executes nothing."""
+"""RECORDED: intents, outcomes, expectations and signals. Rules settle and assess; the stores keep rows. Executes nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # Few who use the journal read messages from outside.
+    # Imported on use: few users of the journal read messages from outside.
     if name == "github_signal":
         from pytest_golden.journal.outside.github_webhooks import github_signal
 

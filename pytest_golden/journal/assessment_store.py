@@ -33,7 +33,7 @@ _COUNT_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "updated_at")
 _ASSESS_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at")
 _OVERRIDE_ENTRY = Prepared(UPDATE_ENTRY, "human_word", "assessment_notes")
 _CLOSE_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at", "closed_at")
-# What an entry is assessed from, and one of its expectations, if one is asked for.
+# The columns that an assessment needs, and one expectation of the entry, if it is given.
 _STANDING = Prepared(
     select(
         entries.c.number,
@@ -60,7 +60,7 @@ _STANDING = Prepared(
     )
     .where(entries.c.id == bindparam("the_entry"))
 )
-#: Who resolves what nobody has answered in time.
+#: Resolves expectations that expired without an answer.
 SWEEP = "sweep"
 # The size of a batch, so that others may write in between.
 _MOST_AT_ONCE = 500
@@ -72,18 +72,18 @@ _COUNT_OPEN_KINDS = (
     .where(_OPEN_OF_ENTRY)
     .group_by(expectations.c.polarity, expectations.c.critical)
 )
-_MOMENT = bindparam("moment", type_=BigInteger())
+_TIMESTAMP = bindparam("timestamp", type_=BigInteger())
 _LAPSE = (
     update(expectations)
     .where(_OPEN_OF_ENTRY)
     .values(
         status=case({polarity.value: lapse(polarity).value for polarity in Polarity}, value=expectations.c.polarity),
         resolved_by=bindparam("who"),
-        resolved_at=case((expectations.c.created_at > _MOMENT, expectations.c.created_at), else_=_MOMENT),
+        resolved_at=case((expectations.c.created_at > _TIMESTAMP, expectations.c.created_at), else_=_TIMESTAMP),
     )
 )
 _IS_OPEN = expectations.c.status == literal_column("'open'")
-# Whether any is due is asked at each signal: without a moment, since a server plans anew for each that it is told.
+# Runs for each signal. It has no timestamp parameter, since a server would plan it again for each value.
 _SOONEST = Prepared(
     select(expectations.c.expires_at)
     .where(_IS_OPEN, expectations.c.expires_at.is_not(None))
@@ -98,7 +98,7 @@ _DUE = Prepared(
         expectations.c.critical,
         expectations.c.created_at,
     )
-    .where(_IS_OPEN, expectations.c.expires_at <= bindparam("moment", type_=BigInteger()))
+    .where(_IS_OPEN, expectations.c.expires_at <= bindparam("timestamp", type_=BigInteger()))
     .order_by(expectations.c.expires_at)
     .limit(_MOST_AT_ONCE)
 )
@@ -109,16 +109,16 @@ _RESOLVE = Prepared(
 
 
 class Change(NamedTuple):
-    """Who changes an entry, when (milliseconds since the epoch), why, and what else the history keeps of it."""
+    """A change of an entry: who makes it, when (milliseconds since the epoch), why, and further details for the history."""
 
     who: str
-    moment: int
+    timestamp: int
     why: str | None = None
     details: Mapping[str, Any] | None = None
 
 
 def ask_for_agent(entry_id: str) -> Question:
-    """Ask whose entry it is."""
+    """Ask for the agent of an entry."""
     return Question(_AGENT, {"the_entry": entry_id})
 
 
@@ -134,12 +134,12 @@ def read_agent(rows: Iterator[Any], entry_id: str) -> str:
 
 
 def ask_for_standing(entry_id: str | None, expectation_id: str | None = None) -> Question:
-    """Ask for what an entry is assessed from, and for one of its expectations."""
+    """Ask for the counts and the state of an entry, and for one of its expectations."""
     return Question(_STANDING, {"the_entry": entry_id, "the_expectation": expectation_id})
 
 
 def get_standing(connection: Connection, entry_id: str | None, expectation_id: str | None = None) -> Any:
-    """Return what an entry is assessed from, and one of its expectations.
+    """Return the counts and the state of an entry, and one of its expectations.
 
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
@@ -162,31 +162,31 @@ def write_standing(connection: Connection, standing: Any, counts: Counts, change
     """Assess an entry by its new counts and give the assessment; a change of it goes into the history."""
     before = Assessment(standing.assessment)
     after = assess(counts, rules, before=before)
-    # A clock that went back must not put a change before what it changes.
-    moment = max(change.moment, standing.updated_at)
+    # A clock that went back must not date a change before the state that it changes.
+    timestamp = max(change.timestamp, standing.updated_at)
     has_left_open = standing.closed_at is None and after is not Assessment.OPEN
-    written = {"the_entry": standing.number, **count_columns(counts), "updated_at": moment}
-    # What is in an index or counted by a trigger is left alone while nothing changes in it.
+    written = {"the_entry": standing.number, **count_columns(counts), "updated_at": timestamp}
+    # Unchanged columns are not written: some are in an index, or make a trigger count.
     if has_left_open:
-        _CLOSE_ENTRY.leave(connection, {**written, "assessment": after.value, "closed_at": moment})
+        _CLOSE_ENTRY.leave(connection, {**written, "assessment": after.value, "closed_at": timestamp})
     elif after is not before:
         _ASSESS_ENTRY.leave(connection, {**written, "assessment": after.value})
     else:
         _COUNT_ENTRY.leave(connection, written)
     if after is not before:
         details = {"from": before.value, "to": after.value, **(change.details or {})}
-        add_history(connection, standing.id, "assessment", change._replace(moment=moment, details=details))
+        add_history(connection, standing.id, "assessment", change._replace(timestamp=timestamp, details=details))
     return after
 
 
 def override(connection: Connection, entry_id: str, word: Assessment, change: Change) -> None:
-    """Set a person's word above all rules; each word is in the history, even one that changes nothing.
+    """Let a person's word override all rules; the history records each word, even if it changes nothing.
 
     Raises:
         JournalError: there is no such entry.
     """
     standing = get_standing(connection, entry_id)
-    # Whoever reads a word finds what it was a word on.
+    # The history keeps the word with the assessment that it changed.
     details = {"word": word.value, **(change.details or {})}
     notes = to_column(change.why)
     names = {"the_entry": standing.number, "human_word": word.value, "assessment_notes": notes}
@@ -195,8 +195,8 @@ def override(connection: Connection, entry_id: str, word: Assessment, change: Ch
     change = change._replace(details=details)
     if write_standing(connection, standing, counts, change, DEFAULT_RULES).value == standing.assessment:
         unchanged = {"from": word.value, "to": word.value, **details}
-        moment = max(change.moment, standing.updated_at)
-        add_history(connection, entry_id, "assessment", change._replace(moment=moment, details=unchanged))
+        timestamp = max(change.timestamp, standing.updated_at)
+        add_history(connection, entry_id, "assessment", change._replace(timestamp=timestamp, details=unchanged))
 
 
 def add_history(connection: Connection, entry_id: str, what: str, change: Change) -> None:
@@ -205,7 +205,7 @@ def add_history(connection: Connection, entry_id: str, what: str, change: Change
         connection,
         {
             "entry_id": entry_id,
-            "changed_at": change.moment,
+            "changed_at": change.timestamp,
             "what": what,
             "who": change.who,
             "why": to_column(change.why),
@@ -215,18 +215,18 @@ def add_history(connection: Connection, entry_id: str, what: str, change: Change
 
 
 def describe_unknown(entry_id: str | None) -> JournalError:
-    """Put into words that there is no such entry."""
+    """Return the error for an unknown entry."""
     return JournalError(f"the journal has no entry {entry_id!r}")
 
 
-def resolve_due(connection: Connection, moment: datetime, rules: Mapping[str, Rules]) -> tuple[int, bool]:
+def resolve_due(connection: Connection, timestamp: datetime, rules: Mapping[str, Rules]) -> tuple[int, bool]:
     """Resolve expectations that expired without an answer, and assess their entries by their agents' rules.
 
     Returns how many, and whether there may be more: one call resolves a limited number, those that are due longest.
     """
-    rows = sorted(_DUE.run(connection, {"moment": to_ms(moment)}).fetchall(), key=lambda row: row[1])
+    rows = sorted(_DUE.run(connection, {"timestamp": to_ms(timestamp)}).fetchall(), key=lambda row: row[1])
     for entry_id, of_entry in groupby(rows, key=lambda row: row[1]):
-        _resolve(connection, entry_id, tuple(of_entry), to_ms(moment), rules)
+        _resolve(connection, entry_id, tuple(of_entry), to_ms(timestamp), rules)
     return len(rows), len(rows) == _MOST_AT_ONCE
 
 
@@ -235,13 +235,13 @@ def ask_for_soonest() -> Question:
     return Question(_SOONEST, {})
 
 
-def is_any_due(soonest: Iterable[Any], moment: datetime) -> bool:
-    """Tell from what is answered by `ask_for_soonest` whether an expectation's time is over."""
-    return any(expires_at <= to_ms(moment) for (expires_at,) in soonest)
+def is_any_due(soonest: Iterable[Any], timestamp: datetime) -> bool:
+    """Tell from the answer to `ask_for_soonest` whether an expectation has expired."""
+    return any(expires_at <= to_ms(timestamp) for (expires_at,) in soonest)
 
 
 def close_expectations(
-    connection: Connection, entry_id: str, moment: datetime, *, who: str, why: str, rules: Rules = DEFAULT_RULES
+    connection: Connection, entry_id: str, timestamp: datetime, *, who: str, why: str, rules: Rules = DEFAULT_RULES
 ) -> Assessment:
     """Close the open expectations of an entry as if they had expired, and return the entry's assessment.
 
@@ -252,9 +252,9 @@ def close_expectations(
     counts = read_counts(standing)
     if not counts.open:
         return Assessment(standing.assessment)
-    now = to_ms(moment)
+    now = to_ms(timestamp)
     closed = connection.execute(_COUNT_OPEN_KINDS, {"the_entry": entry_id}).all()
-    connection.execute(_LAPSE, {"the_entry": entry_id, "who": who, "moment": now})
+    connection.execute(_LAPSE, {"the_entry": entry_id, "who": who, "timestamp": now})
     for row in closed:
         after = lapse(Polarity(row.polarity))
         counts = counts.moved(ExpectationStatus.OPEN, after, row.number, critical=row.critical)

@@ -1,4 +1,4 @@
-"""What a caller gives the journal, checked and made fit to be kept: without secrets, frozen, in forms that can be stored."""
+"""Check what callers give the journal, and make it storable: without secrets, frozen, in forms that databases take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_golden.values.json_form import json_form
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Redacting and indexing more would hold up all who write.
+# Redacting and indexing more would block all writers.
 _MOST_CHARACTERS = 1 << 20
 # PostgreSQL's indexes take 2,704 bytes a row: two names and the keys of a hint, or a source and its external id.
 _LONGEST_NAME_BYTES = 800
@@ -37,7 +37,7 @@ def clean_text(field: str, text: object) -> str:
 
 
 def clean_name(field: str, text: object, *, most_bytes: int = _LONGEST_NAME_BYTES) -> str:
-    """Return a name that is looked up later, as it is: hiding a part of it would make two names one.
+    """Return a name unchanged: it is looked up later, and redacting a part of it could make two names equal.
 
     Raises:
         ValueError: it is blank, no text, too long, or holds a NUL character or half a character; the message names the field.
@@ -63,7 +63,7 @@ def clean_external_id(field: str, name: str | None) -> str | None:
 
 
 def clean_notes(field: str, text: object) -> str | None:
-    """Return a text that may be blank or None as it is kept; refuses as `clean_text` does."""
+    """Return notes as they are kept, None for blank ones; raise as `clean_text` does."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     return clean_text(field, text)
@@ -114,7 +114,7 @@ def check_limit(limit: int) -> int:
 
 
 def _check_content(field: str, value: Any) -> bool:
-    """Refuse content that cannot be stored, and tell whether all texts can be stored unchanged."""
+    """Raise an error for content that cannot be stored; return whether all texts can be stored unchanged."""
     count, is_storable = 0, True
     waiting = [value]
     while waiting:

@@ -36,14 +36,14 @@ Tree: TypeAlias = tuple[Member, ...]
 
 
 class Limit(NamedTuple):
-    """What may be pruned of one agent: what was closed by a timestamp, and entries up to a number; None: no such limit."""
+    """What may be pruned of one agent: entries closed by a timestamp, and entries up to a number; None: no such limit."""
 
     closed_by: int | None = None
     last_number: int | None = None
 
 
 def may_go(tree: Tree, limit: Limit, kept: Collection[str]) -> bool:
-    """Tell whether a tree may be pruned: as a whole it is beyond a limit, of one agent, closed, and not needed."""
+    """Tell whether a tree may be pruned: all of it is beyond a limit, of one agent, closed, and not needed."""
     if len({member.agent_id for member in tree}) > 1 or any(member.id in kept for member in tree):
         return False
     closed = [member.closed_at for member in tree if member.closed_at is not None]
@@ -96,7 +96,7 @@ def find_last_beyond(connection: Connection, agent_id: str, kept: int) -> int | 
 
 def list_agents(connection: Connection) -> tuple[str, ...]:
     """Return the agents that have an entry, sorted."""
-    # The index holds them in order: each look skips to the next one, however many entries an agent has.
+    # The index is sorted: each step skips to the next agent, however many entries an agent has.
     names: list[str] = []
     while True:
         query = select(func.min(entries.c.agent_id))

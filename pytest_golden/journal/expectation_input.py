@@ -1,4 +1,4 @@
-"""Expectations as callers give them, mappings with known keys, and the values made of them."""
+"""Read expectations that callers give as mappings, and check them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EXPECTATION_KEYS = Table.of(
 _check_record = record_of(EXPECTATION_KEYS).check
 
 
-def read_expectations(given: Any, *, entry_id: str, moment: datetime) -> tuple[Expectation, ...]:
+def read_expectations(given: Any, *, entry_id: str, timestamp: datetime) -> tuple[Expectation, ...]:
     """Return expectations, open from this timestamp on, for the mappings that a caller gives.
 
     Raises:
@@ -67,7 +67,7 @@ def read_expectations(given: Any, *, entry_id: str, moment: datetime) -> tuple[E
         raise ValueError(f"expectations: a list of mappings is wanted, not {show(given)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
 
     def read(record: Any) -> Expectation:
-        return _make(_check_record(record), entry_id, moment)
+        return _make(_check_record(record), entry_id, timestamp)
 
     try:
         return check_each(given, read)
@@ -75,7 +75,7 @@ def read_expectations(given: Any, *, entry_id: str, moment: datetime) -> tuple[E
         raise WrongValueError(findings_below("expectations", error)) from None
 
 
-def _make(record: Mapping[str, Any], entry_id: str, moment: datetime) -> Expectation:
+def _make(record: Mapping[str, Any], entry_id: str, timestamp: datetime) -> Expectation:
     polarity = Polarity(record.get("polarity") or Polarity.POSITIVE)
     minutes = record.get("expires_minutes")
     if polarity is Polarity.NEGATIVE and minutes is None:
@@ -94,14 +94,14 @@ def _make(record: Mapping[str, Any], entry_id: str, moment: datetime) -> Expecta
         polarity=polarity,
         critical=bool(record.get("critical")),
         match_hint=None if hint is None else clean_json("match_hint", hint),
-        expires_at=None if minutes is None else _expiry(moment, minutes),
+        expires_at=None if minutes is None else _expiry(timestamp, minutes),
         check=None if check is None else clean_json("check", check),
-        created_at=moment,
+        created_at=timestamp,
     )
 
 
-def _expiry(moment: datetime, minutes: float) -> datetime:
-    began = to_ms(moment)
+def _expiry(timestamp: datetime, minutes: float) -> datetime:
+    began = to_ms(timestamp)
     if minutes > (_LAST_MS - began) / _MINUTE_MS - 1:
         raise wrong(f"expires_minutes {show(minutes)} ends after the year 9999; give fewer, or none")
     return from_ms(began + max(1, round(minutes * _MINUTE_MS)))

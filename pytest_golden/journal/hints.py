@@ -1,7 +1,7 @@
-"""What a hint asks for and what a signal has, compared as text; and the columns by which the store finds hints. Pure.
+"""Compare hints with signals as text, and make the columns by which the store finds hints. Pure.
 
-An expectation lies in the index under one key of its hint, its anchor: a signal that fits has that key too. Guesses ask
-for the shape of a hint instead: the source that it names, and its other keys.
+An expectation lies in the index under one key of its hint, its anchor: a signal that fits has that key too. Guesses use
+the shape of a hint instead: the source that it names, and its other keys.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 SOURCE = "source"
 #: The shape of an expectation without a hint.
 NO_HINT = ""
-#: No hint has more keys: the rank has no room for more.
+#: The most keys of a hint: the rank has no room for more.
 MOST_KEYS = 99
-#: No longer key of a hint is asked for: a deep and wide signal would have endless ones.
+#: Longer keys are not compared: a deep and wide signal would have endless ones.
 LONGEST_KEY = 300
-#: Nor a longer shape, which is in an index.
+#: The longest shape: shapes are in an index.
 LONGEST_SHAPE = 1000
 _EXPIRY_BITS = 48
 _NEVER = (1 << _EXPIRY_BITS) - 1
@@ -130,7 +130,7 @@ def rank(keys: int, expires_at: int | None) -> int:
 
 
 def _walk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Return every key that is not the signal's own source, with its value, whatever lies how deep."""
+    """Yield every key of the data with its value, at any depth."""
     waiting: list[tuple[str, Any]] = [("", data)]
     while waiting:
         way, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""What the journal holds, as frozen values: entries, expectations, signals, history. What they mean together: `rules.py`."""
+"""The frozen values of the journal: entries, expectations, signals, history. `rules.py` says what they mean together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ImmediateResult(StrEnum):
 
 
 class Assessment(StrEnum):
-    """Where an entry stands, by all signals received about it."""
+    """The state of an entry, by all signals received about it."""
 
     OPEN = "open"
     SUCCESS = "success"
@@ -32,7 +32,7 @@ class Assessment(StrEnum):
 
 
 class ExpectationStatus(StrEnum):
-    """Whether an expectation is still a question, and how it was answered."""
+    """Whether an expectation is open, and how it was answered."""
 
     OPEN = "open"
     MET = "met"
@@ -48,7 +48,7 @@ class Polarity(StrEnum):
 
 
 class SignalType(StrEnum):
-    """What a piece of news says."""
+    """The meaning of a signal."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
@@ -57,7 +57,7 @@ class SignalType(StrEnum):
 
 
 class RoutedBy(StrEnum):
-    """By which rule a signal found its entry."""
+    """The rule by which a signal found its entry."""
 
     MATCH_HINT = "match_hint"
     SESSION_KEY = "session_key"
@@ -93,7 +93,7 @@ class Expectation(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal(Shape):
-    """News, and the entry and expectation that it found; `expectation_id` is None where it concerns the entry as a whole."""
+    """A piece of news, and the entry and expectation that it found; without `expectation_id` it concerns the whole entry."""
 
     id: str
     entry_id: str | None = None
@@ -112,7 +112,7 @@ class Signal(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRecord(Shape):
-    """One change of an entry: `what` is `outcome` (said by who did it) or `assessment`."""
+    """One change of an entry: `what` is `outcome` (reported by the agent) or `assessment`."""
 
     what: str
     who: str
@@ -126,7 +126,7 @@ class HistoryRecord(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry(Shape):
-    """What was intended, what was done, how it ended at once, and where it stands.
+    """The intent, the actions, the immediate result and the assessment of one piece of work.
 
     `expectations`, `signals` and `history` are in the order of recording, and filled only where a function says so.
     """

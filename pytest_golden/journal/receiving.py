@@ -32,7 +32,7 @@ from pytest_golden.journal.receiving_store import (
 from pytest_golden.journal.routing import MOST_KEPT, Candidate, News, Route, route
 from pytest_golden.journal.routing_store import ask_for_candidates, find_by_hint, find_route
 from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules, settle
-from pytest_golden.journal.store import Heard, SweptStore, take_signal
+from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.statements import Question, ask, is_near
 
@@ -52,7 +52,7 @@ _TAKEN_AT_ONCE = 100
 
 
 class Incoming(NamedTuple):
-    """A signal to be received, its words, and the digest that identifies its content where it has no external id."""
+    """A signal to be received, its words, and the digest that identifies its content if it has no external id."""
 
     signal: Signal
     agent_id: str | None
@@ -62,23 +62,23 @@ class Incoming(NamedTuple):
 
 
 def read_incoming(signal: Signal, agent_id: str | None, session_key: str | None) -> Incoming:
-    """Prepare a signal for `hear`; an entry that `signal.entry_id` names must exist and be this agent's."""
+    """Prepare a signal for `receive`; an entry that `signal.entry_id` names must exist and be this agent's."""
     digest = None if signal.external_id is not None else _digest(signal, agent_id, session_key)
     return Incoming(signal, agent_id, session_key, read_words(signal.source, signal.data), digest)
 
 
 def ask_about(one: Incoming, *, near: bool) -> tuple[Question, ...]:
-    """Return the questions that any signal raises before it is routed; `near` tells that a question costs no trip to a server."""
+    """Return the queries that every signal needs before it is routed; `near` tells that the store is not on a server."""
     surroundings = ask_for_surroundings(one.signal, one.digest, one.agent_id)
     return surroundings, *ask_for_candidates(one.words, one.agent_id, one.signal.entry_id, near=near)
 
 
-def hear(
+def receive(
     connection: Connection, one: Incoming, rules: Mapping[str, Rules], answers: Sequence[Iterator[Any]] = ()
 ) -> Signal:
     """Route a signal and record it with everything that follows from it; repeated news returns the signal recorded first.
 
-    `answers` are the answers to `ask_about`, where the caller has asked those questions together with others.
+    `answers` are the answers to `ask_about`, if the caller has already sent those queries together with others.
     """
     signal, agent_id, session_key, words, digest = one
     surroundings, *candidates = answers or ask(connection, *ask_about(one, near=is_near(connection)))
@@ -104,12 +104,12 @@ def hear(
         if found.taken is None:
             return earlier.signal
     routing = write_routing(found, around.open_count)
-    heard = Heard(found.rule, routing, agent_id, session_key, digest, around.last_expectation or 0)
-    return _keep(connection, signal, found, heard, target, rules)
+    received = Received(found.rule, routing, agent_id, session_key, digest, around.last_expectation or 0)
+    return _keep(connection, signal, found, received, target, rules)
 
 
 def write_routing(route: Route, open_count: int = 0) -> dict[str, Any]:
-    """Return what is kept of a routing with its signal: the first verdicts, and the number of other open expectations."""
+    """Return the explanation that is stored with a signal: the first verdicts, and the number of other open expectations."""
     kept = [verdict.to_dict() for verdict in route.verdicts[:MOST_KEPT]]
     return {"candidates": kept, "others": max(len(route.verdicts), open_count) - len(kept)}
 
@@ -117,7 +117,7 @@ def write_routing(route: Route, open_count: int = 0) -> dict[str, Any]:
 def _find_target_of_word(
     connection: Connection, signal: Signal, agent_id: str | None, session_key: str | None
 ) -> str | None:
-    """Find the entry that a person's word is about: the one that it names, else the latest entry of its session."""
+    """Find the entry that a person judges: the entry that the signal names, else the latest entry of its session."""
     if signal.source != HUMAN or signal.signal_type not in _WORDS:
         return None
     if signal.entry_id is not None or agent_id is None or session_key is None:
@@ -126,7 +126,7 @@ def _find_target_of_word(
 
 
 def _is_new_word(connection: Connection, signal: Signal, target: str | None) -> bool:
-    # The last word wins: one that was said before counts again once another was said after it.
+    # The last word wins, so an earlier word counts again after a different one.
     return target is not None and read_word(connection, target) is not _WORDS[signal.signal_type]
 
 
@@ -144,20 +144,25 @@ def _digest(signal: Signal, agent_id: str | None, session_key: str | None) -> st
 
 
 def _keep(
-    connection: Connection, signal: Signal, found: Route, heard: Heard, target: str | None, rules: Mapping[str, Rules]
+    connection: Connection,
+    signal: Signal,
+    found: Route,
+    received: Received,
+    target: str | None,
+    rules: Mapping[str, Rules],
 ) -> Signal:
     named = signal.entry_id
     if found.taken is not None:
         signal = replace(signal, entry_id=found.taken.entry_id)
     elif target is not None:
         signal = replace(signal, entry_id=target)
-        heard = heard._replace(routed_by=RoutedBy.SESSION_KEY if named is None else RoutedBy.ENTRY)
+        received = received._replace(routed_by=RoutedBy.SESSION_KEY if named is None else RoutedBy.ENTRY)
     if target is not None and signal.entry_id == target:
         change = Change(HUMAN, to_ms(signal.created_at), signal.summary, {"signal": signal.id})
         override(connection, target, _WORDS[signal.signal_type], change)
     expectation_id = None if found.taken is None else found.taken.id
-    agent_id = heard.agent_id if found.taken is None else found.taken.agent_id
-    return take_signal(connection, signal, expectation_id, heard, rules=rules.get(agent_id or "", DEFAULT_RULES))
+    agent_id = received.agent_id if found.taken is None else found.taken.agent_id
+    return take_signal(connection, signal, expectation_id, received, rules=rules.get(agent_id or "", DEFAULT_RULES))
 
 
 def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Rules) -> int:
@@ -191,11 +196,11 @@ def route_again(connection: Connection, ids: Sequence[str], rules: Mapping[str, 
     return taken
 
 
-def reroute_orphans(swept: SweptStore, moment: datetime, since: LastNumbers | None = None) -> int:
+def reroute_orphans(swept: SweptStore, timestamp: datetime, since: LastNumbers | None = None) -> int:
     """Assign orphans to expectations whose hints they fit, for example after an import; return how many were assigned.
 
     Examining tens of thousands takes seconds, so it reads first, and writes only what fits, in small batches. Expectations
-    that are due at `moment` are resolved first. With `since`, only pairs in which one part is newer are examined.
+    that are due at `timestamp` are resolved first. With `since`, only pairs in which one part is newer are examined.
 
     Raises:
         StorageError: the store cannot be read or written.
@@ -204,7 +209,7 @@ def reroute_orphans(swept: SweptStore, moment: datetime, since: LastNumbers | No
     taken = 0
     for start in range(0, max(len(fitting), 1), _TAKEN_AT_ONCE):
         some = fitting[start : start + _TAKEN_AT_ONCE]
-        taken += swept.after_sweep(moment, partial(route_again, ids=some, rules=swept.rules))
+        taken += swept.after_sweep(timestamp, partial(route_again, ids=some, rules=swept.rules))
     return taken
 
 
@@ -236,9 +241,11 @@ def _find_answers(connection: Connection, since: LastNumbers) -> list[Orphan]:
 
 
 def find_place(connection: Connection, orphan: Orphan) -> Route:
-    """Find the expectation whose hint an orphan fits, as things are now."""
+    """Find the expectation whose hint an orphan fits now."""
     news = _make_news(orphan)
-    since = [one for one in find_by_hint(connection, news) if read_beginning(connection, one.entry_id) <= news.moment]
+    since = [
+        one for one in find_by_hint(connection, news) if read_beginning(connection, one.entry_id) <= news.timestamp
+    ]
     return route(news, since)
 
 
@@ -270,5 +277,5 @@ def _make_candidate(expectation: Expectation, number: int, agent_id: str) -> Can
 def _take(connection: Connection, orphan: Orphan, found: Route, rules: Rules) -> None:
     assert found.taken is not None
     signal = replace(orphan.signal, entry_id=found.taken.entry_id)
-    heard = Heard(found.rule, write_routing(found), orphan.agent_id)
-    take_signal(connection, signal, found.taken.id, heard, is_kept=True, rules=rules)
+    received = Received(found.rule, write_routing(found), orphan.agent_id)
+    take_signal(connection, signal, found.taken.id, received, is_kept=True, rules=rules)

@@ -31,10 +31,10 @@ _BY_CONTENT = (
 _HAS_CONTENT = _BY_CONTENT.with_only_columns(signals.c.number)
 _LAST_EXPECTATION = Prepared(select(func.max(expectations.c.number).label("number")))
 _LAST_SIGNAL = Prepared(select(func.max(signals.c.number).label("number")))
-# From the end, where what is asked for is found at once.
+# Read from the end, where the row is found at once.
 _LAST_BEFORE = (
     select(expectations.c.number)
-    .where(expectations.c.created_at <= bindparam("the_moment", type_=BigInteger()))
+    .where(expectations.c.created_at <= bindparam("the_timestamp", type_=BigInteger()))
     .order_by(expectations.c.number.desc())
     .limit(1)
 )
@@ -54,7 +54,7 @@ _ORPHANS = (
     .where(signals.c.routed_by == literal_column("'orphan'"))
     .order_by(signals.c.created_at, signals.c.number)
 )
-_ORPHANS_SINCE = _ORPHANS.where(signals.c.created_at >= bindparam("the_moment", type_=BigInteger()))
+_ORPHANS_SINCE = _ORPHANS.where(signals.c.created_at >= bindparam("the_timestamp", type_=BigInteger()))
 _BEGINNING = select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")).scalar_subquery()
 _ORPHANS_SINCE_ENTRY = Prepared(_ORPHANS.where(signals.c.created_at >= _BEGINNING))
 _ORPHANS_AFTER = (
@@ -71,7 +71,7 @@ _NEW_ANCHORS = Prepared(
     .group_by(expectations.c.hint_anchor)
 )
 
-# By whether a signal has an external id, and whether one agent is asked.
+# The keys: whether the signal has an external id, and whether one agent is searched.
 _SURROUNDINGS = {
     (has_id, is_of_agent): Prepared(
         select(
@@ -116,7 +116,7 @@ class Orphan(NamedTuple):
 
 
 def ask_for_surroundings(signal: Signal, digest: str | None, agent_id: str | None) -> Question:
-    """Ask for one `Surroundings`: the same news has the same external id, where it has one, else the same content."""
+    """Ask for one `Surroundings`: repeated news has the same external id, or without one the same content."""
     statement = _SURROUNDINGS[signal.external_id is not None, agent_id is not None]
     known = {"the_source": signal.source, "the_external_id": signal.external_id}
     return Question(
@@ -150,7 +150,7 @@ def find_mark(connection: Connection, earlier: Earlier) -> int:
     """Return the number of the last expectation at the time when this news was first received."""
     if earlier.mark is not None:
         return earlier.mark
-    found = connection.scalar(_LAST_BEFORE, {"the_moment": to_ms(earlier.signal.created_at)})
+    found = connection.scalar(_LAST_BEFORE, {"the_timestamp": to_ms(earlier.signal.created_at)})
     return int(found or 0)
 
 
@@ -160,7 +160,7 @@ def find_last_expectation(connection: Connection) -> int:
 
 
 def find_last_numbers(connection: Connection) -> LastNumbers:
-    """Return the numbers of what was recorded last."""
+    """Return the numbers of the last expectation and the last signal."""
     return LastNumbers(find_last_expectation(connection), _LAST_SIGNAL.first(connection, {}).number or 0)
 
 
@@ -187,9 +187,9 @@ def read_beginning(connection: Connection, entry_id: str) -> int:
     return int(_BEGAN.first(connection, {"the_entry": entry_id}).created_at)
 
 
-def list_orphans_since(connection: Connection, moment: int) -> tuple[Orphan, ...]:
+def list_orphans_since(connection: Connection, timestamp: int) -> tuple[Orphan, ...]:
     """Return the orphans received at this timestamp or later, the oldest first."""
-    return tuple(map(_read_orphan, connection.execute(_ORPHANS_SINCE, {"the_moment": moment}).all()))
+    return tuple(map(_read_orphan, connection.execute(_ORPHANS_SINCE, {"the_timestamp": timestamp}).all()))
 
 
 def list_orphans_since_entry(connection: Connection, entry_id: str) -> tuple[Orphan, ...]:

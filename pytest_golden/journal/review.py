@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 ALL = "all"
 #: The filters of entries: one assessment, or all.
 FILTERS = (ALL, *(assessment.value for assessment in Assessment))
-# In a cursor, of an expectation that does not expire.
+# The expiry in the cursor of an expectation that does not expire.
 _NEVER = -1
 _MOST_PARTS = 200
-# A gate run expects something of each of its projects.
+# A gate run has an expectation for each of its projects.
 _MOST_LISTED = 20
 _UNIT_MINUTES = {"d": 24 * 60, "h": 60, "m": 1}
 _MOST_MINUTES = 10**9
@@ -131,7 +131,7 @@ class EntryDetails(Shape):
 
 
 class JournalPages:
-    """The lists of a journal whose store stays the caller's. Safe between threads.
+    """Lists entries, expectations, signals and agents. Safe between threads; the caller closes the store.
 
     Each takes `limit` (1 to 200) and the `cursor` of the page before. Every method raises `StorageError` when the store
     cannot be read, and `ValueError` for an argument that is not allowed, or a cursor of another list or other filters.
@@ -179,7 +179,7 @@ class JournalPages:
     def list_expectations(
         self, agent: str | None = None, limit: int = DEFAULT_ITEMS, cursor: str | None = None
     ) -> Page[OpenExpectation]:
-        """Return what is still expected, the soonest expiry first and what never expires last."""
+        """Return the open expectations, the soonest expiry first, those without an expiry last."""
         limit, agent = check_page_limit(limit), clean_optional("agent", agent)
         listing = Listing("expectations", agent, kinds=(int, int))
         expiry, number = listing.read_cursor(cursor) or (None, None)
@@ -243,7 +243,7 @@ class JournalPages:
 
 
 def read_filter(word: str) -> Assessment | None:
-    """Return the assessment that a filter asks for; None for all.
+    """Return the assessment that a filter selects; None for all.
 
     Raises:
         ValueError: the word is unknown.
@@ -253,7 +253,7 @@ def read_filter(word: str) -> Assessment | None:
     return None if word == ALL else Assessment(word)
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
+def parse_timestamp(text: str, now: datetime) -> datetime:
     """Return the time that a text means: `90d`, `12h` or `30m` before `now`, or a time; one without a zone is local.
 
     Raises:
@@ -268,7 +268,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
     ):
         return now - timedelta(minutes=int(number) * _UNIT_MINUTES[unit])
     try:
-        # A time without a zone is meant as it is shown: local.
+        # A time without a zone is local, as it is shown.
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         shown = text if text.isprintable() else show(text)

@@ -1,4 +1,4 @@
-"""Looks into the journal that change nothing. Each function works on an open connection."""
+"""Read the journal for those who show it. Nothing is changed; each function works on an open connection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Count(NamedTuple):
 
 
 class SoughtEntries(NamedTuple):
-    """Which entries are looked for; None stands for any."""
+    """A selection of entries; None stands for any."""
 
     agent_id: str | None = None
     assessment: Assessment | None = None
@@ -84,7 +84,7 @@ def list_numbered_entries(
         if value is not None
     ]
     if sought.assessment not in {None, Assessment.SUCCESS}:
-        # Written out, so that the indexes of what is rare are known to hold them all.
+        # Written as a literal, so that the database can use the index of the rare assessments.
         wanted.append(entries.c.assessment != literal_column("'success'"))
     if before is not None:
         wanted.append(entries.c.number < before)
@@ -104,7 +104,7 @@ def list_numbered_entries(
 
 
 def _expectations_of(entry_ids: Sequence[str], most: int | None) -> Any:
-    # By their ids: of "those of the newest ten" a server that does not know the ten may plan to read all there are.
+    # Selected by ids: with a subquery for the newest ten, a server may plan to read all expectations.
     query = select(expectations).order_by(expectations.c.number)
     if most is None:
         return query.where(expectations.c.entry_id.in_(entry_ids))
@@ -125,7 +125,7 @@ def list_open_rows(
         chosen = chosen.where(expectations.c.agent_id == agent_id)
     expiry, number = after or (now, None)
     rows: list[Row[Any]] = []
-    # In two parts, since databases differ in where nothing stands.
+    # In two parts, since databases sort NULL differently.
     if expiry is not None:
         soonest = chosen.where(expectations.c.expires_at > now)
         if number is not None:
@@ -152,7 +152,7 @@ def list_signal_rows(
         wanted.append(signals.c.agent_id == agent_id)
     chosen = select(*_LISTED_SIGNAL).where(*wanted).order_by(number.desc()).limit(limit)
     if agent_id is not None and routed_by is None:
-        # Its index goes by the rule before the number: the newest of each rule, and of these the newest.
+        # Its index is sorted by rule, then number: read the newest of each rule, and of these the newest.
         parts = (
             select(
                 select(number)
@@ -168,12 +168,12 @@ def list_signal_rows(
 
 
 def find_signal_row(connection: Connection, signal_id: str) -> Row[Any] | None:
-    """Return the whole row of a signal; None where there is none."""
+    """Return the whole row of a signal; None for an unknown signal."""
     return connection.execute(select(signals).where(signals.c.id == signal_id)).one_or_none()
 
 
 def find_expectations(connection: Connection, ids: Collection[str]) -> dict[str, Expectation]:
-    """Return these expectations by their ids, as far as they are there."""
+    """Return those of these expectations that exist, by their ids."""
     if not ids:
         return {}
     rows = connection.execute(select(expectations).where(expectations.c.id.in_(list(ids))))
@@ -182,7 +182,7 @@ def find_expectations(connection: Connection, ids: Collection[str]) -> dict[str,
 
 def list_agent_rows(connection: Connection, *, after: str | None, limit: int) -> tuple[Row[Any], ...]:
     """Return id and timestamp of each agent's newest entry, sorted by agent; with `after`, of the agents after this one."""
-    # The index holds the agents in order: each look skips to the next one, however many entries an agent has.
+    # The index is sorted by agent: each step skips to the next agent, however many entries an agent has.
     first = select(func.min(entries.c.agent_id).label("agent_id"))
     names = (first if after is None else first.where(entries.c.agent_id > after)).cte("names", recursive=True)
     next_one = select(func.min(entries.c.agent_id)).where(entries.c.agent_id > names.c.agent_id).scalar_subquery()
@@ -199,7 +199,7 @@ def list_agent_rows(connection: Connection, *, after: str | None, limit: int) ->
 
 
 def find_bounded_entry(connection: Connection, entry_id: str, most: int) -> BoundedEntry | None:
-    """Return an entry with the newest of all that belongs to it, so many of a kind at most; None where there is none."""
+    """Return an entry with the newest of all that belongs to it, at most `most` of a kind; None for an unknown entry."""
     row = connection.execute(select(entries).where(entries.c.id == entry_id)).one_or_none()
     if row is None:
         return None
@@ -239,13 +239,13 @@ def count_entries(
     connection: Connection, *, agent_id: str | None, since: int | None
 ) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
     """Count the entries that began at this timestamp or later: by day (UTC) and assessment, and by intent type and assessment."""
-    # The tally knows whole days; what began on the first one before the moment is not counted by it.
+    # The tally has whole days, so the rest of a day that has begun before the timestamp is counted apart.
     first_day = None if since is None else -(-since // _DAY_MS)
     more: list[Any] = []
     if since is not None and first_day is not None and since % _DAY_MS:
         more = _count_first_day(connection, agent_id, since, first_day * _DAY_MS)
     day, kind = entry_tally.c.day, entry_tally.c.intent_type
-    # Of years there are many rows: the database adds them up.
+    # Years have many rows, so the database adds them up.
     days = [*connection.execute(_sum_tally(agent_id, first_day, (day, _NO_KIND), by=day)), *more]
     kinds = [*connection.execute(_sum_tally(agent_id, first_day, (_NO_DAY, kind), by=kind)), *more]
     return tuple(map(_read_count, days)), tuple(map(_read_count, kinds))
@@ -273,6 +273,6 @@ def _count_first_day(connection: Connection, agent_id: str | None, since: int, u
         .group_by(kind, entries.c.assessment)
     )
     if agent_id is not None:
-        # Not a plain column, so that the index of moments is gone by.
+        # Not a plain column, so that the database uses the index of timestamps.
         chosen = chosen.where(func.coalesce(entries.c.agent_id, "") == agent_id)
     return list(connection.execute(chosen))

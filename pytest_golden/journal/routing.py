@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: How many candidates are kept with a signal.
 MOST_KEPT = 25
-#: Up to how many open expectations are counted with each signal: to count all of very many would be work.
+#: At most so many open expectations are counted with each signal: to count very many would be slow.
 MOST_COUNTED = 100
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 
@@ -39,7 +39,7 @@ _ROUTED_BY = {Step.HINT: RoutedBy.MATCH_HINT, Step.SESSION: RoutedBy.SESSION_KEY
 
 
 class News(NamedTuple):
-    """A signal as the rules see it; `moment` is in milliseconds since the epoch.
+    """A signal as the rules see it; `timestamp` is in milliseconds since the epoch.
 
     Without an agent, only hints are considered, those of all agents. `entry_id` is the entry that the signal names. With
     `by_hint_only`, its session and its time decide nothing, and the entry that it names is binding: a person's word is so.
@@ -47,7 +47,7 @@ class News(NamedTuple):
 
     words: Words
     signal_type: SignalType
-    moment: int
+    timestamp: int
     agent_id: str | None = None
     session_key: str | None = None
     entry_id: str | None = None
@@ -160,7 +160,7 @@ class Routing:
 def read_explanation(
     signal_id: str, rule: RoutedBy, expectation_id: str | None, kept: Mapping[str, Any] | None
 ) -> RoutingExplanation:
-    """Return the explanation from what was kept; nothing is kept where the caller named the expectation."""
+    """Return the explanation of a signal; nothing is `kept` if the caller named the expectation."""
     if kept is not None:
         candidates = tuple(
             Verdict(one["expectation_id"], RoutedBy(one["rule"]), one["taken"], one["reason"])
@@ -169,7 +169,7 @@ def read_explanation(
         return RoutingExplanation(signal_id, rule, candidates, kept["others"])
     if expectation_id is None:
         return RoutingExplanation(signal_id, rule)
-    known = Verdict(expectation_id, rule, taken=True, reason="it was named by who recorded the signal")
+    known = Verdict(expectation_id, rule, taken=True, reason="the signal was recorded for it")
     return RoutingExplanation(signal_id, rule, (known,))
 
 
@@ -181,7 +181,7 @@ def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
     step = _find_step(news, candidate)
     if isinstance(step, Verdict):
         return step
-    is_late = candidate.expires_at is not None and news.moment >= candidate.expires_at
+    is_late = candidate.expires_at is not None and news.timestamp >= candidate.expires_at
     is_open = candidate.status is ExpectationStatus.OPEN and not is_late
     if not is_open and not _may_concern_resolved(news, candidate, is_late=is_late):
         return _refuse(candidate, step, f"it fits, but is {candidate.status} already")
@@ -191,7 +191,7 @@ def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
         not is_open,
         is_late,
         -len(candidate.hint or ()),
-        math.inf if candidate.expires_at is None else abs(candidate.expires_at - news.moment),
+        math.inf if candidate.expires_at is None else abs(candidate.expires_at - news.timestamp),
         candidate.number,
     )
     return _Fit(order, step, candidate, _explain(step, candidate, is_open=is_open, is_late=is_late))
@@ -216,7 +216,7 @@ def _find_step(news: News, candidate: Candidate) -> Step | Verdict:
 def _try_window(news: News, candidate: Candidate, misfit: str) -> Step | Verdict:
     if candidate.expires_at is None:
         return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; it has no time window")
-    if not candidate.created_at <= news.moment < candidate.expires_at:
+    if not candidate.created_at <= news.timestamp < candidate.expires_at:
         return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; outside its time window")
     return Step.WINDOW
 
@@ -244,7 +244,7 @@ def _judge(fit: _Fit, taken: _Fit) -> Verdict:
     rule = _ROUTED_BY[fit.step]
     if fit is taken:
         return Verdict(fit.candidate.id, rule, taken=True, reason=fit.reason)
-    # The first thing in which the order differs is what decided.
+    # The first difference in the order decided.
     differing = next(place for place, pair in enumerate(zip(fit.order, taken.order, strict=True)) if pair[0] != pair[1])
     won = (
         "is of the entry that the signal names",

@@ -1,8 +1,8 @@
 """Find the expectations that a signal may concern, by indexes: the cost does not grow with the number of open ones.
 
 Each function works on an open connection; `routing.py` decides which candidate takes the signal. An expectation is indexed
-under one key of its hint, its anchor. A SQLite file is asked anchor by anchor, only as far as needed; a server is asked
-about all anchors at once, together with other questions.
+under one key of its hint, its anchor. A SQLite file is searched anchor by anchor, only as far as needed; a server is asked
+about all anchors at once, together with other queries.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 # How many resolved expectations under one anchor are examined, the newest first.
 _LOOK_BACK = 25
-# How many open expectations under an anchor a server returns at once: usually there is one, and it fits.
+# How many open expectations under an anchor a server returns at once: usually one, which fits.
 _FIRST_OPEN = 4
-# With more anchors than this, a SQLite file is asked first which of them are in use.
+# With more anchors than this, a first query finds which of them are in use (SQLite).
 _FEW_ANCHORS = 48
 _MOST_OF_ENTRY = 1000
-# How many of one shape a guess examines: where the signal has only some of the keys, no index helps further.
+# How many of one shape a guess examines: if the signal has only some of the keys, no index helps.
 _MOST_GUESSES = 100
-# How many other expectations are listed with the verdicts: to judge and keep one costs a hundredth of a signal.
+# How many other expectations get a verdict: each costs a hundredth of a signal.
 _MOST_SHOWN = 10
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 _RESOLVED = (ExpectationStatus.MET, ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
@@ -54,7 +54,7 @@ COLUMNS = (
     expectations.c.created_at,
     expectations.c.expires_at,
 )
-#: Written out, so that the index of the open ones is known to hold them all.
+#: Written as a literal, so that the database can use the index of open expectations.
 IS_OPEN = expectations.c.status == literal_column("'open'")
 HAS_SHAPE = expectations.c.hint_shape.is_not(None)
 IS_THE_AGENT = expectations.c.agent_id == bindparam("the_agent", type_=Text())
@@ -78,7 +78,7 @@ def _at_each(chosen: Select[Any]) -> Prepared:
     return Prepared(select(*found.c, _GIVEN.label("anchor")).join(found, true()))
 
 
-# By whether one agent is asked or all are: the open ones, and the newest of any status.
+# The keys: whether one agent is searched, or all. The values: open expectations, and the newest of any status.
 _AT_ONE = {
     is_of_agent: tuple(_at_one(chosen.where(IS_THE_AGENT) if is_of_agent else chosen) for chosen in (_OPEN, _ANY))
     for is_of_agent in (True, False)
@@ -117,7 +117,7 @@ def _list_shapes(wanted: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     return select(shapes.c.shape).where(shapes.c.shape.is_not(None))
 
 
-# By whether a session is asked for: the next shape, and all of them.
+# The key: whether one session is searched. The values: the next shape, and all shapes.
 _SHAPES = {
     in_session: (
         Prepared(_find_next_shape(wanted, bindparam("the_shape", type_=Text()))),
@@ -128,7 +128,7 @@ _SHAPES = {
         (False, (IS_THE_AGENT, _IS_THE_STATUS)),
     )
 }
-# By whether a session is asked for: those of a shape with the nearest expiry first, and with the latest first.
+# The key: whether one session is searched. The values: the nearest expiry first, and the latest first.
 _BY_SHAPE = {
     True: (
         Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*NEAREST_FIRST)),
@@ -146,7 +146,7 @@ _OPEN_OF_AGENT = (
     select(*COLUMNS).where(IS_THE_AGENT, IS_OPEN, HAS_SHAPE).order_by(expectations.c.hint_shape, *NEAREST_FIRST)
 )
 _OPEN_OF_ANY = select(*COLUMNS).where(IS_OPEN, HAS_SHAPE).order_by(expectations.c.expires_at)
-# Counted in an index alone; that of all agents does not tell which are a gate's.
+# Counted in an index alone. The index of all agents includes the expectations of gates.
 _SOME_OPEN: Select[Any] = select(literal_column("1")).where(IS_OPEN).limit(MOST_COUNTED)
 #: How many open expectations there are of the agent, or of all; counted up to 100.
 COUNT_OF_AGENT = select(func.count()).select_from(_SOME_OPEN.where(IS_THE_AGENT, HAS_SHAPE).subquery())
@@ -191,7 +191,7 @@ def find_by_hint(connection: Connection, news: News) -> tuple[Candidate, ...]:
 
 
 def name_agent(agent_id: str | None) -> dict[str, Any]:
-    """Return the parameters of statements about an agent; none where all agents are asked about."""
+    """Return the parameters of statements about an agent; none for all agents."""
     return {} if agent_id is None else {"the_agent": agent_id}
 
 
@@ -287,9 +287,9 @@ class _Search:
     def _ask_of_shape(self, shape: str, names: Mapping[str, Any], *, is_over: bool, in_session: bool) -> Question:
         nearest, latest = _BY_SHAPE[in_session]
         count = count_keys(shape)
-        over, never = rank(count, self._news.moment) + 1, rank(count, None)
+        over, never = rank(count, self._news.timestamp) + 1, rank(count, None)
         low, high = (0, over) if is_over else (over, never + in_session)
-        bounds = {"the_shape": shape, "low": low, "high": high, "latest": self._news.moment}
+        bounds = {"the_shape": shape, "low": low, "high": high, "latest": self._news.timestamp}
         return Question(latest if is_over else nearest, {**names, **bounds}, is_paged=True)
 
     def _is_possible(self, shape: str) -> bool:
@@ -303,7 +303,7 @@ class _Search:
         return islice((one for one in _candidates(rows) if self._fits(one) and self._may_take(one)), 1)
 
     def _first_allowed(self, rows: Iterable[Any]) -> Iterator[Candidate]:
-        # Before a candidate is made of it: most may have to go.
+        # Checked before a candidate is made of the row: most may be contradicted.
         allowed = (row for row in rows if not self._is_contradicted(row[_HINT]))
         return islice(filter(self._may_take, _candidates(allowed)), 1)
 
@@ -358,7 +358,7 @@ def _read_anchor(row: Sequence[Any]) -> int:
 def _go_on(connection: Connection, statement: Prepared, names: Mapping[str, Any], rows: Sequence[Any]) -> Iterator[Any]:
     yield from rows
     if len(rows) == _FIRST_OPEN:
-        # From the beginning: a caller that wants more has refused the first ones, and refuses them again.
+        # Starts from the beginning: a caller that wants more refuses the first rows again.
         yield from statement.stream(connection, names)
 
 

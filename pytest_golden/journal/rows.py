@@ -70,7 +70,7 @@ def expectation_columns(expectation: Expectation) -> dict[str, Any]:
 
 
 def find_due(check: Mapping[str, Any] | None, created_at: int) -> int | None:
-    """Return when a check is due, in milliseconds since the epoch as `created_at` is; None for what is no check here."""
+    """Return when a check is due, in milliseconds since the epoch as `created_at` is; None for a check that this version does not know."""
     try:
         return None if check is None else created_at + round(parse_duration(check.get("after")) * 1000)
     except ValueError:

@@ -14,9 +14,9 @@ from pytest_golden.values.checking import check_text
 
 HUMAN = "human"
 GITHUB = "github"
-#: The source of what a scheduled check has found out.
+#: The source of the signals of scheduled checks.
 CHECK = "check"
-#: Sources whose word weighs more, or that only this program can know: no agent and no callback may use one of them.
+#: Sources that only people, GitHub and this program may use: no agent and no callback may claim one of them.
 RESERVED_SOURCES = frozenset({HUMAN, GITHUB, CHECK, "golden", "system"})
 _LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
 _ANSWERS = {
@@ -88,7 +88,7 @@ class Counts:
             changed["critical_lost"] = self.critical_lost + number
         return replace(self, **changed)
 
-    def heard(self, signal_type: SignalType) -> Counts:
+    def received(self, signal_type: SignalType) -> Counts:
         """Return the counts after a signal; a neutral one decides nothing."""
         if signal_type is SignalType.NEUTRAL:
             return self
@@ -117,12 +117,12 @@ def settle(
 
 
 def lapse(polarity: Polarity) -> ExpectationStatus:
-    """Return the status of an expectation whose time is over without news."""
+    """Return the status of an expectation that expires without news."""
     return ExpectationStatus.MET if polarity is Polarity.NEGATIVE else ExpectationStatus.EXPIRED
 
 
 def assess(counts: Counts, rules: Rules = DEFAULT_RULES, *, before: Assessment = Assessment.OPEN) -> Assessment:
-    """Fold what an entry has into its assessment; `before` is the present one: what is closed never opens again."""
+    """Return the assessment that follows from the counts; `before` is the present one: a closed entry never opens again."""
     if counts.human_word is not None:
         return counts.human_word
     assessment = _fold(counts, rules)
@@ -154,6 +154,6 @@ def check_free_source(source: object) -> str:
     seen = "".join(letter for letter in unicodedata.normalize("NFKC", checked) if letter.isprintable())
     if "".join(seen.split()).casefold() in RESERVED_SOURCES:
         raise ValueError(
-            f"source {show(checked)} is reserved: {', '.join(sorted(RESERVED_SOURCES))} cannot be spoken for; use a name of your own"
+            f"source {show(checked)} is reserved: {', '.join(sorted(RESERVED_SOURCES))} belong to people and this program; use a name of your own"
         )
     return checked

@@ -1,4 +1,4 @@
-"""The journal as callers use it: say what is intended, how it ended and what is expected, and look back."""
+"""The journal as callers use it: log intents and outcomes, receive signals, and review what was recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_golden.journal.caller_input import (
 from pytest_golden.journal.checks.rules import refuse_forbidden
 from pytest_golden.journal.expectation_input import read_expectations
 from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, JournalEntry, Signal, SignalType
-from pytest_golden.journal.receiving import Incoming, ask_about, hear, read_incoming, reroute_orphans, route_to_new
+from pytest_golden.journal.receiving import Incoming, ask_about, read_incoming, receive, reroute_orphans, route_to_new
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
 from pytest_golden.journal.review_store import (
     SoughtEntries,
@@ -120,14 +120,14 @@ class Journal:
         job_id: str | None = None,
         parent_id: str | None = None,
     ) -> JournalEntry:
-        """Begin an entry: record what is about to be done, before it is done. The entry is on disk on return.
+        """Begin an entry before the work begins. The entry is on disk on return.
 
         Raises:
             ValueError: a text is blank or no text, or the agent may not log this type; the message names it.
             JournalError: there is no such parent.
             StorageError: it cannot be written.
         """
-        moment, agent_id = self._now(), clean_name("agent_id", agent_id)
+        timestamp, agent_id = self._now(), clean_name("agent_id", agent_id)
         intent_type = clean_optional("intent_type", intent_type)
         self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
         entry = JournalEntry(
@@ -137,8 +137,8 @@ class Journal:
             session_key=clean_optional("session_key", session_key),
             intent=clean_text("intent", intent),
             intent_type=intent_type,
-            created_at=moment,
-            updated_at=moment,
+            created_at=timestamp,
+            updated_at=timestamp,
             parent_id=clean_optional("parent_id", parent_id),
         )
         with self._store.write() as connection:
@@ -157,31 +157,31 @@ class Journal:
         expectations: Iterable[Mapping[str, Any]] | None = (),
         agent_id: str | None = None,
     ) -> JournalEntry:
-        """Record how an entry's action ended and what is expected of it now; return the entry with all that it has.
+        """Record how an entry's work ended and what is expected now; return the whole entry.
 
-        All of it is kept, or nothing. An expectation is `{description, match_hint, expires_minutes, polarity, critical,
-        check}`, of which only the description is required. Said again, the later result and notes stand, actions replace
-        those said before unless there are none, and expectations are added.
+        Everything is stored, or nothing. An expectation is `{description, match_hint, expires_minutes, polarity, critical,
+        check}`, of which only the description is required. In a second call the later result and notes stand, actions replace
+        the earlier ones unless there are none, and expectations are added.
 
         Raises:
             ValueError: a value that is not allowed; the message names it and what is.
             JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
             StorageError: it cannot be written.
         """
-        moment, entry_id = self._now(), clean_name("entry_id", entry_id)
+        timestamp, entry_id = self._now(), clean_name("entry_id", entry_id)
         agent_id = clean_optional("agent_id", agent_id)
         outcome = Outcome(
             check_word("result", result, ImmediateResult),
             clean_notes("notes", notes),
             clean_actions(actions or ()),
-            read_expectations(expectations or (), entry_id=entry_id, moment=moment),
+            read_expectations(expectations or (), entry_id=entry_id, timestamp=timestamp),
         )
         with self._store.write_asking(ask_for_standing(entry_id)) as (connection, (found,)):
             standing = read_standing(found, entry_id)
             owner = _refuse_other(entry_id, standing.agent_id, agent_id)
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
-            record_outcome(connection, entry_id, outcome, moment, who=owner, rules=rules, standing=standing)
+            record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
             route_to_new(connection, outcome.expectations, owner, rules)
             return get_entry(connection, entry_id)
 
@@ -199,8 +199,9 @@ class Journal:
     ) -> Signal:
         """Receive a signal, let it answer the expectation that it fits, and return it as it is stored.
 
-        What is due is resolved first. The same `external_id` from one source has one effect; without one, the same content
-        until a younger expectation fits. The source `human` stands above all rules, on an entry or a session's latest.
+        Due expectations are resolved first. The same `external_id` from one source has one effect; without one, the same
+        content has one effect until a younger expectation fits. The source `human` overrides all rules, for the named entry or
+        the latest of the session.
 
         Raises:
             ValueError: a value that is not allowed; the message names it and what is.
@@ -219,11 +220,11 @@ class Journal:
         )
         asked, session = clean_optional("agent_id", agent_id), clean_optional("session_key", session_key)
         if signal.entry_id is not None:
-            return self._hear_of_entry(signal, signal.entry_id, asked, session)
-        return self._hear_unnamed(read_incoming(signal, asked, session))
+            return self._receive_of_entry(signal, signal.entry_id, asked, session)
+        return self._receive_unnamed(read_incoming(signal, asked, session))
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
-        """Record a person's assessment of an entry, above all rules; the last one wins. Returns the entry with all it has.
+        """Record a person's assessment, which overrides all rules; the last one wins. Return the whole entry.
 
         Raises:
             ValueError: a value that is not allowed, as to open the entry again; the message names it and what is.
@@ -250,7 +251,7 @@ class Journal:
     def reroute_orphans(self) -> int:
         """Assign orphans to open expectations whose hints they fit, and return how many were assigned.
 
-        `log_outcome` does so for the expectations that it adds; this is for those that came in another way.
+        `log_outcome` does so for the expectations that it adds; this is for those that an import added.
 
         Raises:
             StorageError: it cannot be written.
@@ -288,7 +289,7 @@ class Journal:
             return tuple(one.entry for one in found)
 
     def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
-        """Return what is still expected, the soonest expiry first and what never expires last, at most `limit` of them.
+        """Return at most `limit` open expectations, the soonest expiry first, those without an expiry last.
 
         Raises:
             ValueError: a limit below 1, or an agent that is no text.
@@ -322,10 +323,10 @@ class Journal:
             return read_explanation(signal_id, *get_routing(connection, signal_id))
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
-        """Return how often what was begun since a timestamp succeeded: in all, by intent type, and by day.
+        """Return how often the entries begun since a timestamp succeeded: in all, by intent type, and by day.
 
         Raises:
-            ValueError: a moment that is no aware datetime, or an agent that is no text.
+            ValueError: a timestamp that is no aware datetime, or an agent that is no text.
             StorageError: it cannot be read.
         """
         agent_id = clean_optional("agent_id", agent_id)
@@ -349,7 +350,7 @@ class Journal:
         """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
 
         Nothing of it is executed. With `with_checks`, for a file that is trusted, a heartbeat runs its checks; else only
-        the journal's in which they were asked for does.
+        the journal that recorded them does.
 
         Raises:
             JournalError: what is wrong with the file, and in which line.
@@ -369,19 +370,19 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _hear_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
+    def _receive_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
         def take_in(connection: Connection, answers: list[Iterator[Any]]) -> Signal:
             owner = _refuse_other(entry_id, read_agent(answers[0], entry_id), asked)
-            return hear(connection, read_incoming(signal, owner, session), self._rules)
+            return receive(connection, read_incoming(signal, owner, session), self._rules)
 
-        # Whose it is must be known before more can be asked.
+        # The agent must be known before more can be asked.
         return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_agent(entry_id),), take_in)
 
-    def _hear_unnamed(self, incoming: Incoming) -> Signal:
+    def _receive_unnamed(self, incoming: Incoming) -> Signal:
         return self.swept_store.answered_after_sweep(
             incoming.signal.created_at,
             ask_about(incoming, near=not self._store.is_on_server),
-            lambda connection, answers: hear(connection, incoming, self._rules, answers),
+            lambda connection, answers: receive(connection, incoming, self._rules, answers),
         )
 
     def _now(self) -> datetime:

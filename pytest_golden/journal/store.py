@@ -62,13 +62,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _STORE_VARIABLE = "GOLDEN_STORE_URL"
 _ROUTED = ("expectation_id", "agent_id", "routed_by", "is_late")
-_HEARD = ("session_key", "content_digest", "routing", "expectation_mark")
+_RECEIVED = ("session_key", "content_digest", "routing", "expectation_mark")
 _INSERT_ENTRY = Prepared(insert(entries), *ENTRY_COLUMNS)
 _INSERT_EXPECTATION = Prepared(insert(expectations), *EXPECTATION_COLUMNS, *ROUTING_COLUMNS)
 _SAY_RESULT = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes")
 _SAY_ALL = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes", "actions")
 _INSERT_SIGNAL = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED)
-_INSERT_HEARD = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED, *_HEARD)
+_INSERT_RECEIVED = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED, *_RECEIVED)
 _ROUTE_SIGNAL = Prepared(
     update(signals).where(signals.c.id == bindparam("the_signal")), "entry_id", *_ROUTED, "routing"
 )
@@ -106,7 +106,7 @@ _COUNT_AT_ANCHOR = Prepared(
 )
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """How a received signal was routed, and what identifies it when it comes again."""
 
     routed_by: RoutedBy
@@ -118,7 +118,7 @@ class Heard(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an agent says of how its action ended; without actions, those that were said before stay."""
+    """An agent's report of how its work ended; without actions, the earlier actions stay."""
 
     result: ImmediateResult
     notes: str | None = None
@@ -148,53 +148,53 @@ class SweptStore:
         Raises:
             StorageError: it cannot be written.
         """
-        moment = self.now()
+        timestamp = self.now()
         count, is_more = 0, True
         while is_more:
             with self.store.write() as connection:
-                resolved, is_more = resolve_due(connection, moment, self.rules)
+                resolved, is_more = resolve_due(connection, timestamp, self.rules)
             count += resolved
         return count
 
-    def after_sweep(self, moment: datetime, work: Callable[[Connection], _T]) -> _T:
-        """Do some work in the transaction that resolves the last of what is due.
+    def after_sweep(self, timestamp: datetime, work: Callable[[Connection], _T]) -> _T:
+        """Run `work` in the transaction that resolves the last due expectations.
 
         Raises:
             StorageError: it cannot be written.
         """
-        return self.answered_after_sweep(moment, (), lambda connection, _: work(connection))
+        return self.answered_after_sweep(timestamp, (), lambda connection, _: work(connection))
 
     def answered_after_sweep(
-        self, moment: datetime, questions: Sequence[Question], work: Callable[[Connection, list[Iterator[Any]]], _T]
+        self, timestamp: datetime, questions: Sequence[Question], work: Callable[[Connection, list[Iterator[Any]]], _T]
     ) -> _T:
-        """Do the same with the answers to questions, which are asked together with what is due.
+        """Do the same with the answers to queries, which are sent together with the search for due expectations.
 
         Raises:
             StorageError: it cannot be written.
         """
         while True:
             with self.store.write_asking(ask_for_soonest(), *questions) as (connection, (soonest, *answers)):
-                if not is_any_due(soonest, moment):
+                if not is_any_due(soonest, timestamp):
                     return work(connection, answers)
-                _, is_more = resolve_due(connection, moment, self.rules)
+                _, is_more = resolve_due(connection, timestamp, self.rules)
                 if not is_more:
                     return work(connection, ask(connection, *questions))
 
 
 def insert_entry(connection: Connection, entry: JournalEntry) -> None:
-    """Insert a new entry as it stands, even a closed one. What is in its tuples is not written."""
+    """Insert a new entry, open or closed, without its expectations, signals and history."""
     _INSERT_ENTRY.leave(connection, entry_columns(entry))
 
 
 def has_entry(connection: Connection, entry_id: str) -> bool:
-    """Tell whether there is an entry of this id."""
+    """Tell whether an entry with this id exists."""
     return _FIND_ENTRY.first(connection, {"the_entry": entry_id}) is not None
 
 
 def insert_expectations(connection: Connection, new: Sequence[Expectation], *, by_hint_only: bool = False) -> None:
     """Insert new, open expectations and count them; their entries must exist.
 
-    With `by_hint_only`, no signal is taken to concern them because of its session or time.
+    With `by_hint_only`, signals find them by their hints alone, not by session or time.
     """
     for entry_id, of_entry in groupby(new, key=lambda expectation: expectation.entry_id):
         standing = get_standing(connection, entry_id)
@@ -207,7 +207,7 @@ def record_signal(
     connection: Connection,
     signal: Signal,
     expectation_id: str | None,
-    moment: datetime,
+    timestamp: datetime,
     *,
     routed_by: RoutedBy,
     who: str = "golden",
@@ -222,16 +222,16 @@ def record_signal(
         JournalError: there is no such entry, or no such expectation of it.
     """
     standing = get_standing(connection, signal.entry_id, expectation_id)
-    row = _read_answer(standing, expectation_id, to_ms(moment))
+    row = _read_answer(standing, expectation_id, to_ms(timestamp))
     _INSERT_SIGNAL.leave(connection, {**signal_columns(signal), **row, "routed_by": routed_by.value})
-    return _assess_by(connection, standing, signal, to_ms(moment), who=who, rules=rules)
+    return _assess_by(connection, standing, signal, to_ms(timestamp), who=who, rules=rules)
 
 
 def take_signal(
     connection: Connection,
     signal: Signal,
     expectation_id: str | None,
-    heard: Heard,
+    received: Received,
     *,
     is_kept: bool = False,
     rules: Rules = DEFAULT_RULES,
@@ -243,29 +243,29 @@ def take_signal(
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
     """
-    moment = to_ms(signal.created_at)
+    timestamp = to_ms(signal.created_at)
     if signal.entry_id is None:
-        row: dict[str, Any] = {"expectation_id": None, "agent_id": heard.agent_id, "is_late": False}
+        row: dict[str, Any] = {"expectation_id": None, "agent_id": received.agent_id, "is_late": False}
     else:
         standing = get_standing(connection, signal.entry_id, expectation_id)
-        row = _read_answer(standing, expectation_id, moment)
-    row |= {"routed_by": heard.routed_by.value}
+        row = _read_answer(standing, expectation_id, timestamp)
+    row |= {"routed_by": received.routed_by.value}
     if is_kept:
-        place = {"entry_id": signal.entry_id, "routing": heard.routing, "the_signal": signal.id}
+        place = {"entry_id": signal.entry_id, "routing": received.routing, "the_signal": signal.id}
         _ROUTE_SIGNAL.leave(connection, {**row, **place})
     else:
-        known = {name: getattr(heard, name) for name in _HEARD}
-        _INSERT_HEARD.leave(connection, {**signal_columns(signal), **row, **known})
+        known = {name: getattr(received, name) for name in _RECEIVED}
+        _INSERT_RECEIVED.leave(connection, {**signal_columns(signal), **row, **known})
     if signal.entry_id is not None:
-        _assess_by(connection, standing, signal, moment, who=signal.source, rules=rules)
-    return replace(signal, expectation_id=row["expectation_id"], routed_by=heard.routed_by)
+        _assess_by(connection, standing, signal, timestamp, who=signal.source, rules=rules)
+    return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
 
 
 def record_outcome(
     connection: Connection,
     entry_id: str,
     outcome: Outcome,
-    moment: datetime,
+    timestamp: datetime,
     *,
     who: str,
     rules: Rules = DEFAULT_RULES,
@@ -282,7 +282,7 @@ def record_outcome(
     standing = standing or get_standing(connection, entry_id)
     _insert_expectation_rows(connection, outcome.expectations, standing)
     said = {"result": outcome.result.value, "expectations": len(outcome.expectations)}
-    now = max(to_ms(moment), standing.updated_at)
+    now = max(to_ms(timestamp), standing.updated_at)
     add_history(connection, entry_id, "outcome", Change(who, now, outcome.notes, said))
     changed: dict[str, Any] = {"immediate_result": outcome.result.value, "immediate_notes": to_column(outcome.notes)}
     if outcome.actions:
@@ -320,7 +320,7 @@ def _assess_by(
     connection: Connection, standing: Any, signal: Signal, now: int, *, who: str, rules: Rules
 ) -> Assessment:
     if standing.expectation_number is None:
-        counts = read_counts(standing).heard(signal.signal_type)
+        counts = read_counts(standing).received(signal.signal_type)
     else:
         counts = _settle_expectation(connection, standing, signal, now)
     change = Change(who, now, signal.summary, {"signal": signal.id})
@@ -341,7 +341,7 @@ def _settle_expectation(connection: Connection, standing: Any, signal: Signal, n
                 "resolved_at": max(now, standing.expectation_created_at),
             },
         )
-    counts = read_counts(standing).heard(settlement.counts_as)
+    counts = read_counts(standing).received(settlement.counts_as)
     return counts.moved(before, settlement.status, critical=standing.critical)
 
 
@@ -391,7 +391,7 @@ def find_default_store() -> str | Path:
     """
     said = os.environ.get(_STORE_VARIABLE)
     if said == NO_STORE:
-        raise SettingsError(f"{_STORE_VARIABLE} is {NO_STORE}, so there is no store here; name one")
+        raise SettingsError(f"{_STORE_VARIABLE} is {NO_STORE}, so recording is off; name a store")
     if said:
         return said
     manifest = os.environ.get("GOLDEN_MANIFEST") or find_manifest_above(Path.cwd())

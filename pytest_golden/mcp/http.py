@@ -91,14 +91,14 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = until_end(receive)
         try:
-            heard = await self._let_in(scope, receive, body)
+            received = await self._let_in(scope, receive, body)
         except Refusal as refusal:
             # A client that is still sending would see the connection closed, and not the answer.
             if await pass_over(body, Headers(scope=scope)):
                 refusal.headers["Connection"] = "close"
             await PlainTextResponse(refusal.detail, refusal.status, refusal.headers)(scope, receive, send)
         else:
-            await self._app(scope, heard, send)
+            await self._app(scope, received, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, body: Receive) -> Receive:
         headers = Headers(scope=scope)

@@ -196,14 +196,14 @@ class Boundary:
         inner = {**scope, "path": path, "raw_path": None, "root_path": ""}
         body = until_end(receive)
         try:
-            heard = await self._let_in(inner, receive, body)
+            received = await self._let_in(inner, receive, body)
         except Refusal as refusal:
             # A client that is still sending would see the connection closed, and not the answer.
             if scope["method"] not in _SAFE_METHODS and await pass_over(body, Headers(scope=scope)):
                 refusal.headers["Connection"] = "close"
             await self._answer(refusal, path)(scope, receive, send)
         else:
-            await self._app(inner, heard, send)
+            await self._app(inner, received, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, body: Receive) -> Receive:
         headers, path = Headers(scope=scope), scope["path"]

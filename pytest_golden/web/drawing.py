@@ -137,11 +137,11 @@ def plot_runs(
     )
 
 
-def _label_runs(moments: Sequence[datetime]) -> tuple[Tick, ...]:
+def _label_runs(timestamps: Sequence[datetime]) -> tuple[Tick, ...]:
     """Label the days of runs, or the times of day (UTC) if all ran within two days."""
-    if moments[-1] - moments[0] < timedelta(days=2):
-        return spread([f"{moment.day} {moment:%b %H:%M} UTC" for moment in moments], 2)
-    return spread([f"{moment.day} {moment:%b}" for moment in moments], 4)
+    if timestamps[-1] - timestamps[0] < timedelta(days=2):
+        return spread([f"{timestamp.day} {timestamp:%b %H:%M} UTC" for timestamp in timestamps], 2)
+    return spread([f"{timestamp.day} {timestamp:%b}" for timestamp in timestamps], 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,8 +389,8 @@ def _show_cell(cell: str, status: str, address: str, title: str) -> str:
     return cell.format(status=escape(str(status)), address=escape(address), title=escape(make_visible(title)))
 
 
-def _show_minute(moment: datetime) -> str:
-    return f"{iso_utc(moment)[:16].replace('T', ' ')} UTC"
+def _show_minute(timestamp: datetime) -> str:
+    return f"{iso_utc(timestamp)[:16].replace('T', ' ')} UTC"
 
 
 def make_visible(text: str) -> str:

@@ -47,7 +47,7 @@ class _Events:
 
     async def watch(self, request: Request) -> Response:
         before = await run_in_threadpool(self._gates.resume, request.headers.get("last-event-id"))
-        # Nothing is awaited from here until the stream counts: many come at the same moment.
+        # Nothing is awaited from here until the stream counts: many come at the same time.
         if self._watchers >= _MOST_WATCHERS:
             raise Refusal(503, "Too many watch already: try again later.", {"Retry-After": "30"})
         self._watchers += 1

@@ -240,7 +240,7 @@ class PatientProtocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Close the connection that has been idle longest of those that may give way."""
-        # Many come at once, and a closed connection stays in the set for a moment.
+        # Many come at once, and a closed connection stays in the set for a while.
         open_ones = [one for one in self.connections if isinstance(one, PatientProtocol) and not one.is_closed]
         if len(open_ones) > MOST_CONNECTIONS:
             min((one for one in open_ones if one.may_give_way), key=lambda one: one.idle_since).give_way()

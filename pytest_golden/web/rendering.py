@@ -40,18 +40,18 @@ _STYLES = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "strike"}
 _ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("strike",)}
 
 
-def show_moment(moment: datetime | str | None) -> Markup:
+def show_time(timestamp: datetime | str | None) -> Markup:
     """Return a timestamp as a `time` element: UTC for people, ISO for programs; a script makes it local."""
-    if moment is None:
+    if timestamp is None:
         return Markup("")
-    told = moment if isinstance(moment, str) else iso_utc(moment)
+    told = timestamp if isinstance(timestamp, str) else iso_utc(timestamp)
     shown = told[:16].replace("T", " ")
     return Markup('<time datetime="{}">{} UTC</time>').format(make_visible(told), make_visible(shown))
 
 
-def show_plain_moment(moment: datetime) -> str:
+def show_plain_time(timestamp: datetime) -> str:
     """Return a timestamp as plain text in UTC, for where no element fits."""
-    return f"{iso_utc(moment)[:16].replace('T', ' ')} UTC"
+    return f"{iso_utc(timestamp)[:16].replace('T', ' ')} UTC"
 
 
 def show_duration(seconds: float | None) -> str:
@@ -181,10 +181,10 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "first_line": first_line,
     "gate_cells": show_gate_cells,
     "lines": show_lines,
-    "moment": show_moment,
+    "moment": show_time,
     "pair": pair,
     "percent": show_percent,
-    "plain_moment": show_plain_moment,
+    "plain_moment": show_plain_time,
     "pretty": show_json,
     "run_cells": show_run_cells,
     "size": show_size,

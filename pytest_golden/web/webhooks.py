@@ -31,8 +31,8 @@ def list_routes(site: Site) -> list[Route]:
     """Return the routes of this part."""
     webhooks = _Webhooks(site)
     return [
-        Route("/webhooks/github", webhooks.hear_github, methods=["POST"]),
-        Route("/webhooks/callback", webhooks.hear_callback, methods=["POST"]),
+        Route("/webhooks/github", webhooks.receive_github, methods=["POST"]),
+        Route("/webhooks/callback", webhooks.receive_callback, methods=["POST"]),
     ]
 
 
@@ -42,13 +42,13 @@ class _Webhooks:
         self._secret = site.options.webhook_secret
         self._wrongs = Attempts(_MOST_WRONG)
 
-    async def hear_github(self, request: Request) -> Response:
-        return await self._hear(request, github_signal)
+    async def receive_github(self, request: Request) -> Response:
+        return await self._receive(request, github_signal)
 
-    async def hear_callback(self, request: Request) -> Response:
-        return await self._hear(request, lambda *told: callback_signal(*told, now=utc_now()))
+    async def receive_callback(self, request: Request) -> Response:
+        return await self._receive(request, lambda *told: callback_signal(*told, now=utc_now()))
 
-    async def _hear(self, request: Request, read: Read) -> Response:
+    async def _receive(self, request: Request, read: Read) -> Response:
         if self._secret is None:
             raise Refusal(404, "Webhooks are closed here: GOLDEN_WEBHOOK_SECRET is not set.")
         body = await request.body()
@@ -63,7 +63,7 @@ class _Webhooks:
 
     def _take_in(self, signal: dict[str, Any]) -> dict[str, Any]:
         try:
-            heard = self._journal.add_signal(**signal)
+            received = self._journal.add_signal(**signal)
         except JournalError as error:
             raise Refusal(422, str(error)) from None
-        return {"signal_id": heard.id, "routed_by": heard.routed_by.value}
+        return {"signal_id": received.id, "routed_by": received.routed_by.value}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pytest_golden.journal.model import Expectation
 
 
-def read(*given: Any, moment: datetime = BEGIN) -> tuple[Expectation, ...]:
-    return read_expectations(given, entry_id="entry_1", moment=moment)
+def read(*given: Any, timestamp: datetime = BEGIN) -> tuple[Expectation, ...]:
+    return read_expectations(given, entry_id="entry_1", timestamp=timestamp)
 
 
 def make_deep(depth: int) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_a_hint_that_only_hidden_secrets_could_answer_is_refused(hint: dict[str,
 @pytest.mark.parametrize("given_one", ["CI is green", {"description": "x"}, 3])
 def test_something_else_than_a_list_is_refused(given_one: Any) -> None:
     with pytest.raises(ValueError, match="expectations: a list of mappings is wanted"):
-        read_expectations(given_one, entry_id="entry_1", moment=BEGIN)
+        read_expectations(given_one, entry_id="entry_1", timestamp=BEGIN)
 
 
 MOMENTS = st.datetimes(timezones=st.just(UTC)).filter(lambda moment: moment.year > 1970)
@@ -118,7 +118,7 @@ MOMENTS = st.datetimes(timezones=st.just(UTC)).filter(lambda moment: moment.year
 @given(st.floats(min_value=5e-324, max_value=1e9), MOMENTS)
 def test_an_expiry_lies_so_far_after_its_beginning(minutes: float, moment: datetime) -> None:
     begin = moment.replace(microsecond=0, year=min(moment.year, 8000))
-    [asked] = read({"description": "x", "expires_minutes": minutes}, moment=begin)
+    [asked] = read({"description": "x", "expires_minutes": minutes}, timestamp=begin)
     assert asked.expires_at is not None
     assert asked.expires_at > begin
     assert abs(asked.expires_at - begin - timedelta(minutes=minutes)) <= timedelta(milliseconds=1)

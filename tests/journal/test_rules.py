@@ -38,7 +38,7 @@ def count(questions: list[Question], news: list[News], *, counts: Counts | None 
     counts = counts.moved(None, OPEN, len(questions), critical=False)
     for signal_type, number, is_late in news:
         if number is None:
-            counts = counts.heard(signal_type or SignalType.NEUTRAL)
+            counts = counts.received(signal_type or SignalType.NEUTRAL)
             continue
         polarity, critical = questions[number]
         before = statuses[number]
@@ -47,7 +47,7 @@ def count(questions: list[Question], news: list[News], *, counts: Counts | None 
         else:
             settlement = settle(signal_type, before, polarity, is_late=is_late)
             statuses[number] = settlement.status
-            counts = counts.heard(settlement.counts_as)
+            counts = counts.received(settlement.counts_as)
         counts = counts.moved(before, statuses[number], critical=critical)
     return counts
 

@@ -34,7 +34,7 @@ from pytest_golden.journal.model import RoutedBy, Signal, SignalType
 from pytest_golden.journal.receiving import reroute_orphans
 from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers
 from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
-from pytest_golden.journal.store import Heard, SweptStore, take_signal
+from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import from_ms, to_ms
@@ -169,9 +169,9 @@ class Heartbeat:
 
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
         with self._swept.store.read() as connection:
-            moment = to_ms(self._swept.now())
-            due = list_due(connection, moment, self._most_checks)
-            due_count = count_due(connection, moment) if len(due) == self._most_checks else len(due)
+            timestamp = to_ms(self._swept.now())
+            due = list_due(connection, timestamp, self._most_checks)
+            due_count = count_due(connection, timestamp) if len(due) == self._most_checks else len(due)
         if not due:
             return (), 0
         deadline = monotonic_seconds() + self._budget_seconds
@@ -294,8 +294,8 @@ def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
     Raises:
         StorageError: it cannot be written.
     """
-    moment = swept.now()
-    next_at = find_next(answer, claim.tries, to_ms(moment), claim.expires_at)
+    timestamp = swept.now()
+    next_at = find_next(answer, claim.tries, to_ms(timestamp), claim.expires_at)
     signal = Signal(
         id=new_id("signal"),
         entry_id=claim.entry_id,
@@ -304,7 +304,7 @@ def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
         summary=clean_text("summary", answer.summary.replace("\0", " ")),
         data=clean_data("data", {**answer.data, "try": claim.tries}),
         external_id=name_signal(claim.expectation_id, answer, claim.tries),
-        created_at=moment,
+        created_at=timestamp,
     )
 
     def keep(connection: Connection) -> Recorded:
@@ -313,11 +313,11 @@ def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
         known = find_by_external_id(connection, signal.source, signal.external_id or "")
         return Recorded(known or _take(connection, swept, claim, signal), None if next_at is None else from_ms(next_at))
 
-    return swept.after_sweep(moment, keep)
+    return swept.after_sweep(timestamp, keep)
 
 
 def _take(connection: Connection, swept: SweptStore, claim: Claim, signal: Signal) -> Signal:
     verdict = {"expectation_id": claim.expectation_id, "rule": RoutedBy.ENTRY.value, "taken": True, "reason": _REASON}
-    heard = Heard(RoutedBy.ENTRY, {"candidates": [verdict], "others": 0}, claim.agent_id)
+    received = Received(RoutedBy.ENTRY, {"candidates": [verdict], "others": 0}, claim.agent_id)
     rules = swept.rules.get(claim.agent_id, DEFAULT_RULES)
-    return take_signal(connection, signal, claim.expectation_id, heard, rules=rules)
+    return take_signal(connection, signal, claim.expectation_id, received, rules=rules)

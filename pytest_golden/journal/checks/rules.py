@@ -107,9 +107,9 @@ def back_off_ms(tries: int) -> int:
     return min(_LONGEST_WAIT, 1 << min(tries - 1, _LONGEST_WAIT)) * _MINUTE_MS
 
 
-def find_next(answer: Answer, tries: int, moment: int, expires_at: int | None) -> int | None:
+def find_next(answer: Answer, tries: int, timestamp: int, expires_at: int | None) -> int | None:
     """Return when to run a check again, in milliseconds since the epoch; None: it is done, or its time ends before."""
-    after = moment + back_off_ms(tries)
+    after = timestamp + back_off_ms(tries)
     return None if answer.is_final or (expires_at is not None and after >= expires_at) else after
 
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_MOMENT = bindparam("moment", type_=BigInteger())
+_TIMESTAMP = bindparam("timestamp", type_=BigInteger())
 # What is over at its expiry is for the sweep.
 _IS_DUE = and_(
     expectations.c.status == literal_column("'open'"),
-    expectations.c.check_due_at <= _MOMENT,
-    or_(expectations.c.expires_at.is_(None), expectations.c.expires_at > _MOMENT),
+    expectations.c.check_due_at <= _TIMESTAMP,
+    or_(expectations.c.expires_at.is_(None), expectations.c.expires_at > _TIMESTAMP),
 )
 _DUE = (
     select(expectations.c.id, expectations.c.check)
@@ -47,7 +47,7 @@ _IS_OURS = and_(
 )
 _END_CLAIM = update(expectations).where(_IS_OURS).values(check_due_at=bindparam("next", type_=BigInteger()))
 _GIVE_BACK = (
-    update(expectations).where(_IS_OURS).values(check_due_at=_MOMENT, check_tries=expectations.c.check_tries - 1)
+    update(expectations).where(_IS_OURS).values(check_due_at=_TIMESTAMP, check_tries=expectations.c.check_tries - 1)
 )
 
 
@@ -71,19 +71,19 @@ class Claim(NamedTuple):
     until: int
 
 
-def list_due(connection: Connection, moment: int, most: int) -> tuple[DueCheck, ...]:
+def list_due(connection: Connection, timestamp: int, most: int) -> tuple[DueCheck, ...]:
     """Return the checks that are due, those that wait longest first."""
-    return tuple(DueCheck(*row) for row in connection.execute(_DUE, {"moment": moment, "most": most}))
+    return tuple(DueCheck(*row) for row in connection.execute(_DUE, {"timestamp": timestamp, "most": most}))
 
 
-def count_due(connection: Connection, moment: int) -> int:
+def count_due(connection: Connection, timestamp: int) -> int:
     """Count the checks that are due."""
-    return int(connection.execute(_COUNT_DUE, {"moment": moment}).scalar_one())
+    return int(connection.execute(_COUNT_DUE, {"timestamp": timestamp}).scalar_one())
 
 
-def claim_check(connection: Connection, expectation_id: str, moment: int, until: int) -> Claim | None:
+def claim_check(connection: Connection, expectation_id: str, timestamp: int, until: int) -> Claim | None:
     """Claim a due check until a timestamp; return None when another heartbeat has it, or it is no longer due."""
-    names = {"the_expectation": expectation_id, "moment": moment, "until": until}
+    names = {"the_expectation": expectation_id, "timestamp": timestamp, "until": until}
     if not connection.execute(_CLAIM, names).rowcount:
         return None
     row = connection.execute(_CLAIMED, {"the_expectation": expectation_id}).one()
@@ -105,7 +105,12 @@ def end_claim(connection: Connection, claim: Claim, next_at: int | None) -> bool
     return bool(connection.execute(_END_CLAIM, names).rowcount)
 
 
-def give_back(connection: Connection, claim: Claim, moment: int) -> None:
+def give_back(connection: Connection, claim: Claim, timestamp: int) -> None:
     """Release a check that was not run, due at once, as if it had never been claimed."""
-    names = {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until, "moment": moment}
+    names = {
+        "the_expectation": claim.expectation_id,
+        "the_try": claim.tries,
+        "until": claim.until,
+        "timestamp": timestamp,
+    }
     connection.execute(_GIVE_BACK, names)

@@ -49,11 +49,11 @@ def callback_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes
             reserved source, or could be a replay.
         ValueError: `now` is not an aware datetime.
     """
-    moment = check_time("now", now)
+    timestamp = check_time("now", now)
     check_signature(headers, body, secret, header="X-Golden-Signature-256")
     given = read_object(bytes(body))
     try:
-        return _read_callback(given, bytes(body), moment)
+        return _read_callback(given, bytes(body), timestamp)
     except ValueError as error:
         raise PayloadError(str(error)) from None
 
@@ -169,14 +169,14 @@ def _read_callback(given: dict[str, Any], body: bytes, now: datetime) -> dict[st
     if not isinstance(data, dict):
         raise ValueError(f"data must be an object, not {show(data)}")  # noqa: TRY004 - one kind of refusal
     created_at = given.get(_CREATED_AT)
-    moment = None if created_at is None else parse_time(_CREATED_AT, created_at)
+    timestamp = None if created_at is None else parse_time(_CREATED_AT, created_at)
     named = {key: _text(given, key) for key in _NAMES if key in given}
     return {
         "source": check_free_source(_text(given, "source")),
         "signal_type": check_word("signal_type", _text(given, "signal_type"), SignalType).value,
         "summary": _text(given, "summary"),
         "data": data,
-        **({} if "external_id" in named else {"external_id": _derive_id(moment, body, now)}),
+        **({} if "external_id" in named else {"external_id": _derive_id(timestamp, body, now)}),
         **named,
     }
 
@@ -192,9 +192,9 @@ def _text(given: dict[str, Any], key: str) -> str:
     return value
 
 
-def _derive_id(moment: datetime | None, body: bytes, now: datetime) -> str:
-    if moment is None:
+def _derive_id(timestamp: datetime | None, body: bytes, now: datetime) -> str:
+    if timestamp is None:
         raise ValueError("give an external_id, or a created_at: without one, a replay could not be told from news")
-    if abs(now - moment) > MOST_APART:
+    if abs(now - timestamp) > MOST_APART:
         raise ValueError("created_at is more than five minutes from now; send it at once, or give an external_id")
     return f"sha256:{hashlib.sha256(body).hexdigest()}"

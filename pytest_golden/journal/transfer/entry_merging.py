@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _write_sorted = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
-#: Columns by name; moments are milliseconds since the epoch.
+#: Columns by name; timestamps are milliseconds since the epoch.
 Row = dict[str, Any]
 #: Who changes an assessment by a merge.
 MERGER = "merge"
@@ -90,7 +90,7 @@ def count(copy: Copy) -> Counts:
     """Count what an entry is assessed from."""
     statuses = Counter(row["status"] for row in copy.expectations)
     turned = {row["id"] for row in copy.expectations if row["polarity"] == Polarity.NEGATIVE}
-    heard = Counter(
+    received = Counter(
         row["signal_type"]
         for row in copy.signals
         if not row["is_late"] and not (row["signal_type"] == SignalType.POSITIVE and row["expectation_id"] in turned)
@@ -99,9 +99,9 @@ def count(copy: Copy) -> Counts:
     return Counts(
         **{status.value: statuses[status.value] for status in ExpectationStatus},
         critical_lost=sum(row["critical"] and row["status"] in _LOST for row in copy.expectations),
-        positive=heard[SignalType.POSITIVE],
-        negative=heard[SignalType.NEGATIVE],
-        correction=heard[SignalType.CORRECTION],
+        positive=received[SignalType.POSITIVE],
+        negative=received[SignalType.NEGATIVE],
+        correction=received[SignalType.CORRECTION],
         human_word=None if word is None else Assessment(word),
         immediate_result=ImmediateResult(copy.entry["immediate_result"]),
     )
@@ -128,13 +128,13 @@ def _fold(copy: Copy, rules: Rules) -> Copy:
     after = assess(count(copy), rules, before=before)
     if after is before:
         return copy
-    moment = copy.entry["updated_at"]
+    timestamp = copy.entry["updated_at"]
     closed_at = copy.entry["closed_at"]
-    entry = {**copy.entry, "assessment": after.value, "closed_at": moment if closed_at is None else closed_at}
+    entry = {**copy.entry, "assessment": after.value, "closed_at": timestamp if closed_at is None else closed_at}
     record = {
         "what": "assessment",
         "who": MERGER,
-        "changed_at": moment,
+        "changed_at": timestamp,
         "why": _WHY,
         "details": {"from": before.value, "to": after.value},
     }

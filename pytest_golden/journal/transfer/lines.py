@@ -57,7 +57,7 @@ def _read_note(field: str, value: Any) -> str:
     return value if (isinstance(value, str) and value.isspace()) or value == "" else clean_text(field, value)
 
 
-def _read_moment(field: str, value: Any) -> int:
+def _read_timestamp(field: str, value: Any) -> int:
     return to_ms(parse_time(field, value))
 
 
@@ -110,13 +110,16 @@ def _word(words: type[StrEnum], default: Any = None) -> Field:
     return Field(lambda field, value: check_word(field, value, words).value, default=default)
 
 
-def _write_moment(milliseconds: int | None) -> str | None:
+def _write_timestamp(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else iso_utc(from_ms(milliseconds))
 
 
 _NAME, _NAME_OR_NONE = Field(clean_name, default=_ABSENT), Field(clean_name)
 _TEXT, _NOTE = Field(clean_text, default=_ABSENT), Field(_read_note)
-_MOMENT, _MOMENT_OR_NONE = Field(_read_moment, _write_moment, _ABSENT), Field(_read_moment, _write_moment)
+_TIMESTAMP, _TIMESTAMP_OR_NONE = (
+    Field(_read_timestamp, _write_timestamp, _ABSENT),
+    Field(_read_timestamp, _write_timestamp),
+)
 _FLAG = Field(_read_flag, default=False)
 _MAPPING = Field(_read_mapping)
 
@@ -135,9 +138,9 @@ ENTRY_FIELDS = {
     "assessment": _word(Assessment, _ABSENT),
     "assessment_notes": _NOTE,
     "human_word": _word(Assessment),
-    "closed_at": _MOMENT_OR_NONE,
-    "created_at": _MOMENT,
-    "updated_at": _MOMENT,
+    "closed_at": _TIMESTAMP_OR_NONE,
+    "created_at": _TIMESTAMP,
+    "updated_at": _TIMESTAMP,
 }
 #: `by_hint_only`: no signal concerns it because of its session or time.
 EXPECTATION_FIELDS = {
@@ -148,11 +151,11 @@ EXPECTATION_FIELDS = {
     "status": _word(ExpectationStatus, _ABSENT),
     "match_hint": Field(_read_hint),
     "by_hint_only": _FLAG,
-    "expires_at": _MOMENT_OR_NONE,
+    "expires_at": _TIMESTAMP_OR_NONE,
     "check": _MAPPING,
     "resolved_by": _NAME_OR_NONE,
-    "created_at": _MOMENT,
-    "resolved_at": _MOMENT_OR_NONE,
+    "created_at": _TIMESTAMP,
+    "resolved_at": _TIMESTAMP_OR_NONE,
 }
 SIGNAL_FIELDS = {
     "id": _NAME,
@@ -168,9 +171,9 @@ SIGNAL_FIELDS = {
     "routed_by": _word(RoutedBy, _ABSENT),
     "routing": Field(_read_routing),
     "is_late": _FLAG,
-    "created_at": _MOMENT,
+    "created_at": _TIMESTAMP,
 }
-HISTORY_FIELDS = {"what": _NAME, "who": _NAME, "changed_at": _MOMENT, "why": _NOTE, "details": _MAPPING}
+HISTORY_FIELDS = {"what": _NAME, "who": _NAME, "changed_at": _TIMESTAMP, "why": _NOTE, "details": _MAPPING}
 
 
 def write_row(fields: dict[str, Field], row: Row) -> Row:

@@ -272,10 +272,10 @@ class _Times:
         self._last = last
         self.oldest_late: int | None = None
 
-    def note(self, moment: int, *, is_equal_late: bool = False) -> None:
+    def note(self, timestamp: int, *, is_equal_late: bool = False) -> None:
         if self._last is None:
-            self._last = moment
+            self._last = timestamp
             return
-        if moment < self._last or (is_equal_late and moment == self._last):
-            self.oldest_late = moment if self.oldest_late is None else min(moment, self.oldest_late)
-        self._last = max(moment, self._last)
+        if timestamp < self._last or (is_equal_late and timestamp == self._last):
+            self.oldest_late = timestamp if self.oldest_late is None else min(timestamp, self.oldest_late)
+        self._last = max(timestamp, self._last)

@@ -36,7 +36,7 @@ _UPDATE_ENTRY = update(entries).where(entries.c.id == _THE_ENTRY)
 _THE_COPY = select(*(entries.c[name] for name in ENTRY_FIELDS)).where(entries.c.id == _THE_ENTRY)
 _LATEST = select(func.max(entries.c.created_at))
 _LATEST_EXPECTATION = select(func.max(expectations.c.created_at))
-# Without a mark, what was expected when a signal was heard is told by its time.
+# Without a mark, what was expected when a signal was received is told by its time.
 _UNMARK = (
     update(signals)
     .where(signals.c.expectation_mark.is_not(None), signals.c.created_at >= bindparam("since", type_=BigInteger()))

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.review import ALL, parse_moment
+from pytest_golden.journal.review import ALL, parse_timestamp
 from pytest_golden.journal.rules import check_free_source
 from pytest_golden.learning.learned_pages import CURRENT
 from pytest_golden.report.gate_report import recorded_report
@@ -222,7 +222,7 @@ def _add_journal_reading(router: APIRouter, site: Site) -> None:
     @router.get("/summary", response_model=schemas.Summary, responses=problems(400))
     def sum_up(agent: Word = None, since: Since = None) -> Any:
         """Tell how often entries succeeded: in all, by intent type, and by day."""
-        return journal.summary(agent, None if since is None else parse_moment(since, utc_now())).to_dict()
+        return journal.summary(agent, None if since is None else parse_timestamp(since, utc_now())).to_dict()
 
 
 def _add_signals(router: APIRouter, site: Site) -> None:

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.model import Assessment, RoutedBy
-from pytest_golden.journal.review import ALL, FILTERS, parse_moment
+from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
 from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.drawing import stack_periods
@@ -107,7 +107,7 @@ class _JournalPages:
 
     def show_summary(self, request: Request) -> Response:
         agent, since = asked(request, "agent"), asked(request, "since")
-        summary = self._journal.summary(agent, None if since is None else parse_moment(since, utc_now()))
+        summary = self._journal.summary(agent, None if since is None else parse_timestamp(since, utc_now()))
         return self._renderer.render(
             request,
             "summary.html",
