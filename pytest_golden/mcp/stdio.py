@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from mcp.server import Server, ServerRequestContext
 
 _READ_AT_ONCE = 1 << 16
-# So many lines are read before they are worked on.
+# How many lines are read ahead.
 _MOST_WAITING = 16
-# How long what was asked before the end may take to be answered, and how long ending itself may take.
+# How long the last answers may take after stdin has ended, and how long ending itself may take.
 _MOST_LINGERING_SECONDS, _MOST_ENDING_SECONDS = 10.0, 3.0
 _PAUSE_SECONDS = 0.02
 _INTERRUPTED = 130
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Serve until stdin ends, or its reader has gone.
+    """Serve until stdin ends, or the client disconnects.
 
     Raises:
         KeyboardInterrupt: it was ended by a Ctrl-C.
@@ -47,7 +47,7 @@ def serve_stdio(server: Server[Any]) -> None:
         try:
             anyio.run(_serve, server, stdin, last_resort)
         except* (BrokenPipeError, ConnectionError, anyio.BrokenResourceError):
-            # Whoever asked has gone.
+            # The client has disconnected.
             pass
         except* OSError as errors:
             trouble = errors
@@ -67,7 +67,7 @@ async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) 
         try:
             await server.run(incoming, _Outgoing(outgoing, busy), server.create_initialization_options())
         finally:
-            # A client that reads no more would hold up what is still to be written, and with it the end.
+            # A client that stops reading would block the last answers, and so the end.
             last_resort.start()
 
 
@@ -83,7 +83,7 @@ class _Busy:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Count what is done meanwhile."""
+        """Count the work of the block."""
         self._count += 1
         try:
             yield
@@ -91,7 +91,7 @@ class _Busy:
             self._count -= 1
 
     async def wait(self) -> None:
-        """Wait until everything that was asked has been answered."""
+        """Wait until every request has been answered."""
         quiet = 0
         while quiet < 2:
             await anyio.sleep(_PAUSE_SECONDS)
@@ -99,7 +99,7 @@ class _Busy:
 
 
 class _Outgoing:
-    """The way out of the answers: each counts until it is taken, so that the end waits for those that are not written yet."""
+    """The stream of answers: each counts until it is taken, so that the end waits for unwritten answers."""
 
     def __init__(self, taken_by: Any, busy: _Busy) -> None:
         self._taken_by = taken_by

@@ -1,4 +1,4 @@
-"""The server of tools: what a client may ask, answered by the tools' services in threads of their own."""
+"""The server of tools, which runs each call in a worker thread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, st
         try:
             caller = find_caller(context, options)
             work = partial(_answer, place, tool, caller, asked.arguments or {})
-            # What is being written is written to its end, also for a client that has gone.
+            # A write is finished even if the client disconnects.
             answer = await anyio.to_thread.run_sync(work, limiter=seats)
         except StorageError as error:
             place.notice(error)

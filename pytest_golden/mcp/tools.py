@@ -52,7 +52,7 @@ def _read_whole(number: Any) -> Any:
 
 _Limit = Annotated[int, Field(ge=1, le=MOST_LISTED), BeforeValidator(_read_whole)]
 _MOST_TOLD = 5
-# What the journal's own table says in words alone.
+# The types, which the journal's own table describes only in words.
 _EXPECTATION_TYPES: dict[str, dict[str, Any]] = {
     "description": {"type": "string"},
     "match_hint": {"type": "object"},
@@ -202,7 +202,7 @@ def read_arguments(tool: str, kind: type[_Read], given: Mapping[str, Any]) -> _R
 
 
 def arguments_schema(kind: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments; what need not be given is told by its absence from `required`."""
+    """Return the JSON Schema of a tool's arguments; optional arguments are those not in `required`."""
     schema = kind.model_json_schema()
     properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
     required = {"required": schema["required"]} if "required" in schema else {}
@@ -210,7 +210,7 @@ def arguments_schema(kind: type[Arguments]) -> dict[str, Any]:
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out titles, and null as a way to say nothing, which some clients do not understand."""
+    """Leave out titles, and null for absent values, which some clients do not understand."""
     plain = {key: value for key, value in schema.items() if key not in {"title", "anyOf"}}
     for option in schema.get("anyOf", ()):
         if option != {"type": "null"}:

@@ -47,7 +47,7 @@ class Refusal(Exception):  # noqa: N818 - it is the visitor's mistake, and none 
 
 
 def refuse_foreign_host(headers: Headers, is_own: Callable[[str], bool]) -> str:
-    """Return the host that is asked for.
+    """Return the host of a request.
 
     Raises:
         Refusal: it is not one of this server's names: another site's name can be made to point at this machine.
@@ -129,8 +129,8 @@ def warn_of_host(host: str) -> Iterator[str]:
     """Yield a warning for a host to bind that other machines can reach."""
     if not is_loopback(host):
         yield (
-            f"warning: {host} is reached from other machines, and without a proxy nothing is encrypted: whoever listens on the "
-            "way reads the token and all that is asked and answered"
+            f"warning: {host} is reached from other machines, and without a proxy nothing is encrypted: anybody on the "
+            "way can read the token, the requests and the answers"
         )
 
 
@@ -139,7 +139,7 @@ def tell_token(token: Token) -> Iterator[str]:
     if not token.is_given:
         yield f"token: {token.text}"
     elif len(token.text) < _SHORTEST_TOKEN:
-        yield f"warning: GOLDEN_SERVE_TOKEN is shorter than {_SHORTEST_TOKEN} signs, and may be guessed"
+        yield f"warning: GOLDEN_SERVE_TOKEN is shorter than {_SHORTEST_TOKEN} characters, and may be guessed"
 
 
 class BearerCheck:
@@ -187,7 +187,7 @@ class Attempts:
         self._window_seconds = window_seconds
         self._clock = clock
         self._wrongs: OrderedDict[str, _WrongAttempts] = OrderedDict()
-        # Without it, one thread would find no count while another one updates it.
+        # Without a lock, one thread would find no count while another one updates it.
         self._turn = threading.Lock()
 
     def count(self, address: str) -> None:
@@ -210,7 +210,7 @@ class Attempts:
 
 
 def _find_sender(address: str) -> str:
-    """Return what is counted: for IPv6 the network, since one sender has all its addresses. Some proxies add a port."""
+    """Return the key of a sender: for IPv6 the network, since one sender has all its addresses. Some proxies add a port."""
     name = address[1:].partition("]")[0] if address.startswith("[") else address
     name = name.partition(":")[0] if name.count(":") == 1 else name
     try:
@@ -257,7 +257,7 @@ class PublicPlace:
 
     @property
     def is_behind_proxy(self) -> bool:
-        """Tell whether a proxy stands before the pages."""
+        """Tell whether the pages are behind a proxy."""
         return bool(self.host)
 
     @property

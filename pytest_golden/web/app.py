@@ -43,8 +43,8 @@ _LOG = logging.getLogger(__name__)
 _MOST_HEARTBEAT_ENDING_SECONDS = 0.5
 # How long slow clients and open streams are waited for: a server should end within five seconds.
 _MOST_ENDING_SECONDS = 2
-# Requests beyond these wait in line. More threads would take turns at one interpreter, and each of them would be slower; and
-# each wants a connection to the store, of which there are a few more.
+# Requests beyond these wait in line. More threads would slow each other down in one interpreter, and
+# each needs a connection to the store, which has a few more.
 _THREADS = 12
 
 
@@ -105,7 +105,7 @@ def serve(store: Store, options: ServeOptions, port: int, *, say: Callable[[str]
         @asynccontextmanager
         async def live(_: Starlette) -> AsyncIterator[None]:
             current_default_thread_limiter().total_tokens = _THREADS
-            # What is loaded now stays: the garbage collector need not examine it during requests.
+            # The garbage collector need not examine what is loaded now during requests.
             gc.collect()
             gc.freeze()
             with beating(services, options):
@@ -146,7 +146,7 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
 
 def _beat(heart: Heartbeat, seconds: float, is_over: threading.Event) -> None:
     while not is_over.is_set():
-        # What hinders one beat may be over by the next.
+        # The next beat may succeed.
         try:
             heart.beat()
         except GoldenError as error:

@@ -26,7 +26,7 @@ _MOST_BODY_SECONDS = 30.0
 _MOST_TOGETHER_BYTES = 64 * 1024 * _KIB
 _MOST_PASSED_BYTES = 64 * 1024 * _KIB
 _MOST_PASSING_SECONDS = 5.0
-# So much of each body is not counted: large ones that fill the room keep nobody from signing in.
+# The first bytes of each body are not counted, so that large bodies never prevent a sign-in.
 _FREE_BYTES = 64 * _KIB
 _JSON_TYPE = "application/json"
 _MOST_BYTES = 1024 * _KIB
@@ -98,7 +98,7 @@ class Bodies:
 
 
 def refuse_two_lengths(headers: Headers) -> None:
-    """Raise an error for a request that tells the length of its body in two ways.
+    """Raise an error for a request that gives the length of its body in two ways.
 
     A proxy may have believed the other length, and have let in what it took for a part of the body (RFC 9112, 6.1).
 
@@ -106,7 +106,7 @@ def refuse_two_lengths(headers: Headers) -> None:
         Refusal: it does; the connection is closed after it.
     """
     if "transfer-encoding" in headers and "content-length" in headers:
-        raise Refusal(400, "The request tells the length of its body in two ways.", {"Connection": "close"})
+        raise Refusal(400, "The request gives the length of its body in two ways.", {"Connection": "close"})
 
 
 def until_end(receive: Receive) -> Receive:

@@ -48,7 +48,7 @@ _UNSEEN = re.compile(
     "[\x80-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _CELL = '<li><a class="{status}" href="{address}" title="{title}"></a></li>'
-# For a list beside a table with the same links: nobody should reach each link twice by the Tab key.
+# For a list beside a table with the same links: the Tab key should reach each link once.
 _PASSED_OVER = _CELL.replace("<a ", '<a tabindex="-1" ')
 _MOST_LETTERS = 60
 

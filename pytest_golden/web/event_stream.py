@@ -1,4 +1,4 @@
-"""What goes on in a running gate, as server-sent events.
+"""Report a running gate as server-sent events.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_golden.web.rendering import Site
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-# Proxies close what is silent for a minute.
+# Proxies close connections that are silent for a minute.
 _MOST_SILENT_SECONDS = 15.0
 _MOST_WATCHERS = 200
 _RETRY_MS = 2000
@@ -74,12 +74,12 @@ class _Events:
         try:
             return await run_in_threadpool(self._gates.look)
         except StorageError:
-            # What cannot be read now may be read in a second; whoever watches is not sent away.
+            # The store may be readable again in a second, so the stream goes on.
             return before
 
 
 class _Stream(StreamingResponse):
-    """Events until whoever watches has gone, of which `forget` is told also where nothing of it was ever sent."""
+    """A stream of events that calls `forget` when the watcher disconnects, also before the first event."""
 
     def __init__(self, events: AsyncIterator[str], forget: Callable[[], None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

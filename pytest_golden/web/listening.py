@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_WAITING = 512
 _QUIET_SECONDS = 60.0
 _MOST_SENTENCES = 500
-# Clients that send invalid requests are told so themselves.
+# Clients that send invalid requests get an answer, so the log need not repeat it.
 _OF_STRANGERS = ("Invalid HTTP request received.", "Unsupported upgrade request.", "No supported WebSocket library")
 _READERS_OF_FORMS = ("python_multipart", "multipart")
 MOST_CONNECTIONS = 600
@@ -75,7 +75,7 @@ def run_app(
     config = uvicorn.Config(
         make_app(is_ending),
         lifespan="on",
-        # Fixed, whatever else is installed: other parsers read requests in other ways, and nothing here speaks WebSocket.
+        # Fixed, because other installed parsers would read requests differently; WebSocket is not used.
         http=PatientProtocol,
         ws="none",
         log_config=None,
@@ -155,7 +155,7 @@ class PatientProtocol(H11Protocol):
         self._reading_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, if need be in the place of another one."""
+        """Accept a connection, and close another one if there are too many."""
         super().connection_made(transport)
         # Any unread byte pauses writing, also when the connection is to be closed after it.
         transport.set_write_buffer_limits(high=0)

@@ -1,4 +1,4 @@
-"""The words of a request, and the answers to requests that cannot be served: problem JSON (RFC 9457) or a page.
+"""Read the query of a request, and make the answers to requests that cannot be served: problem JSON (RFC 9457) or a page.
 
 No answer names a path of this machine.
 """
@@ -41,7 +41,7 @@ _ROUTED = {404: "There is no such page.", 405: "That cannot be done here."}
 
 
 def asked(request: Request, name: str) -> str | None:
-    """Return a word of the query; None where it is missing or blank.
+    """Return a value of the query; None if it is missing or blank.
 
     Raises:
         Refusal: it holds NUL, which no database accepts, or is far too long.
@@ -50,7 +50,7 @@ def asked(request: Request, name: str) -> str | None:
     if told is None or not told.strip():
         return None
     if "\0" in told or len(told) > _MOST_CHARACTERS:
-        raise Refusal(400, f"{name} holds what cannot be looked for.")
+        raise Refusal(400, f"{name} holds a NUL character, or is too long.")
     return told
 
 
@@ -78,7 +78,7 @@ def answer_options(refusal: Refusal, request: Request) -> Response | None:
 
 
 class AnsweringHead:
-    """Middleware for an application without HEAD: it is asked for the whole answer, and the body is left out."""
+    """Middleware for an application without HEAD: it answers GET, and the body is left out."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -106,12 +106,12 @@ def _list_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
 
 
 def explain(error: Exception) -> Refusal:
-    """Turn what went wrong into what a visitor is told of it; of what is not theirs to mend the log has the rest."""
+    """Return the refusal for an error. If the visitor cannot correct it, the log has the details."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, _ROUTED.get(error.status_code, str(error.detail)), error.headers)
-    # The services tell with no class of its own that there is no such lesson or plan.
+    # An unknown lesson or plan has no error class of its own.
     if isinstance(error, JournalError) or type(error) is GoldenError:
         return Refusal(404, str(error))
     if isinstance(error, StorageError) and error.trouble is StorageTrouble.LOCKED:

@@ -106,7 +106,7 @@ def show_ansi(text: str) -> Markup:
 
 
 def show_output(result: GoldenProjectResult) -> Markup:
-    """Return what is kept of a result's output, in the colours that its lines had."""
+    """Return the kept output of a result, in the colours of its lines."""
     lines = result.output_summary.split("\n")
     return show_ansi("\n".join(f"{result.output_colours.get(line, line)}\x1b[0m" for line in lines))
 
@@ -192,7 +192,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 
 
 class Renderer:
-    """Fills templates. `render` binds their forms to the visit of whoever asks."""
+    """Fills templates. `render` binds their forms to the visit of the browser."""
 
     def __init__(self, options: ServeOptions, doorkeeper: Doorkeeper) -> None:
         self._options = options
@@ -236,7 +236,7 @@ class Renderer:
         return response
 
     def render_refusal(self, refusal: Refusal) -> HTMLResponse:
-        """Return the page that tells a refusal."""
+        """Return the page for a refusal."""
         page = self._templates.get_template("refusal.html").render(refusal=refusal)
         return HTMLResponse(page, refusal.status, refusal.headers)
 

@@ -52,7 +52,7 @@ class Doorkeeper:
         self._wrong_tokens.count(address)
 
     def demands_token(self, headers: Headers, host: str) -> bool:
-        """Tell whether this request needs the token: all do if the server was started so, else those through a proxy."""
+        """Tell whether this request needs the token: by option all requests do, else those through a proxy."""
         is_forwarded = self._place.is_public(host) or any(name.startswith(_FORWARDING) for name in headers)
         return self._options.demands_token or (self._place.is_behind_proxy and is_forwarded)
 
@@ -79,7 +79,7 @@ class Doorkeeper:
         """Return the address that a request comes from. A proxy's header is believed only if a proxy was announced."""
         forwarded = ",".join(headers.getlist("x-forwarded-for")) if self._place.is_behind_proxy else ""
         if forwarded:
-            # Only the last address is the proxy's own word; some proxies add a header of their own.
+            # Only the last address comes from the proxy itself; some proxies add a header of their own.
             return forwarded.rpartition(",")[2].strip()[:64]
         client = scope.get("client")
         return client[0] if client else ""
@@ -92,7 +92,7 @@ class Sessions:
         self._place = place
         # Browsers give all servers of one machine the same cookies, whatever their ports.
         self._session_cookie, self._visit_cookie = f"golden_session{suffix}", f"golden_visit{suffix}"
-        # Anybody who can sign in knows the token, so being able to make sessions with it gains them nothing.
+        # Users who can sign in know the token, so a key made of it gives them nothing new.
         key = hashlib.sha256(b"golden serve\0" + token.encode("utf-8", "surrogateescape")).digest()
         self._sessions = TimestampSigner(key, salt="session", digest_method=hashlib.sha256)
         self._visits = Signer(secrets.token_bytes(32), salt="visit", digest_method=hashlib.sha256)
@@ -128,7 +128,7 @@ class Sessions:
             return None
 
     def begin_visit(self) -> str:
-        """Return a new visit, to be set as a cookie: forms are bound to it, also where nobody signs in."""
+        """Return a new visit, to be set as a cookie: forms are bound to it, also without a sign-in."""
         return secrets.token_urlsafe(16)
 
     def set_visit(self, response: Response, visit: str) -> None:

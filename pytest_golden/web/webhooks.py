@@ -1,4 +1,4 @@
-"""Webhooks: news from GitHub and from anybody who shares the secret. The HMAC of the raw body alone opens this door."""
+"""Webhooks: signals from GitHub and from senders that share the secret. Only the HMAC of the raw body is checked."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_token_that_was_given_is_never_told() -> None:
 
 def test_a_short_token_is_warned_of() -> None:
     (told,) = tell_token(Token.read("secret"))
-    assert told == "warning: GOLDEN_SERVE_TOKEN is shorter than 16 signs, and may be guessed"
+    assert told == "warning: GOLDEN_SERVE_TOKEN is shorter than 16 characters, and may be guessed"
 
 
 def test_a_token_is_made_where_none_was_given_and_told() -> None:

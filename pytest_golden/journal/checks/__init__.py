@@ -1,1 +1,1 @@
-"""Expectations that find their answer themselves: a command that is run, or a page that is asked, when its time has come."""
+"""Checks that answer an expectation at a given time: a command that is run, or a page that is requested."""

@@ -52,7 +52,7 @@ _REASON = "the check belongs to this expectation"
 # How much longer than its time limit a check stays claimed: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
-# An expectation answered since then may have stood before another one that an older orphan fits.
+# An expectation that was answered in the meantime may have hidden another one that an older orphan fits.
 _BETWEEN_LOOKS_AT_ALL = timedelta(hours=1)
 
 
@@ -65,7 +65,7 @@ class _HasSweptStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRun(Shape):
-    """A check that was run: what it found out, as the signal `signal_id` tells it, and when it is tried again.
+    """A check that was run: its answer, recorded as the signal `signal_id`, and when it is tried again.
 
     `tries` counts this one. `signal_id` is None when another heartbeat has taken over the check.
     """
@@ -149,7 +149,7 @@ class Heartbeat:
     def _reroute(self) -> int:
         with self._swept.store.read() as connection:
             known = find_last_numbers(connection)
-        # What has no place stays without one until something new is recorded.
+        # Orphans stay orphans until something new is recorded.
         if known == self._seen:
             return 0
         now = self._swept.now()
@@ -161,7 +161,7 @@ class Heartbeat:
         return rerouted
 
     def _find_since(self, known: LastNumbers, now: datetime) -> LastNumbers | None:
-        """Return what was recorded at the last look; None to look at everything: once an hour, and in another store."""
+        """Return the last numbers of the previous beat; None to examine everything: once an hour, and in another store."""
         if self._seen is None or self._seen_all_at is None or now - self._seen_all_at >= _BETWEEN_LOOKS_AT_ALL:
             return None
         is_other = known.expectation < self._seen.expectation or known.signal < self._seen.signal
@@ -187,7 +187,7 @@ class Heartbeat:
 
     @contextmanager
     def _open_gateway(self, commands: Sequence[DueCheck]) -> Iterator[Gateway | None]:
-        """Yield the gateway for these commands; None where there are none."""
+        """Yield the gateway for these commands; None without any."""
         made = ExecutionGateway(self._root, view=self._view) if commands and self._gateway is None else None
         try:
             yield made or self._gateway
@@ -239,12 +239,12 @@ class Heartbeat:
         try:
             check = read_check(claim.check)
         except ValueError as error:
-            return unable(f"it is no check of this version: {error}")
+            return unable(f"this version does not know such a check: {error}")
         objection = find_objection(check, self._swept.rules.get(claim.agent_id, DEFAULT_RULES))
         if objection:
             return unable(objection)
         if check.has_lost_a_secret:
-            return unable("a secret was in it, and none is kept; let it find out in another way")
+            return unable("it held a secret, and secrets are not kept; write a check without one")
         if not check.is_page:
             # A check that was listed as a command is one still.
             assert gateway is not None
@@ -280,7 +280,7 @@ def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float
 
 
 class Recorded(NamedTuple):
-    """What was recorded of an answer: its signal (None if the claim was lost), and when the check is tried again."""
+    """The record of an answer: its signal (None if the claim was lost), and when the check is tried again."""
 
     signal: Signal | None
     next_at: datetime | None = None

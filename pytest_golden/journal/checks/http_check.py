@@ -1,7 +1,6 @@
-"""Ask a page, once: by the address that was looked at, within one time limit over everything, and no further than that.
+"""Request a page once: from the address that was checked, within one time limit for everything.
 
-No redirect is followed, no proxy is used and nothing is sent but the question. Whatever keeps a reply from coming is an
-`UnansweredError`.
+No redirect is followed, no proxy is used, and nothing but the request is sent. Every failure is an `UnansweredError`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MOST_BYTES = 1 << 20
 _MOST_RECEIVED = 8 * MOST_BYTES
 _PORTS = {"http": 80, "https": 443}
 _HEADERS = {"Accept": "application/json, */*", "Connection": "close", "User-Agent": "pytest-golden-projects"}
-# So often it is looked whether the time is over or nobody wants the reply any more.
+# How often the time limit and `stop` are checked.
 _GLANCE_SECONDS = 0.1
 #: A family of addresses, and an address of it as `socket` takes it.
 _Address: TypeAlias = tuple[int, Any]
@@ -46,10 +45,10 @@ class UnansweredError(GoldenError):
 
 
 def fetch(url: str, *, timeout_seconds: float, wants_body: bool, stop: threading.Event | None = None) -> Reply:
-    """Ask a page and give its reply; its body only where it is wanted, and None where it is too large.
+    """Request a page and return its reply; with its body if it is wanted, None if that is too large.
 
     Raises:
-        UnansweredError: no reply came in time, or the host's address is one that is never asked, or `stop` was set.
+        UnansweredError: no reply came in time, or the host's address is one that is never requested, or `stop` was set.
     """
     patience = _Patience(timeout_seconds, stop or threading.Event())
     try:
@@ -61,11 +60,11 @@ def fetch(url: str, *, timeout_seconds: float, wants_body: bool, stop: threading
     except HTTPException as error:
         raise UnansweredError(f"its reply is no HTTP ({type(error).__name__})") from error
     except ValueError as error:
-        raise UnansweredError(f"it cannot be asked: {error}") from error
+        raise UnansweredError(f"it cannot be requested: {error}") from error
 
 
 class _Patience:
-    """How long is waited, for all that is done together."""
+    """One time limit for all steps of a request."""
 
     def __init__(self, seconds: float, stop: threading.Event) -> None:
         self._seconds = seconds
@@ -73,7 +72,7 @@ class _Patience:
         self._stop = stop
 
     def wait_for(self, happens: Callable[[float], Any]) -> None:
-        """Wait until something happens, asked with how many seconds it may take to tell."""
+        """Wait until `happens` returns a true value; its argument is how many seconds one call may take."""
         while True:
             left = self._deadline - monotonic_seconds()
             if left <= 0:
@@ -90,7 +89,7 @@ class _Patience:
             self.wait_for(selector.select)
 
     def run(self, sock: socket.socket, work: Callable[[], Any], *, to_write: bool = False) -> Any:
-        """Do something with a socket that does not block, as often as it takes; `to_write` tells what `work` waits for."""
+        """Repeat `work` on a non-blocking socket until it succeeds; `to_write` tells whether it waits for writing."""
         while True:
             try:
                 return work()
@@ -103,7 +102,7 @@ class _Patience:
 
 
 class _Line:
-    """What `http.client` takes for a socket: each wait is within the patience. Closed by who has made it."""
+    """A socket for `http.client` whose waits are within the time limit. Its maker closes it."""
 
     def __init__(self, sock: socket.socket, patience: _Patience) -> None:
         self._sock = sock
@@ -131,7 +130,7 @@ class _Incoming(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        # Asked each time: who sends byte after byte would never let the socket wait.
+        # Checked each time: a server that sends byte after byte never lets the socket wait.
         self._patience.wait_for(lambda _: True)
         received: int = self._patience.run(self._sock, lambda: self._sock.recv_into(buffer))
         self._received += received
@@ -166,7 +165,7 @@ def _read_body(response: HTTPResponse) -> bytes | None:
     if len(body) > MOST_BYTES:
         return None
     if response.length:
-        # A number that was cut is a number still.
+        # A number that was cut off is still a number.
         raise IncompleteRead(body, response.length)
     return body
 
@@ -182,7 +181,7 @@ def _find_addresses(host: str, port: int, patience: _Patience) -> list[_Address]
             found.append(error)
         is_known.set()
 
-    # A look-up cannot be given a time limit; one that never ends is left behind.
+    # A look-up has no time limit of its own; a thread that never ends is abandoned.
     threading.Thread(target=look_up, daemon=True).start()
     patience.wait_for(is_known.wait)
     if isinstance(found[0], BaseException):
@@ -191,7 +190,7 @@ def _find_addresses(host: str, port: int, patience: _Patience) -> list[_Address]
     # One refused address is enough: a name that has such an address beside others is not to be trusted.
     for _, address in addresses:
         if is_refused(address[0]):
-            raise UnansweredError(f"the host's address {address[0]} is one that is never asked")
+            raise UnansweredError(f"the host's address {address[0]} is one that is never requested")
     return addresses
 
 

@@ -32,7 +32,7 @@ _OF_A_PAGE = ("status", "path", "equals")
 _CLOUD_ADDRESSES = tuple(
     map(ip_network, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254", "fd00:ec2::/32"))
 )
-# "This network": parts of it reach the machine itself. And what is reserved, with the broadcast.
+# "This network", of which parts reach the machine itself, and the reserved addresses with the broadcast.
 _NEVER_ASKED = (ip_network("0.0.0.0/8"), ip_network("240.0.0.0/4"))
 # Behind these lies an IPv4 address, its last four bytes (RFC 6052 and 8215 for NAT64, RFC 4291 for the compatible form,
 # RFC 2765 for the translated one).
@@ -41,7 +41,7 @@ _WRAPPING_IPV4 = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What finds out: a command, or a page. `after_ms` counts from the expectation's creation.
+    """A check: a command, or a page. `after_ms` counts from the expectation's creation.
 
     A page answers by its `status` (empty: any from 200 to 299), and by the value at the dotted `path` of its JSON where one
     is given: it must equal `equals`, compared as text, or without that be there and neither null nor false.
@@ -113,7 +113,7 @@ def _check_command(value: Any) -> tuple[str, ...]:
 def _check_url(value: Any) -> str:
     text = check_text(value).strip()
     if len(text) > _LONGEST_URL:
-        raise wrong(f"has {len(text):,} characters, and at most {_LONGEST_URL:,} are asked for; shorten it")
+        raise wrong(f"has {len(text):,} characters, and at most {_LONGEST_URL:,} are allowed; shorten it")
     if not text.isascii() or not text.isprintable() or " " in text:
         raise wrong("holds characters that no URL has; write them percent-encoded, a host's as xn--...")
     try:
@@ -124,8 +124,10 @@ def _check_url(value: Any) -> str:
     if parts.scheme not in _SCHEMES or not host or port == 0:
         raise wrong("is no URL of a page; write one such as https://example.org/health, by http or https")
     if is_refused_literal(host):
-        raise wrong(f"{show(host)} is never asked: it is an address of the link or of many machines; give another host")
-    # The user name is dropped with the password: a token often stands where the name does.
+        raise wrong(
+            f"{show(host)} is never requested: it is a link-local, multicast or reserved address; give another host"
+        )
+    # The user name is dropped with the password: a token is often given as the name.
     _, at, place = parts.netloc.rpartition("@")
     netloc = f"{_ACCOUNT}@{place}" if at else place
     return parts._replace(netloc=netloc, fragment="").geturl()

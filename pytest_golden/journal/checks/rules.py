@@ -1,6 +1,6 @@
 """What a check's outcome or reply means, when the check is tried again, and which checks an agent's rules allow. Pure.
 
-A check that could not be run says nothing, so its news is neutral and never negative.
+A check that could not be run decides nothing: its signal is neutral, never negative.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_SAID = 500
 _LONGEST_SHOWN = 200
 # A shell's own words for a program that is not there or may not be executed (POSIX, 2.8.2).
 _NOT_RUN = {126: "permission denied", 127: "not found"}
-# Others work in the folder while a check looks at it.
+# Other programs may change the folder while a check reads it.
 _VOUCHED = (None, Problem.PROJECT_CHANGED)
 _ENDINGS = {
     Ending.SIGNALLED: "a signal ended it",
@@ -41,7 +41,7 @@ _REDIRECTS = range(300, 400)
 
 
 class Reply(NamedTuple):
-    """A page's reply. `body` is None if it was not asked for or is too large; `location` is the target of a redirect."""
+    """A page's reply. `body` is None if it was not wanted or is too large; `location` is the target of a redirect."""
 
     status: int
     location: str | None = None
@@ -49,7 +49,7 @@ class Reply(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a check found out, as a signal tells it; neutral if it could not be run."""
+    """The answer of a check, as its signal reports it; neutral if the check could not be run."""
 
     signal_type: SignalType
     summary: str
@@ -67,7 +67,7 @@ def unable(reason: str, **data: Any) -> Answer:
 
 
 def judge_command(outcome: PipelineOutcome) -> Answer:
-    """Tell what the outcome of a command says."""
+    """Judge the outcome of a command."""
     code = outcome.exit_code
     if outcome.ending is not Ending.EXITED or outcome.problem not in _VOUCHED or code is None:
         return unable(_explain_ending(outcome))
@@ -82,7 +82,7 @@ def judge_command(outcome: PipelineOutcome) -> Answer:
 
 
 def judge_reply(check: Check, reply: Reply) -> Answer:
-    """Tell what a page's reply says."""
+    """Judge the reply of a page."""
     data = {"status": reply.status}
     if not check.accepts(reply.status):
         if reply.status in _REDIRECTS:
@@ -131,7 +131,7 @@ def refuse_forbidden(expectations: Iterable[Expectation], rules: Rules, agent_id
 
 
 def find_objection(check: Check, rules: Rules) -> str:
-    """Return why the rules forbid a check, "" if they allow it; asked again before the check is run."""
+    """Return why the rules forbid a check, "" if they allow it; called again before the check is run."""
     if not check.is_page:
         return "" if rules.check_commands else "its rule check_commands forbids commands"
     if rules.check_hosts is None or any(_is_host_allowed(check.host, allowed) for allowed in rules.check_hosts):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _TIMESTAMP = bindparam("timestamp", type_=BigInteger())
-# What is over at its expiry is for the sweep.
+# Expired expectations are left to the sweep.
 _IS_DUE = and_(
     expectations.c.status == literal_column("'open'"),
     expectations.c.check_due_at <= _TIMESTAMP,
@@ -52,7 +52,7 @@ _GIVE_BACK = (
 
 
 class DueCheck(NamedTuple):
-    """A check that is due: its expectation, and what is to be run."""
+    """A check that is due, and its expectation."""
 
     expectation_id: str
     check: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""News from outside: GitHub's deliveries, people's messages and signed callbacks as arguments of `Journal.add_signal`.
+"""Signals from outside: read GitHub's deliveries, people's messages and signed callbacks as arguments of `Journal.add_signal`.
 
-Pure functions over texts and bytes. What the news does to an entry is the journal's.
+Pure functions over text and bytes.
 """

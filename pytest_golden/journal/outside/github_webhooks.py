@@ -34,7 +34,7 @@ from pytest_golden.journal.rules import GITHUB
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: What the conclusion of a check, check suite or workflow run says; any other is neutral.
+#: The signal types of the conclusions of checks, check suites and workflow runs; others are neutral.
 CONCLUSIONS = {
     "success": SignalType.POSITIVE,
     "failure": SignalType.NEGATIVE,
@@ -46,7 +46,7 @@ CONCLUSIONS = {
     "cancelled": SignalType.NEUTRAL,
     "stale": SignalType.NEUTRAL,
 }
-#: What the state of a review says; any other is no news.
+#: The signal types of the states of reviews; others are ignored.
 REVIEWS = {
     "approved": SignalType.POSITIVE,
     "changes_requested": SignalType.NEGATIVE,
@@ -63,7 +63,7 @@ _ALWAYS = ("event", "action", "repository", "pr", "sha")
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a delivery says.
+    """The signal in a delivery.
 
     `identity` is what makes two deliveries one; its first item is the id that GitHub gave, None if it gave none.
     `is_quoted` marks a title that is somebody's own words.
@@ -96,7 +96,7 @@ def github_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes) 
     objects, read = EVENTS[event]
     for name in objects:
         if not isinstance(payload.get(name), dict):
-            raise PayloadError(f"the event is said to be {event}, but the body has no {name}")
+            raise PayloadError(f"the header names the event {event}, but the body has no {name}")
     news = read(payload)
     return None if news is None else _arguments(event, payload, news, bytes(body))
 
@@ -224,7 +224,7 @@ def _read_pull_request(payload: dict[str, Any]) -> News | None:
 
 
 def _is_strangers_own(payload: dict[str, Any]) -> bool:
-    """Tell whether a stranger has closed their own pull request: that is nobody's judgement on it."""
+    """Tell whether a stranger has closed their own pull request, which judges nothing."""
     request = payload["pull_request"]
     author, sender = number_at(request, "user", "id"), number_at(payload, "sender", "id")
     association = text_at(request, "author_association")

@@ -1,4 +1,4 @@
-"""What a person's message says of work done: praise, a correction, or neither. A small English grammar, never a guess.
+"""Read praise and corrections in a person's messages, by a small English grammar that never guesses.
 
 A message outside the grammar decides nothing. A person's word overrides every rule, so a wrong reading would cost more than
 none, and a person can always say it plainly. Quoted lines and blocks of code (Markdown) are not the writer's own words.
@@ -51,7 +51,7 @@ CORRECTIONS = (
     "you got it/that/this wrong",
     "bad/poor job/work",
 )
-#: Said beside praise; alone they decide nothing.
+#: Allowed beside praise; alone they decide nothing.
 COURTESIES = (
     "thanks/thx/cheers",
     "thank you",
@@ -110,7 +110,7 @@ def human_signal(text: str) -> dict[str, Any] | None:
     """
     if not isinstance(text, str):
         raise ValueError(f"text must be a text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
-    # Of equal length, so that places in it are places in the text.
+    # Of equal length, so that positions in it are positions in the text.
     spoken = blank_quotations(text).translate(_APOSTROPHES)
     if _is_ironic(spoken):
         return None
@@ -151,7 +151,7 @@ def _is_praise(spoken: str) -> bool:
 
 
 def _clauses(spoken: str) -> Iterator[tuple[Words, str | None]]:
-    """Yield the words up to each pause; None as the pause stands for what has no place in praise."""
+    """Yield the words up to each pause; the pause is None for a token that praise cannot contain."""
     clause: list[str] = []
     for found in _TOKEN.finditer(spoken):
         token = found[0]
@@ -166,7 +166,7 @@ def _clauses(spoken: str) -> Iterator[tuple[Words, str | None]]:
 
 
 def _find_correction(spoken: str) -> int | None:
-    """Return the place behind a correction's phrase; None where there is none, or it is asked or doubted."""
+    """Return the position after a correction's phrase; None without one, or in a question or a doubt."""
     clause, pause = _first_clause(spoken)
     for length in range(len(clause), 0, -1):
         if plain_words(found[0] for found in clause[:length]) not in _CORRECTIONS:
@@ -182,7 +182,7 @@ def _find_correction(spoken: str) -> int | None:
 
 
 def _first_clause(spoken: str) -> tuple[list[re.Match[str]], str]:
-    """Return the words before the first pause that says something, without openers, and the pause."""
+    """Return the first clause that is no opener, and the pause after it."""
     clause: list[re.Match[str]] = []
     for found in _TOKEN.finditer(spoken):
         token = found[0]

@@ -71,7 +71,7 @@ def check_signature(headers: Mapping[str, str], body: bytes, secret: str | bytes
         raise PayloadError(f"the body has {len(body)} bytes; more than {MAX_BODY_BYTES} are not read")
     if not secret:
         raise SignatureError(
-            "there is no secret, so nobody can be believed; set GOLDEN_WEBHOOK_SECRET here and at the sender"
+            "the secret is not set, so no signature can be checked; set GOLDEN_WEBHOOK_SECRET here and at the sender"
         )
     key = secret if isinstance(secret, bytes) else secret.encode("utf-8", "surrogateescape")
     given = find_header(headers, header)
@@ -194,7 +194,7 @@ def _text(given: dict[str, Any], key: str) -> str:
 
 def _derive_id(timestamp: datetime | None, body: bytes, now: datetime) -> str:
     if timestamp is None:
-        raise ValueError("give an external_id, or a created_at: without one, a replay could not be told from news")
+        raise ValueError("give an external_id, or a created_at: without one, a replay would count as a new signal")
     if abs(now - timestamp) > MOST_APART:
         raise ValueError("created_at is more than five minutes from now; send it at once, or give an external_id")
     return f"sha256:{hashlib.sha256(body).hexdigest()}"

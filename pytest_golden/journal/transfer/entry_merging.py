@@ -76,12 +76,12 @@ def leave_out(copy: Copy, ids: Collection[str], rules: Rules = DEFAULT_RULES) ->
 
 
 def settle_alone(copy: Copy, rules: Rules = DEFAULT_RULES) -> Copy:
-    """Return a copy as it is when its assessment follows from what it has; else with the one that does."""
+    """Return a copy with the assessment that follows from its parts, unchanged if it has that already."""
     counts = count(copy)
     present = Assessment(copy.entry["assessment"])
     is_for_the_rules = counts.expired and not (counts.open or counts.met or counts.unmet or counts.critical_lost)
     if is_for_the_rules and present is not Assessment.OPEN and not (counts.negative or counts.correction):
-        # Whatever the rules were where it was folded.
+        # The other journal may have had other rules.
         return copy
     return copy if assess(counts, rules, before=present) is present else _fold(_take_back(copy), rules)
 
@@ -108,7 +108,7 @@ def count(copy: Copy) -> Counts:
 
 
 def _take_back(copy: Copy) -> Copy:
-    """Take back what only a merge has changed: its record is the last one."""
+    """Undo a change that only a merge has made: its record is the last one."""
     if not copy.history or not _is_by_merge(copy.history[-1]):
         return copy
     before = copy.history[-1]["details"]["from"]
@@ -170,7 +170,7 @@ def _join_entries(one: Copy, other: Copy) -> Row:
 
 
 def _rank_outcome(copy: Copy) -> tuple[Any, ...]:
-    """Rank what was said of how an entry ended: the later wins."""
+    """Rank the reported outcomes: the later wins."""
     entry = copy.entry
     content = [entry[name] for name in ("immediate_result", "immediate_notes", "actions")]
     is_known = entry["immediate_result"] != ImmediateResult.UNKNOWN
@@ -178,7 +178,7 @@ def _rank_outcome(copy: Copy) -> tuple[Any, ...]:
 
 
 def _rank_word(copy: Copy) -> tuple[Any, ...]:
-    """Rank what a person said: the last word wins."""
+    """Rank the words of people: the last word wins."""
     entry = copy.entry
     last = _find_last(copy, lambda record: "word" in (record["details"] or ()))
     content = [entry["human_word"], entry["assessment_notes"]]
@@ -186,7 +186,7 @@ def _rank_word(copy: Copy) -> tuple[Any, ...]:
 
 
 def _rank_assessment(copy: Copy) -> tuple[Any, ...]:
-    """Rank where an entry stood before: one that was closed stays so, and then the later wins."""
+    """Rank the assessments: a closed entry stays closed, and then the later wins."""
     word = copy.entry["assessment"]
     return word != Assessment.OPEN, _find_last(copy, lambda record: record["what"] == "assessment"), word
 
@@ -223,7 +223,7 @@ def _leave_answered(signal: Row, resolvers: dict[str, str | None]) -> Row:
 
 
 def _keep_one_effect(signals: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Keep the earliest of what one source said under one id."""
+    """Keep the earliest signal of each external id of a source."""
     first: dict[tuple[str, str], Row] = {}
     for signal in sorted(signals, key=_order):
         if signal["external_id"] is not None:
@@ -269,5 +269,5 @@ def _refuse_other(what: str, left: Row, right: Row, names: Iterable[str]) -> Non
     for name in names:
         if left[name] != right[name] or write_content(left[name]) != write_content(right[name]):
             raise ValueError(
-                f"{what} {left['id']}: its {name} is another one here; these are not copies of one journal"
+                f"{what} {left['id']}: its {name} differs from the one here; these are not copies of one journal"
             )

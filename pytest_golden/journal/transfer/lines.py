@@ -1,4 +1,4 @@
-"""The file of an export: lines of JSON, one for each entry and orphan. What a line says is checked like a stranger's word.
+"""The file of an export: lines of JSON, one for each entry and orphan. Lines are checked like any input.
 
 The first line is `{"format": "golden-journal", "version": 1}`; it may say how many entries and orphans follow.
 """
@@ -84,7 +84,7 @@ def _read_hint(field: str, value: Any) -> Any:
 
 
 def _read_routing(field: str, value: Any) -> Any:
-    """Read what was kept of a routing; its explanation relies on this form."""
+    """Read the stored explanation of a routing, and check its form."""
     routing = _read_mapping(field, value)
     candidates = routing.get("candidates")
     if (
@@ -190,7 +190,7 @@ def read_row(what: str, fields: dict[str, Field], given: Any) -> Row:
     """
     unknown = check_mapping(what, given).keys() - fields.keys()
     if unknown:
-        raise ValueError(f"{what}: there is no key {min(unknown)!r}; there are {', '.join(fields)}")
+        raise ValueError(f"{what}: the key {min(unknown)!r} is unknown; the keys are {', '.join(fields)}")
     return {name: _read_value(what, name, field, given.get(name)) for name, field in fields.items()}
 
 
@@ -277,7 +277,7 @@ def read_line(given: Any) -> Copy | Row:
 
 
 def read_again(copy: Copy) -> Copy:
-    """Return a copy as a line would give it back: what an older program left is then without secrets too."""
+    """Return a copy as a line would return it, so that what an older program stored is redacted too."""
     read = read_line(json.loads(write_entry(copy)))
     assert isinstance(read, Copy)
     return read
@@ -329,7 +329,7 @@ def _check_expectation(what: str, row: Row) -> None:
             f"{what}: resolved_at and resolved_by are set when the status is no longer open, and only then"
         )
     if row["polarity"] == Polarity.NEGATIVE and row["expires_at"] is None:
-        raise ValueError(f"{what}: polarity negative wants expires_at")
+        raise ValueError(f"{what}: polarity negative needs expires_at")
 
 
 def _check_signal(what: str, row: Row, known: set[str]) -> None:
@@ -448,7 +448,7 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
 def _spool(stream: IO[Any]) -> Iterator[IO[bytes]]:
     with SpooledTemporaryFile(_IN_MEMORY) as spooled:
         line_size = 0
-        # What will be refused is not gathered: it may have no end.
+        # Input that will be refused is not collected: it may have no end.
         while line_size <= LONGEST_LINE and (part := stream.read(_AT_ONCE)):
             # A text with half a character is refused later, in its line.
             written = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -476,4 +476,4 @@ def _refuse_other(path: Path) -> None:
         return
     with path.open("rb") as stream:
         if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):
-            raise JournalError(f"{path} is there, and it is no export of a journal; give another file")
+            raise JournalError(f"{path} exists and is no export of a journal; give another file")

@@ -208,7 +208,7 @@ class Intake:
         self.orphans += not places
 
     def finish(self) -> ImportReport:
-        """Renumber by time what is older and came after what is newer, and report what was done."""
+        """Renumber rows that came after newer ones in the order of time, and report what was done."""
         if self._entry_times.oldest_late is not None:
             number_entries(self._connection, self._entry_times.oldest_late)
         if self._expectation_times.oldest_late is not None:
@@ -222,7 +222,7 @@ class Intake:
         if write_entry(merged) == write_entry(present):
             return False
         rewrite_copy(self._connection, present, merged, with_checks=self._with_checks)
-        # From the first one that is new here on, all have new numbers.
+        # All expectations from the first new one on have new numbers.
         known = [row["id"] for row in present.expectations]
         kept = [row["id"] for row in merged.expectations]
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(known, kept, strict=False)))
@@ -243,7 +243,7 @@ class Intake:
                 raise ValueError(f"expectation {expectation['id']} is one of the entry {entry_id} here")
 
     def _place_signals(self, copy: Copy) -> Copy:
-        """Leave out the signals whose place is elsewhere, and remove those from other places whose place is here."""
+        """Leave out the signals that belong to other entries, and remove from other entries those that belong here."""
         entry_id = copy.entry["id"]
         elsewhere = set()
         for signal in copy.signals:

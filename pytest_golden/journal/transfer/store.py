@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Insert, Select, Table
 
 
-# As many rows of expectations and signals may be in memory at once as belong to one entry, or about so many.
+# How many rows of expectations and signals are in memory at once, if one entry has not more.
 _MOST_ROWS = 2000
 _MOST_ENTRIES = 200
 _IS_ORPHAN = signals.c.routed_by == literal_column(f"'{RoutedBy.ORPHAN.value}'")
@@ -36,7 +36,7 @@ _UPDATE_ENTRY = update(entries).where(entries.c.id == _THE_ENTRY)
 _THE_COPY = select(*(entries.c[name] for name in ENTRY_FIELDS)).where(entries.c.id == _THE_ENTRY)
 _LATEST = select(func.max(entries.c.created_at))
 _LATEST_EXPECTATION = select(func.max(expectations.c.created_at))
-# Without a mark, what was expected when a signal was received is told by its time.
+# Without a mark, the time of a signal tells what was expected then.
 _UNMARK = (
     update(signals)
     .where(signals.c.expectation_mark.is_not(None), signals.c.created_at >= bindparam("since", type_=BigInteger()))
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Of several places of one signal, the one that comes first is kept: one with an entry, then the earliest."""
+        """Return the sort key of the places of one signal, of which the first is kept: one with an entry, then the earliest."""
         return self.entry_id is None, self.created_at, self.id, self.entry_id or ""
 
 
@@ -137,7 +137,7 @@ def find_places(connection: Connection, signal: Row) -> tuple[Place, ...]:
 
 
 def find_entry_of_expectation(connection: Connection, expectation_id: str) -> str | None:
-    """Return the entry that an expectation belongs to; None when there is no such expectation."""
+    """Return the entry that an expectation belongs to; None for an unknown expectation."""
     found: str | None = connection.scalar(_ENTRY_OF_EXPECTATION, {"the_id": expectation_id})
     return found
 
@@ -161,7 +161,7 @@ def number_expectations(connection: Connection, since: int) -> None:
 def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False) -> None:
     """Keep an entry that is not there yet, with all that belongs to it.
 
-    Its checks are run here only if that is said: a command that came in a file is nobody's order.
+    Its checks are run here only with `with_checks`: nobody here has ordered a command that came in a file.
     """
     connection.execute(_INSERT_ENTRY, {**copy.entry, **count_columns(count(copy))})
     _insert_rows(connection, _EXPECTATIONS, copy.expectations, copy.entry, with_checks=with_checks)

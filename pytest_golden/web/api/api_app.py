@@ -1,4 +1,4 @@
-"""The application of the API: its addresses, its description, and how it tells what is wrong."""
+"""The application of the JSON API: its addresses, its description, and its errors."""
 
 from __future__ import annotations
 

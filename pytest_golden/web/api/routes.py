@@ -42,7 +42,7 @@ Word = Annotated[str | None, Query(min_length=1, max_length=4_096, pattern=NO_NU
 Id = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
 DEFAULT_LIMIT = DEFAULT_ITEMS
 _TOLD = {
-    400: "The query or the body says something that is not allowed.",
+    400: "The query or the body has a value that is not allowed.",
     401: "The token is missing or wrong.",
     403: "Another site sends it, or this server only shows.",
     404: "There is no such thing.",
@@ -79,7 +79,7 @@ def leads_on(code: int, operation: str, parameter: str = "id", *, by: str = "ite
 
 
 class JsonRoute(APIRoute):
-    """A route of the API: what is posted to it must be declared as JSON, and every answer can be written as JSON."""
+    """A route of the API: POST requests must declare JSON, and every answer can be written as JSON."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, _answering_encodable(endpoint), **options)
@@ -172,7 +172,7 @@ def _make_gates_routes(site: Site) -> APIRouter:
 
     @router.get("/projects/{name:path}", response_model=schemas.Project, responses=problems(404))
     def get_project(name: Name) -> Any:
-        """Get a project with its history, its figures, its last difference and what is known of it."""
+        """Get a project with its history, its figures, its last difference and what is known about it."""
         return services.gates.get_project(name, services.manifest.read()).to_dict()
 
     return router
@@ -221,7 +221,7 @@ def _add_journal_reading(router: APIRouter, site: Site) -> None:
 
     @router.get("/summary", response_model=schemas.Summary, responses=problems(400))
     def sum_up(agent: Word = None, since: Since = None) -> Any:
-        """Tell how often entries succeeded: in all, by intent type, and by day."""
+        """Get how often entries succeeded: in all, by intent type, and by day."""
         return journal.summary(agent, None if since is None else parse_timestamp(since, utc_now())).to_dict()
 
 
@@ -239,12 +239,12 @@ def _add_signals(router: APIRouter, site: Site) -> None:
 
     @router.get("/signals/{id}", response_model=schemas.RoutedSignal, responses=problems(404))
     def get_signal(id: Id) -> Any:  # noqa: A002 - the public name
-        """Get a signal, and why it went where it went."""
+        """Get a signal, and how it was routed."""
         return pages.get_signal(id).to_dict()
 
     @router.post("/signals", response_model=schemas.Signal, status_code=201, responses=problems(400, 403, 413, 415))
     def add_signal(news: schemas.NewSignal) -> Any:
-        """Take news in. It cannot speak as a person, as the gate or as GitHub."""
+        """Add a signal. Its source cannot be a person, the gate or GitHub."""
         check_free_source(news.source)
         with _refusing_parts():
             return journal.add_signal(**news.model_dump()).to_dict()
@@ -255,18 +255,18 @@ def _add_writing(router: APIRouter, site: Site) -> None:
 
     @router.post("/entries", response_model=schemas.Entry, status_code=201, responses=problems(400, 403, 413, 415))
     def log_intent(told: schemas.NewEntry) -> Any:
-        """Say what is about to be done, before it is done."""
+        """Log an intent, before the work begins."""
         with _refusing_parts():
             return journal.log_intent(**told.model_dump()).to_dict()
 
     @router.post("/entries/{id}/outcome", response_model=schemas.Entry, responses=problems(400, 403, 404, 413, 415))
     def log_outcome(id: Id, told: schemas.NewOutcome) -> Any:  # noqa: A002 - the public name
-        """Say how it ended, and what is expected of it now."""
+        """Log how the work ended, and what is expected now."""
         return journal.log_outcome(id, **told.model_dump()).to_dict()
 
     @router.post("/entries/{id}/assessment", response_model=schemas.Entry, responses=problems(400, 403, 404, 413, 415))
     def assess(id: Id, told: schemas.NewAssessment) -> Any:  # noqa: A002 - the public name
-        """Let a person say where an entry stands, above all rules."""
+        """Record a person's assessment, which overrides all rules."""
         return journal.assess(id, told.assessment, told.notes, by=told.by).to_dict()
 
 

@@ -1,4 +1,4 @@
-"""The pages of the journal: its timeline, one entry and a person's word on it, expectations, signals, and the summary."""
+"""The pages of the journal: its timeline, one entry with the form for an assessment, expectations, signals, and the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of what was learned: lessons with their evidence and a person's word on them, and plans."""
+"""The pages of what was learned: lessons, which a person may approve or reject, and plans."""
 
 from __future__ import annotations
 

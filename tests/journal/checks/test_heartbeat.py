@@ -195,8 +195,8 @@ def test_rules_hold_when_a_check_is_run(journal: Journal, store: Store, clock: C
 @pytest.mark.parametrize(
     ("check", "told"),
     [
-        ({"url": "http://user:hunter22@127.0.0.1:{port}/"}, "a secret was in it"),
-        ({"command": ["curl", "--token", "ghp_" + "a1B2" * 9]}, "a secret was in it"),
+        ({"url": "http://user:hunter22@127.0.0.1:{port}/"}, "it held a secret"),
+        ({"command": ["curl", "--token", "ghp_" + "a1B2" * 9]}, "it held a secret"),
     ],
 )
 def test_a_check_without_its_secret_is_not_run(
@@ -222,7 +222,7 @@ def test_a_check_of_another_version_is_no_answer(journal: Journal, store: Store,
     clock.move(minutes=1)
     [told] = Heartbeat(journal).beat().checks
     assert told.signal_type == "neutral"
-    assert "it is no check of this version: unknown key 'ping'" in told.summary
+    assert "this version does not know such a check: unknown key 'ping'" in told.summary
 
 
 def test_another_heartbeat_that_was_faster_is_believed(journal: Journal, clock: Clock) -> None:

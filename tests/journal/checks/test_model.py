@@ -89,8 +89,8 @@ def test_a_page_is_kept_with_all_that_decides() -> None:
         ({**PAGE, "url": "http://example.org/\r\nX: y"}, "url: holds characters that no URL has"),
         ({**PAGE, "url": "http://exämple.org/"}, "url: holds characters that no URL has"),
         ({**PAGE, "url": "http://example.org/" + "x" * 8192}, "url: has 8,211 characters"),
-        ({**PAGE, "url": "http://169.254.169.254/latest"}, "url: '169.254.169.254' is never asked"),
-        ({**PAGE, "url": "http://[fe80::1]/"}, "url: 'fe80::1' is never asked"),
+        ({**PAGE, "url": "http://169.254.169.254/latest"}, "url: '169.254.169.254' is never requested"),
+        ({**PAGE, "url": "http://[fe80::1]/"}, "url: 'fe80::1' is never requested"),
         ("true", "a mapping is wanted, not 'true'; its keys are after, command, url"),
     ],
 )

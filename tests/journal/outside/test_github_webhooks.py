@@ -79,7 +79,7 @@ def test_event_must_be_named() -> None:
 @pytest.mark.parametrize("wrong", [{}, {"action": "completed"}])
 def test_body_without_what_its_event_has_is_refused(event: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(
-        PayloadError, match=f"the event is said to be {event}, but the body has no {EVENTS[event][0][0]}"
+        PayloadError, match=f"the header names the event {event}, but the body has no {EVENTS[event][0][0]}"
     ):
         deliver(event, wrong)
     with pytest.raises(PayloadError):

@@ -337,7 +337,7 @@ BAD = {
     ),
     "wide name": ([HEADER, {**ENTRY, "agent_id": "\u4e00" * 300}], "line 2: entry: agent_id has 900 bytes"),
     "unknown kind": ([HEADER, {"kind": "x"}], "line 2: a line must be an object whose kind is"),
-    "unknown key": ([HEADER, change(foo=1)], "line 2: entry: there is no key 'foo'"),
+    "unknown key": ([HEADER, change(foo=1)], "line 2: entry: the key 'foo' is unknown"),
     "missing": ([HEADER, {"kind": "entry", "id": "x"}], "line 2: entry: agent_id is missing"),
     "blank": ([HEADER, change(intent=" ")], "line 2: entry: intent must be text that is not blank"),
     "long name": ([HEADER, change(id="x" * 3000)], "line 2: entry: id has 3,000 bytes"),
@@ -356,7 +356,7 @@ BAD = {
     ),
     "no expiry": (
         [HEADER, change(expectations=[{**ASKED, "polarity": "negative"}])],
-        "polarity negative wants expires_at",
+        "polarity negative needs expires_at",
     ),
     "flag": ([HEADER, change(expectations=[{**ASKED, "critical": 1}])], "critical must be true or false, not 1"),
     "empty hint": (
@@ -377,7 +377,7 @@ BAD = {
         "details must tell from and to",
     ),
     "too few": ([{**HEADER, "entries": 2}, ENTRY], "the first line announces 2 entries, and the file has 1"),
-    "another": ([HEADER, ENTRY, change(agent_id="b")], "line 3: entry entry_1: its agent_id is another one here"),
+    "another": ([HEADER, ENTRY, change(agent_id="b")], "line 3: entry entry_1: its agent_id differs from the one here"),
     "stolen": (
         [HEADER, change(expectations=[ASKED]), change(id="entry_2", expectations=[ASKED])],
         "line 3: expectation e1 is one of the entry entry_1 here",
