@@ -244,7 +244,9 @@ def test_a_source_that_is_another_entry_under_the_same_id_is_refused(shards: lis
     with Store.open(shards[1]) as store, store.write() as connection:
         connection.exec_driver_sql("UPDATE entries SET intent = 'another' WHERE number = 1")
     before = read_all(shards[0])
-    with pytest.raises(StorageError, match=r"b\.db: entry .*: its intent differs from the one here; .*nothing was merged"):
+    with pytest.raises(
+        StorageError, match=r"b\.db: entry .*: its intent differs from the one here; .*nothing was merged"
+    ):
         merge_stores(shards[0], [shards[2], shards[1]], rules={}, progress=print)
     assert read_all(shards[0]) == before
 
