@@ -15,7 +15,12 @@ NOW = 1_000
 
 
 def news(data: dict[str, Any] | None = None, **fields: Any) -> News:
-    told = {"words": read_words("ci", data or {}), "signal_type": SignalType.POSITIVE, "timestamp": NOW, "agent_id": "a"}
+    told = {
+        "words": read_words("ci", data or {}),
+        "signal_type": SignalType.POSITIVE,
+        "timestamp": NOW,
+        "agent_id": "a",
+    }
     return News(**{**told, **fields})
 
 
