@@ -1,4 +1,4 @@
-"""Passwords in command lines and in URLs, and cookies that sign somebody in."""
+"""Passwords in command lines and in URLs, and cookies of a login."""
 
 from __future__ import annotations
 
@@ -203,20 +203,7 @@ _STRICT = compile_late(
 _AUTHORITY_END = compile_late(r"[/?#]")
 # Of these schemes a path may hold an @; of the others, such as a database's, a password is likelier to.
 _OF_FILES = (
-    "http",
-    "https",
-    "ftp",
-    "ftps",
-    "sftp",
-    "scp",
-    "ssh",
-    "git",
-    "svn",
-    "s3",
-    "gs",
-    "file",
-    "imap",
-    "smb",
+    *("http", "https", "ftp", "ftps", "sftp", "scp", "ssh", "git", "svn", "s3", "gs", "file", "imap", "smb"),
     "dav",
 )
 _LONGEST_SCHEME = 24

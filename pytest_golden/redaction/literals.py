@@ -1,11 +1,8 @@
-"""Read a credentials file into pairs of name and value, whatever its format: YAML, JSON, INI, .env, .netrc, .pgpass.
+"""Known secret values: from the environment, from a credentials file, or given by the caller.
 
-Nothing is refused: a file that one format cannot explain is read line by line.
-
-Secret values that are known: from the environment, from a credentials file, or handed in.
-
-A known value is hidden wherever it turns up, also URL-encoded, in base64 and with JSON's escapes. Values that are too
-short or too common to be told from ordinary text are not taken: hiding `postgres` would hide the log.
+A known value is hidden wherever it occurs, also URL-encoded, in base64 and with JSON's escapes. Values that are too short
+or too common are not used: hiding `postgres` would hide the log. A credentials file may be YAML, JSON, INI, .env, .netrc or
+.pgpass; a file that is none of these is read line by line, and none is refused.
 """
 
 from __future__ import annotations
@@ -97,44 +94,11 @@ _SHORTEST_LINE = 16
 _SHORTEST_CORE = 12
 _COMMON = frozenset(
     [
-        "access",
-        "account",
-        "anonymous",
-        "changeme",
-        "client",
-        "database",
-        "default",
-        "development",
-        "disabled",
-        "enabled",
-        "example",
-        "golden",
-        "hidden",
-        "localhost",
-        "master",
-        "minioadmin",
-        "mysql",
-        "nobody",
-        "optional",
-        "password",
-        "postgres",
-        "postgresql",
-        "private",
-        "production",
-        "public",
-        "python",
-        "redacted",
-        "required",
-        "secret",
-        "secrets",
-        "server",
-        "staging",
-        "success",
-        "system",
-        "testing",
-        "unknown",
-        "undefined",
-        "username",
+        *("access", "account", "anonymous", "changeme", "client", "database", "default", "development"),
+        *("disabled", "enabled", "example", "golden", "hidden", "localhost", "master", "minioadmin", "mysql"),
+        *("nobody", "optional", "password", "postgres", "postgresql", "private", "production", "public"),
+        *("python", "redacted", "required", "secret", "secrets", "server", "staging", "success", "system"),
+        *("testing", "unknown", "undefined", "username"),
     ]
 )
 

@@ -1,9 +1,7 @@
-"""Fields of mappings that are secret by what stands around them, whatever their own names say.
+"""The redactor: return text and nested values without their secrets. It reads no file and no environment.
 
-They are the data of a Kubernetes secret, the private half of a JSON web key, `passwords: {bob: ...}`, cookies that sign
-somebody in.
-
-The redactor: text and nested values in, the same without their secrets out. Pure; it reads no file and no environment.
+Some fields of mappings are secret because of the fields around them, whatever their own names are: the data of a Kubernetes
+secret, the private half of a JSON web key, `passwords: {bob: ...}`, cookies of a login.
 """
 
 from __future__ import annotations

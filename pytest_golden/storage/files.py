@@ -1,4 +1,4 @@
-"""The files of a store: copies that can be made while it is in use, and damaged ones kept aside."""
+"""The files of a store: find them, copy them while they are in use, and set damaged ones aside."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_file(location: str | Path) -> Path:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse what a person has named and what is there, and is no store; a damaged or a locked one is none of that.
+    """Refuse an existing path that is not a store. A damaged or locked store is not refused.
 
     Raises:
         SettingsError: it is a folder, a file that is no database, or a database of another program.
@@ -61,19 +61,19 @@ def refuse_foreign(path: Path) -> None:
 
 
 def list_files(path: Path) -> tuple[Path, ...]:
-    """List the files that a store consists of at this moment, the database last."""
+    """Return the files that a store has now, the database last."""
     files = (path.with_name(path.name + ending) for ending in _ENDINGS)
     return tuple(file for file in files if file.exists())
 
 
 def is_alone(path: Path) -> bool:
-    """Tell whether a file is there and all of it: nothing waits in a log."""
+    """Tell whether a file exists and is complete: its log holds nothing."""
     log = path.with_name(f"{path.name}-wal")
     return path.is_file() and not (log.exists() and log.stat().st_size)
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a store's file by the driver alone; one in a folder that may only be read is taken as nobody changes it.
+    """Open a store's file with the driver; in a read-only folder, open it as a file that nothing changes.
 
     Raises:
         sqlite3.Error: it cannot be read.
@@ -90,13 +90,13 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def backup_store(location: str | Path, target: Path) -> int:
-    """Copy a store as it is at one moment into a new file, and give its size in bytes; writers go on meanwhile.
+    """Copy a store as it is at one moment into a new file, and return its size in bytes; writers go on meanwhile.
 
-    The target appears at once and whole, or not at all.
+    The target appears complete, or not at all.
 
     Raises:
         SettingsError: no store can be at such a place.
-        StorageError: there is none, it cannot be read, or the target is there or cannot be made.
+        StorageError: the store does not exist or cannot be read, or the target exists or cannot be made.
     """
     place = parse_location(location)
     if place.is_on_server:
@@ -112,10 +112,10 @@ def backup_store(location: str | Path, target: Path) -> int:
 
 @contextmanager
 def made_whole(target: Path) -> Iterator[Path]:
-    """Return a name beside `target` for a with-block to make a database under; it gets its own name when that ends well.
+    """Yield a name beside `target` for a new database; rename it to `target` when the with-block succeeds.
 
     Raises:
-        StorageError: the target is there, or cannot be made.
+        StorageError: the target exists or cannot be made.
     """
     if os.path.lexists(target):
         raise StorageError(f"{target} is there already; give the name of a new file")
@@ -134,7 +134,7 @@ def made_whole(target: Path) -> Iterator[Path]:
 
 
 def name_beside(path: Path, why: str, moment: datetime) -> Path:
-    """Return an unused name beside a file, which says why and when the new file is made."""
+    """Return an unused name beside a file that contains the reason and the time."""
     first = path.with_name(f"{path.name}.{why}-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
     found, number = first, 1
     while os.path.lexists(found):
@@ -144,11 +144,11 @@ def name_beside(path: Path, why: str, moment: datetime) -> Path:
 
 
 def put_aside(location: str | Path, moment: datetime) -> Path:
-    """Return a damaged store's files other names, and give that of the database: its bytes are kept, its place is free.
+    """Rename a damaged store's files and return the new name of the database. The bytes are kept; the path is free.
 
     Raises:
         SettingsError: no store can be at such a place.
-        StorageError: there is none, or it cannot be renamed.
+        StorageError: the store does not exist or cannot be renamed.
     """
     path = find_file(location)
     aside = name_beside(path, "damaged", moment)
@@ -162,7 +162,7 @@ def put_aside(location: str | Path, moment: datetime) -> Path:
 
 def _is_foreign(path: Path) -> bool:
     try:
-        # By SQLite itself: closing any other handle of the file would take the process's locks on it away.
+        # With SQLite itself: closing any other handle of the file would release this process's locks on it.
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)) as found:
             names = {str(row[0]) for row in found.execute("SELECT name FROM sqlite_master")}
     except sqlite3.Error as error:
@@ -175,9 +175,9 @@ def _copy(path: Path, draft: Path) -> None:
         closing(open_to_read(path)) as source,
         closing(sqlite3.connect(draft, isolation_level=None)) as copy,
     ):
-        # It is flushed whole at the end.
+        # The whole copy is flushed at the end.
         copy.execute("PRAGMA synchronous = OFF")
-        # A read that has begun waits for nobody from here on; the copying itself would wait for ever.
+        # A read transaction does not wait for writers; the backup alone might wait for ever.
         source.execute("BEGIN")
         if not source.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchone():
             raise describe_foreign(str(path))
@@ -186,7 +186,7 @@ def _copy(path: Path, draft: Path) -> None:
 
 
 def _publish(draft: Path, target: Path) -> None:
-    """Return a finished file its name, without ever replacing another."""
+    """Rename a finished file, without ever replacing another."""
     try:
         target.hardlink_to(draft)
     except FileExistsError:

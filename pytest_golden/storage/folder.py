@@ -1,4 +1,4 @@
-"""The folders of what outlives a session and of private runs: their names, git's ignoring them, flushing. Opens no database."""
+"""The folders that outlive a session and those of private runs: names, .gitignore, flushing. Opens no database."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 STATE_FOLDER = ".golden"
 STORE_NAME = "golden.db"
 #: Begins the names of folders made for one gate run: the base of a verification, the proposals of a cycle.
-#: Runs below one are not people's own, and are left out of what those runs tell.
+#: Runs in such a folder are not people's own: histories and trends leave them out.
 PRIVATE_PREFIX = "pytest-golden-private-"
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it; when a state folder is among them, git is told to ignore it.
+    """Make a folder and its parents; if a state folder is among them, let git ignore it.
 
     Raises:
         OSError: it cannot be made.
@@ -26,14 +26,14 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for place in (folder, *folder.parents):
         if place.name == STATE_FOLDER:
-            # One that may only be read is as it is.
+            # A read-only folder stays as it is.
             with suppress(OSError):
                 ignore_in_git(place)
             return
 
 
 def ignore_in_git(folder: Path) -> None:
-    """Tell git to ignore a folder, unless something is said there already.
+    """Let git ignore a folder, unless it has a .gitignore already.
 
     Raises:
         OSError: it cannot be written.
@@ -46,9 +46,9 @@ def flush(path: Path) -> None:
     """Flush a file's content, or the names that a folder holds.
 
     Raises:
-        OSError: it cannot be opened, or not be flushed, as folders on some systems.
+        OSError: it cannot be opened or flushed; some systems flush no folders.
     """
-    # A folder cannot be opened for writing; elsewhere than on POSIX only what is can be flushed.
+    # A folder cannot be opened for writing, and except on POSIX only a file open for writing can be flushed.
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Where a store is: what a user gives as its place, read into a database URL. Opens nothing."""
+"""The location of a store: parse what a user gives into a database URL. Opens nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _GIVE = "give a SQLite file, sqlite:///PATH or postgresql://..."
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 _DRIVER = "psycopg"
-# What of a query tells one store from another; a password may stand in others, and in options that set something else.
+# The parts of a query that identify a store. Others, and options that set something else, may hold a password.
 _SHOWN_KEYS = ("host", "port", "dbname", "user", "service", "options")
 _SCHEMA_ALONE = re.compile(r"\s*(-c\s*|--)search_path=[^\s=]+\s*")
 
 
 class Location(NamedTuple):
-    """A store's place: its URL, its file (None: in memory, or on a server) and how it is shown, without a password."""
+    """A store's location: its URL, its file (None in memory or on a server), and its text form without a password."""
 
     url: URL
     path: Path | None
@@ -35,12 +35,12 @@ class Location(NamedTuple):
 
     @property
     def is_on_server(self) -> bool:
-        """Tell whether it is a PostgreSQL server's."""
+        """Tell whether the store is on a PostgreSQL server."""
         return self.url.drivername not in _SQLITE
 
 
 def parse_location(location: str | Path) -> Location:
-    """Read a file path or a database URL; a relative path counts from the current folder.
+    """Parse a file path or a database URL; a relative path is relative to the current folder.
 
     Raises:
         SettingsError: no store can be there.
@@ -54,7 +54,7 @@ def parse_location(location: str | Path) -> Location:
 
 
 def make_url_of_frozen(path: Path) -> URL:
-    """Make the URL by which SQLite reads a file without locks and neighbours, as one that nobody changes."""
+    """Return a URL with which SQLite reads a file that nothing changes: without locks and without files beside it."""
     query: Mapping[str, str] = {"mode": "ro", "immutable": "1", "uri": "true"}
     return URL.create("sqlite", database=path.as_uri(), query=query)
 
@@ -86,14 +86,14 @@ def _at_server(url: URL) -> Location:
 
 
 def _is_shown(key: str, value: str | tuple[str, ...]) -> bool:
-    """Tell whether a value of a query is there, and nothing in it sets something."""
+    """Tell whether a value of a query exists and sets nothing else."""
     if not isinstance(value, str) or not value:
         return bool(value) and all(_is_shown(key, one) for one in value)
     return bool(_SCHEMA_ALONE.fullmatch(value)) if key == "options" else not {"=", "@"} & set(value)
 
 
 def _show(url: URL) -> str:
-    """Show no more than the kind: a password may stand anywhere in the rest."""
+    """Return the kind only: the rest may hold a password anywhere."""
     return f"{url.drivername}://..."
 
 

@@ -1,7 +1,7 @@
-"""Lists in pages. Where the next page begins is told by a cursor, which is opaque and holds for its own list alone.
+"""Lists in pages. A cursor tells where the next page begins; it is opaque and valid for its own list only.
 
-A list goes by what its rows are ordered by, and never counts the rows before a page: the last page costs what the first one does, and
-what is added meanwhile moves nothing. No SQL: the stations' `store.py` modules find the rows.
+A page starts behind a position in the list's order, never after a number of rows: the last page costs as much as the first
+one, and rows that are added meanwhile move nothing. The `*store.py` modules find the rows.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 DEFAULT_ITEMS, MOST_ITEMS = 50, 200
 _DIGITS = 12
 _LONGEST_CURSOR = 2_000
-# What a column of whole numbers holds in every database.
+# The limit of a BIGINT in every database.
 _LARGEST = 2**63
 _REFUSED = "cursor is not one that this list gave with these filters: leave it out to begin with the first page"
 
 _Row = TypeVar("_Row")
-#: Where a page ends: the values that its rows are ordered by, of the last row that is shown.
+#: The end of a page: the values by which rows are ordered, of its last row.
 Position = tuple[int | str, ...]
 
 
 class Listed(Protocol):
-    """What stands in a list."""
+    """An item of a list."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-safe values."""
@@ -43,7 +43,7 @@ _Item = TypeVar("_Item", bound=Listed)
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[_Item]):
-    """A part of a list; `next_cursor` gives the part behind it, None behind the last one."""
+    """A part of a list; `next_cursor` is the cursor of the next part, None after the last one."""
 
     items: tuple[_Item, ...]
     next_cursor: str | None = None
@@ -54,7 +54,7 @@ class Page(Generic[_Item]):
 
 
 class Listing:
-    """One list under one choice of filters. `kinds` are the types of the values in a position, in their order."""
+    """A list with given filters. `kinds` are the types of a position's values, in order."""
 
     def __init__(self, name: str, *filters: str | bool | None, kinds: tuple[type[int | str], ...]) -> None:
         told = json.dumps([name, *filters])
@@ -62,10 +62,10 @@ class Listing:
         self._kinds = kinds
 
     def read_cursor(self, cursor: str | None) -> Any:
-        """Return the position that a cursor tells; None without a cursor.
+        """Return the position of a cursor; None without a cursor.
 
         Raises:
-            ValueError: it is broken, or of another list or other filters.
+            ValueError: the cursor is broken, or belongs to another list or other filters.
         """
         if cursor is None:
             return None
@@ -77,21 +77,21 @@ class Listing:
         return tuple(told[1:])
 
     def write_cursor(self, position: Position) -> str:
-        """Return the cursor that tells a position."""
+        """Return the cursor of a position."""
         told = json.dumps([self._digest, *position], separators=(",", ":"))
         return base64.urlsafe_b64encode(told.encode("ascii")).decode("ascii").rstrip("=")
 
     def cut(
         self, rows: Sequence[_Row], limit: int, position: Callable[[_Row], Position], make: Callable[[_Row], _Item]
     ) -> Page[_Item]:
-        """Make a page of one row more than it holds, where there are as many; that one tells that more follows."""
+        """Return a page of `limit` rows; one further row in `rows` shows that another page follows."""
         shown = rows[:limit]
         has_more = len(rows) > limit and bool(shown)
         return Page(tuple(map(make, shown)), self.write_cursor(position(shown[-1])) if has_more else None)
 
 
 def check_page_limit(limit: object) -> int:
-    """Return a number of items that a page may have.
+    """Return a valid number of items of a page.
 
     Raises:
         ValueError: it is no whole number from 1 to 200.

@@ -1,17 +1,14 @@
-"""A connection to a server that is not waited for without end. Loaded only for such a store.
+"""PostgreSQL below a store: its engine, its transactions and its statements. Loaded only for a store on a server.
 
-A server that is frozen, or whose disk is, answers nothing, while its machine goes on to acknowledge what it gets: no
-time limit of the network ends that, and none of the server's own.
+Writers of a store go one after another, by an advisory lock that each takes before it reads. So what is proven on SQLite,
+which locks a file, holds here too.
 
-Statements that go to a server together, so that it is waited for once and not after each. Loaded only for such a store.
-
-What gives no rows waits until something is asked for, or for the end of its transaction: nobody needs its answer sooner.
+Statements are sent in batches, so that a writer waits for the server once and not after each. A statement that returns
+nothing is sent with the next question, or with the end of its transaction.
 Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 
-PostgreSQL below a store: its engine, its transactions and its statements. Loaded only for such a store.
-
-All writers of a store go one after another, by an advisory lock that each takes before it reads: what is proven of
-SQLite, which locks a file, then holds here too.
+No connection waits for ever: a server that is frozen, or whose disk is, answers nothing while its machine still
+acknowledges packets, so no time limit of the network or the server ends the wait.
 """
 
 from __future__ import annotations
@@ -41,12 +38,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: Beside what a lock may be waited for. No statement takes so long, but those that bring tables up to date.
+#: In addition to the time that a lock may take. Only statements that bring tables up to date take longer.
 LONGEST_SILENCE_SECONDS = 300.0
 
 
 class ImpatientConnection(psycopg.Connection[Any]):
-    """Is given up once the server has said nothing for so many seconds; None: never."""
+    """A connection that gives up when the server is silent for `longest_silence` seconds; None means never."""
 
     longest_silence: float | None = None
 
@@ -64,7 +61,7 @@ class ImpatientConnection(psycopg.Connection[Any]):
             wanted = next(gen)
             while True:
                 ready = yield wanted
-                # Nothing has happened: the driver looks up from time to time.
+                # The driver returns here from time to time, even if nothing has arrived.
                 if ready:
                     began = None
                 elif began is None:
@@ -80,7 +77,7 @@ class ImpatientConnection(psycopg.Connection[Any]):
 
 @contextmanager
 def waiting_long(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Wait without end inside the with-block."""
+    """Wait without a limit inside the with-block."""
     assert isinstance(connection, ImpatientConnection)
     longest, connection.longest_silence = connection.longest_silence, None
     try:
@@ -89,12 +86,12 @@ def waiting_long(connection: psycopg.Connection[Any]) -> Iterator[None]:
         connection.longest_silence = longest
 
 
-# Kept with the driver's connection, as long as a transaction lasts.
+# The key of the waiting statements in `Connection.info`, during a transaction.
 _WAITING = "golden_waiting"
 
 
 class Sent(NamedTuple):
-    """SQL with parameters by name; where there is JSON among the columns it comes as text, as it does on SQLite."""
+    """SQL with named parameters. With `has_json`, columns of JSON arrive as text, as on SQLite."""
 
     sql: str
     parameters: Mapping[str, Any]
@@ -105,21 +102,21 @@ _COMMIT = Sent("COMMIT", {})
 
 
 def leave(connection: Connection, statement: Sent) -> None:
-    """Have a statement sent with the next ones, or at the end."""
+    """Send a statement with the next ones, or at the end of the transaction."""
     connection.info.setdefault(_WAITING, []).append(statement)
 
 
 def forget(connection: Connection) -> None:
-    """Send nothing of what waits."""
+    """Drop the statements that wait."""
     if not connection.invalidated:
         connection.info.pop(_WAITING, None)
 
 
 def send(connection: Connection, *statements: Sent) -> list[psycopg.Cursor[Any]]:
-    """Send what waits and these statements, and give the cursors of these.
+    """Send the statements that wait and these, and return the cursors of these.
 
     Raises:
-        psycopg.Error: the first that went wrong; the server has left out all that follow it.
+        psycopg.Error: the first error; the server has skipped all later statements.
     """
     waiting = connection.info.pop(_WAITING, ())
     together = (*waiting, *statements)
@@ -131,10 +128,10 @@ def send(connection: Connection, *statements: Sent) -> list[psycopg.Cursor[Any]]
 
 
 def commit(connection: Connection) -> None:
-    """End the transaction with what waits, if anything does; else it is left to the driver.
+    """Commit together with the statements that wait. If none do, leave the commit to the driver.
 
     Raises:
-        psycopg.Error: the first that went wrong; then nothing of the transaction is kept.
+        psycopg.Error: the first error; nothing of the transaction is kept.
     """
     if connection.info.get(_WAITING):
         send(connection, _COMMIT)
@@ -148,7 +145,7 @@ def _send_together(driver: psycopg.Connection[Any], statements: Sequence[Sent]) 
             try:
                 cursors += (_execute(driver, statement) for statement in statements)
             except psycopg.Error as error:
-                # Answered while the others were sent. Raised in here, the driver would complain of those too.
+                # It arrived while the others were sent. Raised here, it would make the driver complain of those too.
                 first = error
     except psycopg.Error as error:
         raise first or _find_first(error) from None
@@ -165,15 +162,15 @@ def _execute(driver: psycopg.Connection[Any], statement: Sent) -> psycopg.Cursor
 
 
 def _find_first(error: psycopg.Error) -> psycopg.Error:
-    """Return the error because of which a statement was left out, where that is what an error says."""
+    """Return the error that made the server skip a statement, if this error reports a skipped one."""
     before = error.__context__
     return before if isinstance(error, psycopg.errors.PipelineAborted) and isinstance(before, psycopg.Error) else error
 
 
 # The rest of a key is the schema's number, so that stores in two schemas of a database do not wait for each other.
 _LOCK_SPACE = 0x676F6C64
-# Each statement after the lock sees what the writer before has left. A flush is never left out, whatever the server does.
-# How long a lock is waited for is said here: a limit for statements would end it sooner, and half of a long write.
+# READ COMMITTED: each statement after the lock sees what the previous writer has left. The commit is always flushed,
+# whatever the server's setting. The server's limit for statements is off: it would end a wait for the lock, or a long write.
 _BEGIN_WRITE = """
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = {busy_ms};
@@ -183,7 +180,7 @@ SELECT pg_advisory_xact_lock(
     ),
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
-# Of no importance to other writers, and so without their lock; neither other locks nor the disk are waited for.
+# A small write that may be lost: it takes no lock of the store, and waits for no other lock and not for the disk.
 _BEGIN_ASIDE = """
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = 50;
@@ -191,20 +188,20 @@ SET LOCAL statement_timeout = 2000;
 SET LOCAL synchronous_commit = off
 """
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = {busy_ms}"
-# After how often a statement is prepared on the server. A pooler that hands connections on knows nothing of that.
+# After how many uses a statement is prepared on the server. A pooler that reassigns connections does not support that.
 _PREPARE = "prepare_threshold"
 _LONGEST_CONNECT_SECONDS = 10
 _LONGEST_SILENCE_MS = 30_000
-# What is asked for with a statement that may give very many rows: first so many, then each time more.
+# How many rows of a paged statement are fetched first, and by what factor each later page is larger.
 _FIRST_PAGE = 32
 _PAGE_GROWTH = 8
-# The same of a statement that is asked with others, of which most are not taken to the end.
+# The same for a statement that is sent with others: most of these are not read to the end.
 _FIRST_OF_SOME = 4
 _SECOND_OF_SOME = 96
 
 
 class Compiled(NamedTuple):
-    """A statement in PostgreSQL's words. `binders` turn values into parameters, `fixed` are those of its own."""
+    """A compiled statement. `binders` turn values into parameters; `fixed` are the statement's own parameters."""
 
     sql: str
     fixed: Mapping[str, Any]
@@ -212,20 +209,20 @@ class Compiled(NamedTuple):
     has_json: bool
 
 
-#: A question as the server gets it, and whether it is paged.
+#: A question as it is sent, and whether it is paged.
 Asked: TypeAlias = "tuple[Compiled, Mapping[str, Any], bool]"
 
 
 class Question(Protocol):
-    """What is asked of a store."""
+    """A question to a store."""
 
     def ask_on_server(self, connection: Connection) -> Asked:
-        """Return what a server is asked."""
+        """Return what to send to a server."""
         ...
 
 
 class _TextDumper(StrDumperUnknown):
-    """Binds text in a form that the database accepts, in every kind of statement."""
+    """Bind text in a form that the database accepts, in every kind of statement."""
 
     def dump(self, obj: str) -> bytes:
         return storable(obj).encode()
@@ -242,7 +239,7 @@ class PostgresqlDatabase:
 
     @contextmanager
     def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
-        """Put it into a transaction that has locked the store for other writers, and ask in the same trip."""
+        """Put the connection into a transaction that locks out other writers, and ask the questions in the same trip."""
         asked = [one.ask_on_server(connection) for one in questions]
         cursors = _begin_and_ask(connection, self._begin_write, asked) if asked else None
         if cursors is None:
@@ -254,29 +251,29 @@ class PostgresqlDatabase:
                 yield Begun(Found(version.fetchone()), _read_answers(connection, asked, answers))
 
     def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that neither takes the store's lock nor waits for the disk."""
+        """Put the connection into a transaction that takes no lock of the store and does not wait for the disk."""
         return _begun(connection, _BEGIN_ASIDE, asks=True)
 
     def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that sees the store as it is at the first look."""
+        """Put the connection into a transaction that sees the store as it is at the first read."""
         return _begun(connection, self._begin_read, asks=True)
 
     @contextmanager
     def preparing(self, connection: Connection) -> Iterator[None]:
-        """Put it into a transaction like that of `writing`; there need be no tables yet, and a statement may take long."""
+        """Do the same as `writing` for a store that may have no tables yet; a statement may take long."""
         with _begun(connection, self._begin_write), waiting_long(find_driver(connection)):
             yield
 
     def inspecting(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction like that of `reading`; there need be no tables yet."""
+        """Do the same as `reading` for a store that may have no tables yet."""
         return _begun(connection, self._begin_read)
 
 
 def reach_server(place: Location, busy_seconds: float) -> PostgresqlDatabase:
-    """Return a database of a server, whatever its tables are. Opens nothing yet.
+    """Return a database of a server, whatever its tables are. This opens nothing yet.
 
     Raises:
-        StorageError: its URL has an option that there is not.
+        StorageError: its URL has an unknown option.
     """
     return PostgresqlDatabase(_make_engine(place, busy_seconds), busy_seconds)
 
@@ -298,9 +295,9 @@ def open_on_server(place: Location, busy_seconds: float, *, upgrades: bool) -> P
 
 
 def compile_statement(statement: Any, columns: list[str] | None, connection: Connection) -> Compiled:
-    """Put a Core statement into SQL, with parameters by name."""
+    """Compile a Core statement to SQL with named parameters."""
     if isinstance(statement, Insert) and not statement.exported_columns:
-        # Or the key would come back with each row.
+        # Otherwise it would return the key of each row.
         statement = statement.inline()
     dialect = connection.dialect
     compiled = statement.compile(dialect=dialect, column_keys=columns)
@@ -308,7 +305,8 @@ def compile_statement(statement: Any, columns: list[str] | None, connection: Con
     fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
     has_json = any(isinstance(column.type, JSON) for column in statement.exported_columns)
     sql = str(compiled)
-    # Numbers of its own, as limits are, are written out: with a limit that it is told, a server plans each time anew.
+    # The statement's own numbers, such as limits, become part of the SQL: with a limit as a parameter, a server makes a new
+    # plan each time.
     for name in [name for name, value in fixed.items() if type(value) is int]:
         sql = sql.replace(f"%({name})s", str(fixed.pop(name)))
         del binders[name]
@@ -316,23 +314,23 @@ def compile_statement(statement: Any, columns: list[str] | None, connection: Con
 
 
 def run_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> psycopg.Cursor[Any]:
-    """Run it by the driver; JSON comes as text, as it does on SQLite."""
+    """Run a statement with the driver; JSON arrives as text, as on SQLite."""
     (cursor,) = send(connection, Sent(compiled.sql, parameters, compiled.has_json))
     return cursor
 
 
 def leave_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> None:
-    """Have what gives no rows run before the next statement, or before the transaction ends."""
+    """Run a statement that returns nothing before the next statement, or before the transaction ends."""
     leave(connection, Sent(compiled.sql, parameters))
 
 
 def page_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """Return the rows of a SELECT without a limit, asked for by and by: the driver would take all of them at once."""
+    """Return the rows of a SELECT without a limit, page by page: the driver would fetch all of them at once."""
     return _page(connection, compiled, parameters, 0, _FIRST_PAGE)
 
 
 def ask_compiled(connection: Connection, questions: Sequence[Asked]) -> list[Iterator[Any]]:
-    """Run some SELECTs in one trip, and give the rows of each; of one that is paged, the first ones come with it."""
+    """Run some SELECTs in one trip and return the rows of each; of a paged one, the first page comes with them."""
     return _read_answers(connection, questions, send(connection, *_make_asked(questions)))
 
 
@@ -377,7 +375,7 @@ def _page(
 
 
 def _make_page(compiled: Compiled, parameters: Mapping[str, Any], start: int, size: int) -> Sent:
-    # Written out: with limits that it is told each time, a server plans each time anew. There are few different ones.
+    # The limits are part of the SQL: as parameters, they would make a server plan each time. There are few different ones.
     return Sent(f"{compiled.sql} LIMIT {size} OFFSET {start}", parameters, compiled.has_json)
 
 
@@ -408,13 +406,13 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
         return ImpatientConnection.connect(*arguments, **named)
 
     def prepare(connection: ImpatientConnection, _: object) -> None:
-        # Transactions are begun by us, with what each of them is to be.
+        # We begin transactions ourselves, with their isolation and limits.
         connection.autocommit = True
         connection.adapters.register_dumper(str, _TextDumper)
         connection.longest_silence = busy_seconds + LONGEST_SILENCE_SECONDS
 
     def send_before(connection: Connection, *_: object) -> None:
-        # What waits comes first, whoever asks.
+        # Statements that wait come before any other statement.
         send(connection)
 
     event.listen(engine, "do_connect", connect)
@@ -424,10 +422,10 @@ def _make_engine(place: Location, busy_seconds: float) -> Engine:
 
 
 def _read_options(place: Location) -> dict[str, Any]:
-    """Read what is the driver's in the query of a URL, and refuse what is neither that nor the server's."""
+    """Return the driver's own options in a URL's query, and refuse options that neither driver nor server knows."""
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     if place.url.query.keys() - known - {_PREPARE}:
-        # It is not named: it may be a part of a password.
+        # The message does not name it: it may be a part of a password.
         raise StorageError(f"the store {place.shown}: its URL has an option that is none of libpq's, nor {_PREPARE}")
     threshold = place.url.query.get(_PREPARE)
     if threshold is None:
@@ -453,7 +451,7 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
 
 @contextmanager
 def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Found | None]:
-    """Put it into a transaction; with `asks` the version of the tables is found, and given, in the same trip."""
+    """Put the connection into a transaction; with `asks`, read the version of the tables in the same trip."""
     begun = _begin(connection, f"{statements}; {ASK_VERSION}".encode() if asks else statements.encode())
     with _in_transaction(connection):
         yield _read_last(begun) if asks else None
@@ -461,7 +459,7 @@ def _begun(connection: Connection, statements: str, *, asks: bool = False) -> It
 
 @contextmanager
 def _in_transaction(connection: Connection) -> Iterator[None]:
-    """End what has been begun: with all that waits, or with nothing of it."""
+    """Commit with all statements that wait, or roll back without them."""
     with connection.begin():
         try:
             yield
@@ -473,7 +471,7 @@ def _in_transaction(connection: Connection) -> Iterator[None]:
 
 
 def _begin(connection: Connection, statements: bytes) -> psycopg.Cursor[Any]:
-    """Begin; a connection that was lost since its last use is made anew, and so are all others that wait for one."""
+    """Begin a transaction. If the connection was lost since its last use, replace it and all idle ones."""
     driver = find_driver(connection)
     try:
         return driver.execute(statements, prepare=False)
@@ -488,12 +486,12 @@ def _begin(connection: Connection, statements: bytes) -> psycopg.Cursor[Any]:
 def _begin_and_ask(
     connection: Connection, statements: str, questions: Sequence[Asked]
 ) -> list[psycopg.Cursor[Any]] | None:
-    """Begin and ask in one trip, and give what tells the version, and the answers.
+    """Begin and ask in one trip, and return the cursors of the version and of the answers.
 
-    Gives None where that is to be done one after another: the connection was lost, or the tables are not what they were.
+    Return None if it must be done in two steps: the connection was lost, or the tables have changed.
     """
     driver = find_driver(connection)
-    # One by one, as whatever goes together with others must; none of them has a semicolon within.
+    # A batch takes single statements; none of these contains a semicolon.
     begin = [Sent(statement, {}) for statement in (*statements.split(";"), ASK_VERSION)]
     try:
         return send(connection, *begin, *_make_asked(questions))[len(begin) - 1 :]
@@ -512,13 +510,13 @@ def _read_last(begun: psycopg.Cursor[Any]) -> Found:
 
 
 def _drop_if_lost(connection: Connection) -> None:
-    # Else it would be told to roll back, and complain.
+    # Otherwise a rollback would be sent to it and fail.
     if not connection.invalidated and find_driver(connection).closed:
         connection.invalidate()
 
 
 def refuse_encoding(connection: Connection, where: str) -> None:
-    """Refuse a database that cannot keep every text."""
+    """Refuse a database whose encoding cannot store every text."""
     encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
     if encoding != "UTF8":
         raise StorageError(f"the store {where}: its database is made for {encoding}; give one with ENCODING 'UTF8'")

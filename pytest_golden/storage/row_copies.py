@@ -21,42 +21,42 @@ _ROWS_AT_ONCE = 2_000
 
 
 class TableContent(NamedTuple):
-    """How many rows a table has, and the SHA-256 of them all in the order of their keys."""
+    """The number of rows of a table, and the SHA-256 of all rows in the order of their keys."""
 
     rows: int
     sha256: str
 
 
 class ContentDigest:
-    """Digests the rows of a table: each is a line, a JSON array of its values."""
+    """Digest the rows of a table: each is a line, a JSON array of its values."""
 
     def __init__(self) -> None:
         self.rows = 0
         self._hash = hashlib.sha256()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Take in the next rows."""
+        """Add the next rows."""
         self.rows += len(rows)
         self._hash.update("".join([f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows]).encode("ascii"))
 
     def finish(self) -> TableContent:
-        """Return what all of them come to."""
+        """Return the digest of all rows."""
         return TableContent(self.rows, self._hash.hexdigest())
 
 
 def list_columns(table: Table) -> list[Column[Any]]:
-    """Return the columns of a table, its key first: that is their order in rows."""
+    """Return the columns of a table in the order of `read_rows`, its key first."""
     (key,) = table.primary_key
     return [key, *(column for column in table.c if column is not key)]
 
 
 def count_rows(connection: Connection, table: Table) -> int:
-    """Count them."""
+    """Count the rows of a table."""
     return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
 def read_rows(connection: Connection, table: Table) -> Iterator[Sequence[Row]]:
-    """Return all rows by their key, some at a time: JSON as the text that it is kept as."""
+    """Yield all rows by their key, some at a time; JSON is the text that is stored."""
     columns = list_columns(table)
     query = select(*[cast(column, Text) if isinstance(column.type, JSON) else column for column in columns])
     query = query.order_by(columns[0]).limit(_ROWS_AT_ONCE)
@@ -71,7 +71,7 @@ _FROM_SEQUENCE = text("SELECT nextval(pg_get_serial_sequence(:name, 'number')) F
 
 
 def take_numbers(connection: Connection, table: Table, amount: int) -> list[int]:
-    """Return numbers that no row of a table has or had, rising; the table has a column `number`."""
+    """Return rising numbers that no row of a table has or had; the table must have a column `number`."""
     if connection.dialect.name == "sqlite":
         last = connection.scalar(select(func.max(table.c.number))) or 0
         return list(range(last + 1, last + 1 + amount))
@@ -80,9 +80,9 @@ def take_numbers(connection: Connection, table: Table, amount: int) -> list[int]
 
 
 def number_by_time(connection: Connection, moment: Column[int], key: Column[Any], since: int) -> None:
-    """Number the rows of a table that were made at a moment or later by their column of moments, and then by a key.
+    """Renumber the rows of a table that were made at `since` or later, by time and then by a key.
 
-    Nobody may refer to the numbers.
+    Nothing may refer to the numbers.
     """
     table = moment.table
     for rows in page_by_time(connection, moment, key, (table.c.number,), since):
@@ -90,12 +90,12 @@ def number_by_time(connection: Connection, moment: Column[int], key: Column[Any]
 
 
 def number_parts_by_time(connection: Connection, moment: Column[int], owner: Column[Any], since: int) -> None:
-    """Number the rows of a table that were made at a moment or later by time; those of one owner keep their order.
+    """Renumber the rows of a table that were made at `since` or later, by time; rows of one owner keep their order.
 
-    Nobody may refer to the numbers.
+    Nothing may refer to the numbers.
     """
     number = moment.table.c.number
-    # A clock that went back does not part a row from those before it.
+    # After a clock went back, a row stays behind the earlier rows of its owner.
     reached = func.max(moment).over(partition_by=owner, order_by=number).label("reached")
     rows = (
         select(number, owner.label("owner"), reached).where(owner.in_(select(owner).where(moment >= since))).subquery()
@@ -114,9 +114,9 @@ def page_by_time(
     since: int | None = None,
     *only: ColumnElement[bool],
 ) -> Iterator[Sequence[Any]]:
-    """Return some columns of a table's rows by its column of moments and a unique key, some hundred at once.
+    """Yield some columns of a table's rows, by time and a unique key, some hundred rows at a time.
 
-    The last two of each row are the moment and the key. What changes meanwhile in other columns is no matter.
+    The last two columns of each row are the time and the key. Other columns may change meanwhile.
     """
     query = select(*columns, moment.label("page_moment"), key.label("page_key")).where(*only)
     query = query.order_by(moment, key).limit(_ROWS_IN_PAGE)

@@ -26,7 +26,7 @@ _DIGITS = 32
 
 
 def keep_document(connection: Connection, body: Any) -> str:
-    """Keep a JSON value, unless it is there, and give its digest: the same for values that differ in key order alone.
+    """Store a JSON value unless it is stored already, and return its digest, which does not depend on the order of keys.
 
     Raises:
         ValueError, TypeError: the value is not JSON (a NaN, an object).
@@ -37,22 +37,22 @@ def keep_document(connection: Connection, body: Any) -> str:
 
 
 def digest_document(body: Any) -> str:
-    """Return the digest under which a JSON value is kept, or would be. Raises as `keep_document`."""
+    """Return the digest of a JSON value. Raises as `keep_document`."""
     text = storable_json(json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":")))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]
 
 
 def read_document(connection: Connection, digest: str) -> Any:
-    """Return the document of this digest; None when there is none."""
+    """Return the document with this digest; None if there is none."""
     return connection.execute(select(documents.c.body).where(documents.c.digest == digest)).scalar_one_or_none()
 
 
 def is_own_run() -> ColumnElement[bool]:
-    """Return the condition that a run is somebody's own; a result without a run counts as one."""
+    """Return the SQL condition for a person's own run; a result without a run counts as one."""
     root = gate_runs.c.workspace_root
     return or_(root.is_(None), root.not_like(f"%/{PRIVATE_PREFIX}%"))
 
 
 def is_own_place(workspace_root: str | None) -> bool:
-    """Tell the same of a run by where it ran."""
+    """Tell the same from the folder of a run."""
     return workspace_root is None or f"/{PRIVATE_PREFIX}" not in workspace_root
