@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from pytest_golden.trajectory.query import StepQuery, parse_query
 from pytest_golden.trajectory.step import FrozenSequence, Step
 from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome
 from pytest_golden.values.checking import check_mapping
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_golden.trajectory.readers.model import StepDraft, StepReading
 
@@ -242,20 +244,12 @@ class TrajectoryBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchStatistics:
+class BatchStatistics(Shape):
     """The size of a batch. `outcomes` counts completed trajectories; outcomes that do not occur are absent."""
 
     total_trajectories: int
     total_steps: int
     outcomes: Mapping[TrajectoryOutcome, int]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe."""
-        return {
-            "total_trajectories": self.total_trajectories,
-            "total_steps": self.total_steps,
-            "outcomes": {word.value: count for word, count in self.outcomes.items()},
-        }
 
 
 def merge_trajectories(trajectories: Iterable[Trajectory]) -> TrajectoryBatch:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,8 +46,13 @@ class StepChange(NamedTuple):
         return f"{self.field} {_show(self.left)} -> {_show(self.right)}"
 
 
+def write_named(items: Iterable[NamedTuple]) -> list[dict[str, Any]]:
+    """Return the JSON form of named tuples that hold values of any kind."""
+    return [{name: json_form(value) for name, value in item._asdict().items()} for item in items]
+
+
 @dataclass(frozen=True, slots=True)
-class TrajectoryDiff:
+class TrajectoryDiff(Shape):
     """Where two trajectories differ first; as text, one sentence.
 
     `index` counts steps from 0 and is None when all steps are the same; then only `changes` of the snapshots, the
@@ -57,19 +63,8 @@ class TrajectoryDiff:
     index: int | None = None
     left_step_id: str | None = None
     right_step_id: str | None = None
-    changes: tuple[StepChange, ...] = ()
+    changes: tuple[StepChange, ...] = field(default=(), metadata=form(write=write_named))
     title: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {
-            "identical": self.identical,
-            "index": self.index,
-            "left_step_id": self.left_step_id,
-            "right_step_id": self.right_step_id,
-            "changes": [{"field": name, "left": json_form(a), "right": json_form(b)} for name, a, b in self.changes],
-            "title": self.title,
-        }
 
     def __str__(self) -> str:
         if self.identical:

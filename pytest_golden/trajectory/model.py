@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,6 @@ from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
 from pytest_golden.trajectory.query import StepQuery, parse_query
 from pytest_golden.trajectory.step import FrozenSequence, StateSnapshot, Step, error_text
 from pytest_golden.trajectory.vocabulary import (
-    SCHEMA_VERSION,
     Importance,
     StepType,
     TrajectoryOutcome,
@@ -32,9 +32,10 @@ from pytest_golden.values.checking import (
 )
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _MISSING = Missing.MISSING
 _ONE_MS = timedelta(milliseconds=1)
@@ -42,7 +43,7 @@ _LONGEST_ERROR = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Trajectory:
+class Trajectory(VersionedShape):
     """Steps and state snapshots in order, and how they ended. Start with `Trajectory.new()`.
 
     Every method that adds or changes gives a new value; adding costs the same however long the trajectory is.
@@ -55,7 +56,7 @@ class Trajectory:
     started_at: datetime
     completed_at: datetime | None = None
     duration_ms: float | None = None
-    metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=form(write=json_form))
     outcome: TrajectoryOutcome | None = None
     error: str | None = None
     filtered: bool = False
@@ -232,22 +233,6 @@ class Trajectory:
         """Return the trajectory with its own fields only, without steps and snapshots."""
         return replace(self, steps=FrozenSequence(), state_snapshots=FrozenSequence())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names and `schema_version`, JSON-safe whatever the content."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "id": self.id,
-            "steps": [step.to_dict() for step in self.steps],
-            "state_snapshots": [snapshot.to_dict() for snapshot in self.state_snapshots],
-            "started_at": iso_utc(self.started_at),
-            "completed_at": None if self.completed_at is None else iso_utc(self.completed_at),
-            "duration_ms": self.duration_ms,
-            "metadata": json_form(self.metadata),
-            "outcome": None if self.outcome is None else self.outcome.value,
-            "error": self.error,
-            "filtered": self.filtered,
-        }
-
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Trajectory:
         """Read back what `to_dict` gave; unknown keys are tolerated.
@@ -272,10 +257,7 @@ class Trajectory:
         cls, mapping: Mapping[str, Any], steps: FrozenSequence[Step], snapshots: FrozenSequence[StateSnapshot]
     ) -> Trajectory:
         """Return a trajectory of steps and snapshots read before; all else comes from the dict form."""
-        version = mapping.get("schema_version", SCHEMA_VERSION)
-        if not isinstance(version, int) or version > SCHEMA_VERSION:
-            message = f"schema_version {show(version)} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
-            raise ValueError(message)
+        cls.check_version(mapping)
         completed_at, outcome = mapping.get("completed_at"), mapping.get("outcome")
         return cls(
             id=check_text("id", mapping.get("id")),
@@ -383,7 +365,7 @@ def _write_error(error: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TrajectoryStatistics:
+class TrajectoryStatistics(Shape):
     """What a trajectory consists of. Words that do not occur are absent, and so are types without a known duration.
 
     `max_depth` is 1 for flat steps and 0 for none. `error_count` counts steps whose metadata has a truthy `error` or
@@ -400,21 +382,6 @@ class TrajectoryStatistics:
     duration_ms_by_type: Mapping[StepType, float]
     max_depth: int
     error_count: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        return {
-            "total_steps": self.total_steps,
-            "step_types": {word.value: count for word, count in self.step_types.items()},
-            "importance_distribution": {word.value: count for word, count in self.importance_distribution.items()},
-            "total_snapshots": self.total_snapshots,
-            "duration_ms": self.duration_ms,
-            "outcome": None if self.outcome is None else self.outcome.value,
-            "filtered": self.filtered,
-            "duration_ms_by_type": {word.value: total for word, total in self.duration_ms_by_type.items()},
-            "max_depth": self.max_depth,
-            "error_count": self.error_count,
-        }
 
 
 class Ending(Protocol):

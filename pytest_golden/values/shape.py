@@ -199,7 +199,9 @@ def plain(value: Any) -> Any:
 
 
 def _find_writer(kind: type[Any]) -> Callable[[Any], Any]:
-    write: Callable[[Any], Any] | None = getattr(kind, "to_dict", write_shape if is_dataclass(kind) else None)
+    write: Callable[[Any], Any] | None = getattr(kind, "to_dict", None)
+    if is_dataclass(kind) and write in {None, Shape.to_dict}:
+        write = _make_write(kind)
     write = write or next((write for base, write in _WRITERS.items() if issubclass(kind, base)), _keep)
     _KNOWN[kind] = write
     return write

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
+from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories, write_named
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory, find_failures
 from pytest_golden.trajectory.insight.model import FailureCategory, Quality, SuccessType, count_of, one_line, title_of
 from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome
 from pytest_golden.values.checking import check_word
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,30 +42,17 @@ class TrajectoryDifference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TrajectoryComparison:
+class TrajectoryComparison(Shape):
     """How two trajectories differ. `divergence` is the first step that differs.
 
     The sentences are for people and models; there are at most ten of each kind.
     """
 
-    differences: tuple[TrajectoryDifference, ...]
+    differences: tuple[TrajectoryDifference, ...] = field(metadata=form(write=write_named))
     key_insights: tuple[str, ...]
     success_advantages: tuple[str, ...]
     failure_disadvantages: tuple[str, ...]
     divergence: TrajectoryDiff
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        return {
-            "differences": [
-                {"aspect": aspect, "success": json_form(success), "failure": json_form(failure)}
-                for aspect, success, failure in self.differences
-            ],
-            "key_insights": list(self.key_insights),
-            "success_advantages": list(self.success_advantages),
-            "failure_disadvantages": list(self.failure_disadvantages),
-            "divergence": self.divergence.to_dict(),
-        }
 
 
 def compare_trajectories(success: Trajectory, failure: Trajectory) -> TrajectoryComparison:
@@ -191,7 +178,7 @@ def _log_probability(count: int, trials: int, rate: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorPattern:
+class ErrorPattern(Shape):
     """How many trajectories have a category of failure, and the probability of that many or more by chance.
 
     `rate` is count / total. `p_value` is the exact probability of `count` or more trajectories out of `total` when each
@@ -204,25 +191,15 @@ class ErrorPattern:
     rate: float
     p_value: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        form: dict[str, Any] = json_form(self)
-        return form
-
 
 @dataclass(frozen=True, slots=True)
-class SuccessPattern:
+class SuccessPattern(Shape):
     """How many of the successful trajectories show a success; `total` is the number examined."""
 
     type: SuccessType
     count: int
     total: int
     rate: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        form: dict[str, Any] = json_form(self)
-        return form
 
 
 def error_patterns(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,7 +64,7 @@ def is_lower_better(metric: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricStatistics:
+class MetricStatistics(Shape):
     """Figures of the values of a metric, in the metric's own unit.
 
     `variance` is that of a sample (it divides by n - 1). It and `std_dev` are None for a single value, and where a float
@@ -78,10 +80,6 @@ class MetricStatistics:
     p50: float
     p95: float
     count: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        return asdict(self)
 
 
 def describe_sample(values: Sequence[float]) -> MetricStatistics | None:
@@ -266,7 +264,7 @@ def _away_from_zero(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidenceInterval:
+class ConfidenceInterval(Shape):
     """The range that holds the true mean of a metric with the given confidence.
 
     `margin_of_error` is that of the mean before it was clamped, or half the width of Wilson's interval, whose middle is
@@ -279,10 +277,6 @@ class ConfidenceInterval:
     margin_of_error: float
     confidence: float
     sample_size: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        return asdict(self)
 
 
 def check_level(level: object) -> float:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from datetime import datetime
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.clock import iso_utc, new_id, new_id_after, utc_now
+from pytest_golden.clock import new_id, new_id_after, utc_now
 from pytest_golden.trajectory.insight.figures import (
     ACCURACY,
     LATENCY,
@@ -31,20 +32,20 @@ from pytest_golden.trajectory.insight.figures import (
     t_interval,
 )
 from pytest_golden.trajectory.step import FrozenSequence
-from pytest_golden.trajectory.vocabulary import SCHEMA_VERSION, TrajectoryOutcome, freeze_mapping
+from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, freeze_mapping
 from pytest_golden.values.checking import check_text, check_time, parse_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
     from pytest_golden.trajectory.model import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Shape):
     """A value of a metric, at a time, of a task where it belongs to one. `latency` is in milliseconds.
 
     Raises:
@@ -56,7 +57,7 @@ class Measurement:
     value: float
     timestamp: datetime
     task_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=form(write=json_form))
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -70,29 +71,6 @@ class Measurement:
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names, JSON-safe whatever the metadata."""
-        return {
-            "id": self.id,
-            "metric": self.metric,
-            "value": self.value,
-            "timestamp": iso_utc(self.timestamp),
-            "task_id": self.task_id,
-            "metadata": json_form(self.metadata),
-        }
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> Measurement:
-        """Read back what `to_dict` gave; unknown keys are tolerated, `ValueError` names a key that is missing or wrong."""
-        return cls(
-            id=mapping.get("id", ""),
-            metric=mapping.get("metric", ""),
-            value=mapping.get("value", math.nan),
-            timestamp=parse_time("timestamp", mapping.get("timestamp")),
-            task_id=mapping.get("task_id"),
-            metadata=mapping.get("metadata") or FrozenDict(),
-        )
 
 
 def _check_value(metric: str, value: object) -> float:
@@ -240,7 +218,7 @@ _ROUNDING = 8 * 2.0**-52
 
 
 @dataclass(frozen=True, slots=True)
-class TaskMeans:
+class TaskMeans(Shape):
     """A metric over many tasks.
 
     `macro` is the mean of the tasks' means, in which each task counts the same; `micro` that of all values, also of those
@@ -254,13 +232,9 @@ class TaskMeans:
     worst: float
     by_task: Mapping[str, float]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        return {**asdict(self), "by_task": dict(self.by_task)}
-
 
 @dataclass(frozen=True, slots=True)
-class MetricComparison:
+class MetricComparison(Shape):
     """How much the second collector has more than the first, over the tasks that both have.
 
     Between `lower` and `upper` lies the true mean difference with the confidence asked for; they are Student's t on the
@@ -273,10 +247,6 @@ class MetricComparison:
     upper: float
     effect_size: float | None
     pairs: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        return asdict(self)
 
 
 def average_tasks(measurements: Iterable[Measurement]) -> dict[str, float]:
@@ -333,7 +303,7 @@ _PREFIX = "value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MetricsCollector:
+class MetricsCollector(VersionedShape):
     """Values of metrics over many runs. Start with `MetricsCollector.new()`.
 
     `success_rate`, `quality` and `accuracy` lie between 0 and 1, `latency` is in milliseconds, any other name is a custom
@@ -342,7 +312,7 @@ class MetricsCollector:
     """
 
     measurements: FrozenSequence[Measurement]
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(metadata=form(write=json_form))
     created_at: datetime
 
     @classmethod
@@ -465,15 +435,6 @@ class MetricsCollector:
         found = (measure_trajectory(trajectory) for trajectory in trajectories)
         return cls(FrozenSequence(join_measurements(found)), FrozenDict(), utc_now())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields under their own names and `schema_version`, JSON-safe whatever the metadata."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "created_at": iso_utc(self.created_at),
-            "metadata": json_form(self.metadata),
-            "measurements": [measurement.to_dict() for measurement in self.measurements],
-        }
-
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> MetricsCollector:
         """Read back what `to_dict` gave; unknown keys are tolerated.
@@ -481,10 +442,7 @@ class MetricsCollector:
         Raises:
             ValueError: a key is missing or has a value that is not allowed, or a newer program wrote it.
         """
-        version = mapping.get("schema_version", SCHEMA_VERSION)
-        if not isinstance(version, int) or version > SCHEMA_VERSION:
-            message = f"schema_version {version!r} is not known here: at most {SCHEMA_VERSION}; upgrade pytest-golden-projects"
-            raise ValueError(message)
+        cls.check_version(mapping)
         return cls(
             measurements=FrozenSequence(join_measurements([_parse_measurements(mapping.get("measurements"))])),
             metadata=freeze_mapping("metadata", mapping.get("metadata")),

@@ -12,14 +12,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
+from pytest_golden.trajectory.vocabulary import TrajectoryOutcome
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_golden.trajectory.step import Step
-    from pytest_golden.trajectory.vocabulary import TrajectoryOutcome
 
 
 class _Ranked(StrEnum):
@@ -104,7 +105,7 @@ class FailurePoint:
     severity: Severity
     description: str
     step_id: str | None = None
-    context: Mapping[str, Any] = field(default_factory=FrozenDict, hash=False)
+    context: Mapping[str, Any] = field(default_factory=FrozenDict, hash=False, metadata=form(write=json_form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class ReasoningIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class TrajectoryAnalysis:
+class TrajectoryAnalysis(Shape):
     """What was found in one trajectory. Findings are in the order of the steps; what concerns the end comes last.
 
     `quality` depends on all findings, also on those that were left out. `outcome` is None for an open trajectory.
@@ -141,11 +142,6 @@ class TrajectoryAnalysis:
     failure_points: tuple[FailurePoint, ...] = ()
     success_indicators: tuple[SuccessIndicator, ...] = ()
     reasoning_issues: tuple[ReasoningIssue, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        form: dict[str, Any] = json_form(self)
-        return form
 
 
 MOST_READ = 20_000

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.trajectory.insight.analysis import MOST_CHARACTERS, describe_analysis
 from pytest_golden.trajectory.insight.model import Detail, TrajectoryAnalysis, one_line
 from pytest_golden.values.checking import check_text, check_word
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +86,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflection:
+class Reflection(Shape):
     """A model's reflection on a trajectory.
 
     `confidence` goes from 0 to 1; the words high, medium and low may be given for 0.9, 0.6 and 0.3.
@@ -113,14 +113,9 @@ class Reflection:
             raise ValueError(f"confidence must be {allowed}, not {self.confidence!r}")
         settle(self, "confidence", confidence)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        form: dict[str, Any] = json_form(self)
-        return form
-
 
 @dataclass(frozen=True, slots=True)
-class ReflectionRequest:
+class ReflectionRequest(Shape):
     """A request for a reflection: the analysis of a run, the prompt of that run, and its task."""
 
     analysis: TrajectoryAnalysis
@@ -129,22 +124,13 @@ class ReflectionRequest:
     detail: Detail = Detail.NORMAL
     focus_areas: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        form: dict[str, Any] = json_form(self)
-        return form
-
 
 @dataclass(frozen=True, slots=True)
-class ReflectionPrompt:
+class ReflectionPrompt(Shape):
     """The two messages for a language model."""
 
     system: str
     user: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names."""
-        return {"system": self.system, "user": self.user}
 
 
 def read_confidence(given: object) -> float | None:
@@ -273,7 +259,7 @@ class AggregatedSuggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregatedReflections:
+class AggregatedReflections(Shape):
     """The suggestions of many reflections, weightiest first.
 
     `deduplication_rate` is the share of the given suggestions that were the same as another one; 0.0 for none given.
@@ -281,11 +267,6 @@ class AggregatedReflections:
 
     suggestions: tuple[AggregatedSuggestion, ...] = ()
     deduplication_rate: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same under the same names, JSON-safe."""
-        form: dict[str, Any] = json_form(self)
-        return form
 
 
 def aggregate_reflections(reflections: Iterable[Reflection]) -> AggregatedReflections:
