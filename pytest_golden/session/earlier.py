@@ -6,7 +6,7 @@ The process that owns the session reads the store; xdist workers get the answers
 from __future__ import annotations
 
 import json
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,19 +32,25 @@ _MOST_EXPLAINED = 20
 
 
 class EarlierRuns:
-    """What earlier runs say before anything runs. `read_slowdowns` is called when the first project runs."""
+    """What earlier runs say before anything runs. Each question is asked once, and only when an answer is needed."""
 
-    def __init__(self, selection: Selection | None = None) -> None:
-        self.selection = selection
-        self.read_slowdowns: Callable[[], SlowdownJudge] = _know_no_slowdowns
-        self._slowdowns: SlowdownJudge | None = None
+    def __init__(
+        self,
+        find_selection: Callable[[], Selection | None] = lambda: None,
+        read_slowdowns: Callable[[], SlowdownJudge] | None = None,
+    ) -> None:
+        self._find_selection = find_selection
+        self._read_slowdowns = read_slowdowns or _know_no_slowdowns
 
-    @property
+    @cached_property
+    def selection(self) -> Selection | None:
+        """Which projects are left out as unchanged; None if that was not asked for."""
+        return self._find_selection()
+
+    @cached_property
     def slowdowns(self) -> SlowdownJudge:
-        """What judges durations. It is read once."""
-        if self._slowdowns is None:
-            self._slowdowns = self.read_slowdowns()
-        return self._slowdowns
+        """What judges durations."""
+        return self._read_slowdowns()
 
     def find_left_out(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
         """Return the result of a project that is left out as unchanged, or None for one that runs."""
@@ -56,18 +62,18 @@ class EarlierRuns:
         workerinput[_KEY] = json.dumps({"selection": selection, "slowdowns": self.slowdowns.to_dict()})
 
     @classmethod
-    def of(cls, config: pytest.Config) -> EarlierRuns:
-        """Return what this worker's controller passed on; in any other process, an object that knows nothing yet."""
+    def of_controller(cls, config: pytest.Config) -> EarlierRuns:
+        """Return what this worker's controller passed on."""
         text = getattr(config, "workerinput", {}).get(_KEY)
         if text is None:
             return cls()
         told = json.loads(text)
-        earlier = cls(None if told["selection"] is None else _read_selection(told["selection"]))
-        earlier.read_slowdowns = partial(_take_over_slowdowns, told["slowdowns"])
-        return earlier
+        return cls(partial(_read_selection, told["selection"]), partial(_take_over_slowdowns, told["slowdowns"]))
 
 
-def _read_selection(told: Mapping[str, Any]) -> Selection:
+def _read_selection(told: Mapping[str, Any] | None) -> Selection | None:
+    if told is None:
+        return None
     from pytest_golden.history.unchanged import Selection
 
     return Selection.from_dict(told)

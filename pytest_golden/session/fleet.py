@@ -13,7 +13,7 @@ from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
 from pytest_golden.session.declared import name_session
-from pytest_golden.session.floor_check import keep_baselines
+from pytest_golden.session.gateway import keep_baselines
 from pytest_golden.session.scheduler import is_distributed, is_worker
 from pytest_golden.storage.folder import STATE_FOLDER
 

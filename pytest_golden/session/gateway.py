@@ -1,19 +1,21 @@
-"""Which gateway this session executes with, asked for once through the hook, and our own answer to it."""
+"""What this session executes with: the gateway, asked for once through the hook, our own answer to it, and the baselines."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.session.declared import name_session
-from pytest_golden.settings import NO_STORE
+from pytest_golden.settings import MANIFEST_NAME, NO_STORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from pytest_golden.compare.examination import BaselineKeeper
     from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -119,3 +121,23 @@ def _record_reads(workspace_root: Path) -> ReadRecorder:
     from pytest_golden.gateway.reads import ReadRecorder
 
     return ReadRecorder(workspace_root)
+
+
+def keep_baselines(settings: GoldenSettings, declared: Declared, rootdir: Path, folder: Path) -> BaselineKeeper:
+    """Return what compares the outputs of this session's projects, and accepts them with `--golden-update`.
+
+    `folder` is where the person stands.
+    """
+    from pytest_golden.compare.baselines import find_baselines_folder
+    from pytest_golden.compare.examination import BaselineKeeper
+    from pytest_golden.report.shell_command import NAME_SIGNS, accept_arguments, as_template
+
+    kept_in = find_baselines_folder(declared.manifest_path, declared.manifest.workspace_root)
+    manifest = declared.manifest_path
+    if manifest is None:
+        # The inline form declares no outputs: nothing is said about them.
+        return BaselineKeeper(kept_in, accepts=settings.update)
+    is_default = settings.manifest is None and manifest == rootdir / MANIFEST_NAME
+    arguments = accept_arguments([NAME_SIGNS], manifest, folder, is_default=is_default)
+    command = as_template(shlex.join(["pytest", *arguments]))
+    return BaselineKeeper(kept_in, accepts=settings.update, accept_command=command)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 GOLDEN_MARKER = "golden"
+#: The name of the plug-in that runs projects.
+EXECUTION = "golden_execution"
 # `Captured stdout/stderr call`: `--show-capture` finds it by either word.
 _OUTPUT = "stdout/stderr"
 _LINE_STYLES = frozenset({"line", "no"})
@@ -42,14 +44,13 @@ class ItemWork:
 
 
 class GoldenItem(pytest.Item):
-    """One golden project. What executes projects sets `run` before the item runs."""
+    """One golden project. The plug-in `golden_execution` of its session runs it."""
 
     def __init__(self, *, project: GoldenProjectConfig, work: ItemWork, **more: Any) -> None:
         super().__init__(name=project.name, **more)
         self.project = project
         self.result: GoldenProjectResult | None = None
         self.result_json: str | None = None
-        self.run: Callable[[GoldenItem], GoldenProjectResult] | None = None
         # Why a mark or a hook skips it.
         self.skip_reason: str | None = None
         self._work = work
@@ -72,10 +73,11 @@ class GoldenItem(pytest.Item):
         if self.result is None and self.skip_reason is not None:
             self._keep(skipped_result(self.project, self.skip_reason))
         if self.result is None:
-            if self.run is None:
+            execution: Any = self.config.pluginmanager.get_plugin(EXECUTION)
+            if execution is None:
                 message = "a golden item was started outside its session"
                 raise RuntimeError(message)
-            self._keep(self.run(self))
+            self._keep(execution.run_project(self))
         if self.result is not None:
             self._raise_unless_expected(self.result)
 

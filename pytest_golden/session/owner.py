@@ -1,17 +1,14 @@
-"""What only the process that owns the session has: recorder, terminal, record and reports. An xdist worker imports none of it."""
+"""What only the process that owns the session has: record, results, floor, terminal and reports. An xdist worker imports none of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pytest_golden.session.declared import find_default_manifest
-from pytest_golden.session.floor_check import FloorCheck
+from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.header import describe_options, warn_of_nothing
-from pytest_golden.session.locking import GoldenLock
-from pytest_golden.session.parts import SessionParts
-from pytest_golden.session.results import GoldenRecorder
-from pytest_golden.session.scheduler import is_distributed
-from pytest_golden.session.terminal import GoldenTerminal, LateExitStatus
+from pytest_golden.session.results import FloorCheck, GoldenLock, GoldenRecorder, SessionParts
+from pytest_golden.session.terminal import GoldenTerminal, LateExitStatus, Screen
 from pytest_golden.session.writing import GitHubNews, GoldenReports
 from pytest_golden.settings import NO_STORE
 
@@ -23,95 +20,119 @@ if TYPE_CHECKING:
     from pytest_golden.history.unchanged import Selection
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
-    from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.gateway import SessionGateway
     from pytest_golden.session.run_recording import GoldenRecording
-    from pytest_golden.session.sharding import SessionShard
+    from pytest_golden.session.selection import SessionShard
     from pytest_golden.settings import GoldenSettings
 
 
 class SessionOwner:
-    """Registers what gathers, shows, writes and records the results of a session."""
+    """Makes and registers what gathers, shows, writes and records the results of a session."""
 
-    def __init__(self, config: pytest.Config, register: Callable[[object, str], None]) -> None:
-        self._config = config
-        self._register = register
-
-    def gather(
+    def __init__(
         self,
+        config: pytest.Config,
         settings: GoldenSettings,
         declared: Declared,
         board: RunBoard,
         gateway: SessionGateway,
-        earlier: EarlierRuns,
         *,
         shard: SessionShard | None,
-        notes: Iterable[str],
-    ) -> SessionParts:
-        """Register what gathers the results and compares the floor, and put it together with what was there before."""
-        config = self._config
-        recorder = GoldenRecorder(config, declared, board, skips_fail=settings.require_said, shard=shard)
-        self._register(recorder, "golden_recorder")
-        default_manifest = find_default_manifest(config)
-        floor = FloorCheck(settings, declared, recorder, default_manifest=default_manifest, earlier=earlier)
-        self._register(floor, "golden_floor")
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._declared = declared
+        self._board = board
+        self._gateway = gateway
+        self._shard = shard
         warning = warn_of_nothing(declared, settings.mode)
-        warnings = [] if warning is None else [warning]
-        all_notes = (*notes, *describe_options(config, declared))
-        return SessionParts(settings, declared, gateway, board, earlier, recorder, floor, warnings, all_notes, shard)
+        self._warnings = [] if warning is None else [warning]
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        self._screen = None if reporter is None else Screen(reporter)
+        self._recording = self._make_recording()
+        slowdowns = None if self._recording is None else self._recording.read_slowdowns
+        self.earlier = EarlierRuns(self._find_selection, slowdowns)
 
-    def start(self, parts: SessionParts) -> None:
-        """Register what shows, writes and records results."""
-        config = self._config
-        reports = GoldenReports(parts, GitHubNews(parts))
-        terminal = self._start_terminal(parts, reports)
-        say = _say_nothing if terminal is None else terminal.say
-        root = parts.declared.manifest.workspace_root
-        lock = GoldenLock(root, parts.recorder, say, is_distributed=is_distributed(config))
-        self._register(lock, "golden_lock")
-        recording = self._start_recording(parts, say)
+    def register(self, register: Callable[[object, str], None], *, notes: Iterable[str]) -> None:
+        """Register the hooks of all parts. `notes` are lines for the header.
+
+        Raises:
+            SettingsError: the base cannot be compared with, or the ref of `--golden-changed` is not there.
+        """
+        config, settings, declared, recording = self._config, self._settings, self._declared, self._recording
+        lock = GoldenLock(declared.manifest.workspace_root, self._say)
+        recorder = GoldenRecorder(
+            config,
+            declared,
+            self._board,
+            skips_fail=settings.require_said,
+            shard=self._shard,
+            lock=lock,
+            record=recording,
+        )
+        register(recorder, "golden_recorder")
+        default_manifest = find_default_manifest(config)
+        floor = FloorCheck(settings, declared, recorder, default_manifest=default_manifest, earlier=self.earlier)
+        register(floor, "golden_floor")
+        parts = SessionParts(
+            settings,
+            declared,
+            self._gateway,
+            self._board,
+            self.earlier,
+            recorder,
+            floor,
+            self._warnings,
+            (*notes, *describe_options(config, declared)),
+            self._shard,
+        )
+        reports = GoldenReports(parts, GitHubNews(parts), recording)
+        terminal = None
+        if self._screen is not None:
+            describe_streak = _know_no_streak if recording is None else recording.describe_streak
+            terminal = GoldenTerminal(self._screen, parts, reports, describe_streak)
+            register(terminal, "golden_terminal")
+        register(lock, "golden_lock")
         if recording is not None:
-            self._register(recording, "golden_recording")
-            reports.find_entry_id = lambda: recording.entry_id
-            reports.end_record = recording.end
-            parts.earlier.read_slowdowns = recording.read_slowdowns
-            if terminal is not None:
-                terminal.describe_streak = recording.describe_streak
-        # It acts last at the session's end, when the exit status is known. What a report says of the run is in the store by then.
-        self._register(reports, "golden_reports")
-        self._register(LateExitStatus(reports, terminal), "golden_exit_status")
-        if parts.settings.changed is not None and not config.option.collectonly:
-            parts.earlier.selection = _find_selection(config, parts, recording)
+            register(recording, "golden_recording")
+        # Their hooks come last at the session's end, when the exit status is known.
+        register(reports, "golden_reports")
+        register(LateExitStatus(reports, terminal), "golden_exit_status")
+        # A ref that is not there is refused before anything runs.
+        _ = self.earlier.selection
 
-    def _start_terminal(self, parts: SessionParts, reports: GoldenReports) -> GoldenTerminal | None:
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None:
-            return None
-        terminal = GoldenTerminal(reporter, parts, reports)
-        self._register(terminal, "golden_terminal")
-        return terminal
+    def _say(self, text: str) -> None:
+        if self._screen is not None:
+            self._screen.say(text)
 
-    def _start_recording(self, parts: SessionParts, say: Callable[[str], None]) -> GoldenRecording | None:
-        if parts.settings.store == NO_STORE or self._config.option.collectonly:
+    def _make_recording(self) -> GoldenRecording | None:
+        if self._settings.store == NO_STORE or self._config.option.collectonly:
             return None
         # A mere collection does without: the database library costs more than all the rest.
         from pytest_golden.session.run_recording import GoldenRecording
 
-        recording = GoldenRecording(parts, say)
-        if is_distributed(self._config):
-            # The workers' first collection tells that projects will run, inside this process's own loop.
-            parts.recorder.on_selected.append(recording.begin)
-        return recording
+        return GoldenRecording(
+            self._config,
+            self._settings,
+            self._declared,
+            self._board,
+            self._gateway,
+            shard=self._shard,
+            say=self._say,
+            warnings=self._warnings,
+        )
+
+    def _find_selection(self) -> Selection | None:
+        if self._settings.changed is None or self._config.option.collectonly:
+            return None
+        from pytest_golden.session.selection import find_selection
+
+        recording = self._recording
+        if recording is None:
+            return find_selection(self._config, self._settings, self._declared, None, dict)
+        with recording.open_earlier() as store:
+            return find_selection(self._config, self._settings, self._declared, store, recording.hide)
 
 
-def _find_selection(config: pytest.Config, parts: SessionParts, recording: GoldenRecording | None) -> Selection:
-    from pytest_golden.session.changed import find_selection
-
-    if recording is None:
-        return find_selection(config, parts.settings, parts.declared, None, dict)
-    with recording.open_earlier() as store:
-        return find_selection(config, parts.settings, parts.declared, store, recording.hide)
-
-
-def _say_nothing(text: str) -> None:  # noqa: ARG001 - there is no terminal to say it on
-    return
+def _know_no_streak(name: str) -> str:  # noqa: ARG001 - nothing is recorded
+    return ""

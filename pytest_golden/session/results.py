@@ -1,39 +1,72 @@
-"""All results of this session, in declaration order, in the one process that shows and writes them."""
+"""What the process that owns a session knows of it: all results, the floor that they are compared with, its other parts."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.regression.model import ReasonKind, ResultStatus, error_result
 from pytest_golden.regression.rules import blame_setting_for_skip
 from pytest_golden.regression.verdict import RegressionCheckResult, fails_the_gate
+from pytest_golden.report.result_text import summarize_reasons
 from pytest_golden.session.item import find_category, place_crash, read_result, tell_known
+from pytest_golden.session.scheduler import is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
+    from pathlib import Path
 
+    from pytest_golden.history.base import BaseManifest
     from pytest_golden.journal.model import JournalEntry
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.regression.floor import ChangedBaseline, Weakening
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
-    from pytest_golden.session.sharding import SessionShard
+    from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.session.run_recording import GoldenRecording
+    from pytest_golden.session.selection import SessionShard
+    from pytest_golden.settings import GoldenSettings
 
 
-class Kept(NamedTuple):
-    """A result, with what earlier runs know about it, and its journal entry where the store took it."""
+class GoldenLock:
+    """The workspace's gate lock, held while golden projects run and until their end is recorded."""
 
-    result: GoldenProjectResult
-    entry: JournalEntry | None
+    def __init__(self, workspace_root: Path, say: Callable[[str], None]) -> None:
+        self._workspace_root = workspace_root
+        self._say = say
+        self._held = ExitStack()
+        self._is_held = False
+
+    def take(self) -> None:
+        """Take the lock, unless it is held."""
+        if not self._is_held:
+            self._is_held = True
+            self._held.enter_context(hold_gate_lock(self._workspace_root, self._say))
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
+        """Release it when the end is recorded: the next gate takes a run without an end for one that was killed."""
+        with self._held:
+            return (yield)
+
+    def pytest_unconfigure(self) -> None:
+        """Release it whatever happened."""
+        self._held.close()
 
 
 class GoldenRecorder:
-    """Takes results off the reports, tells who listens, and knows what was left out.
+    """Takes results off the reports, has them recorded, and knows what was left out.
 
-    `skips_fail` names the setting that makes skips fail; empty if none does. `keep` stores a result before anyone else
-    receives it, and may add to it.
-    `shard` is the part that this session runs of what is declared; None means all.
+    `skips_fail` names the setting that makes skips fail; empty if none does. `shard` is the part that this session runs of
+    what is declared; None means all. `record` stores a result before anyone else receives it, and may add to it; None
+    means that nothing is recorded. Both `lock` and `record` begin when it is known that golden projects will run.
     """
 
     def __init__(
@@ -43,7 +76,9 @@ class GoldenRecorder:
         board: RunBoard,
         *,
         skips_fail: str,
-        shard: SessionShard | None = None,
+        shard: SessionShard | None,
+        lock: GoldenLock,
+        record: GoldenRecording | None,
     ) -> None:
         self.config = config
         self.declared = declared
@@ -53,9 +88,9 @@ class GoldenRecorder:
         self._results: dict[str, GoldenProjectResult] = {}
         self._reported: dict[str, int] = {}
         self._selected: set[str] | None = None
-        self.keep: Callable[[GoldenProjectResult], Kept] = _keep_nothing
-        self.on_selected: list[Callable[[], None]] = []
-        self.on_result: list[Callable[[GoldenProjectResult], None]] = []
+        self._lock = lock
+        self._keeper = record
+        self._is_distributed = is_distributed(config)
 
     @property
     def results(self) -> tuple[GoldenProjectResult, ...]:
@@ -111,6 +146,13 @@ class GoldenRecorder:
         return fails_the_gate(result, skips_fail=bool(self._skips_fail))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Take the lock and begin the record before the first test runs."""
+        if self.is_gate_run and not session.config.option.collectonly:
+            self._begin()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, Any, Any]:
         """Record the result that a report brings, before anyone else reads the report."""
         project = self.declared.find_project(report.nodeid)
@@ -154,14 +196,13 @@ class GoldenRecorder:
             interrupted = error_result(self.declared.projects[name], ReasonKind.INTERRUPTED, message)
             self._tell(*self._record(interrupted))
 
-    def _record(self, result: GoldenProjectResult) -> Kept:
-        kept = self.keep(result)
-        self._results[result.name] = kept.result
-        return kept
+    def _record(self, result: GoldenProjectResult) -> tuple[GoldenProjectResult, JournalEntry | None]:
+        keeper = self._keeper
+        result, entry = (result, None) if keeper is None else keeper.keep(result, fails=self.fails(result))
+        self._results[result.name] = result
+        return result, entry
 
     def _tell(self, result: GoldenProjectResult, entry: JournalEntry | None) -> None:
-        for listener in self.on_result:
-            listener(result)
         self.config.hook.pytest_golden_result_recorded(result=result, entry=entry)
 
     def _note_selected(self, node_ids: Iterable[str]) -> None:
@@ -169,10 +210,158 @@ class GoldenRecorder:
             return
         projects = map(self.declared.find_project, node_ids)
         self._selected = {project.name for project in projects if project is not None}
-        if self.is_gate_run:
-            for listener in self.on_selected:
-                listener()
+        if self._is_distributed and self.is_gate_run:
+            # The workers run the tests: their first collection tells that projects will run.
+            self._begin()
+
+    def _begin(self) -> None:
+        self._lock.take()
+        if self._keeper is not None:
+            self._keeper.begin(self.selected)
 
 
-def _keep_nothing(result: GoldenProjectResult) -> Kept:
-    return Kept(result, None)
+class _Base(NamedTuple):
+    """What is compared with: the manifest as it was, the folder in which it stood, and the commit."""
+
+    manifest: Manifest
+    folder: Path
+    commit: str
+
+
+class FloorCheck:
+    """Compares with the base at the end of the session; without `--golden-base` it does nothing.
+
+    Baselines are looked at before anything runs, and not by a session that accepts new ones: a person sees those.
+
+    A base without a manifest at the present path is asked for the one at `default_manifest`, so that moving the
+    manifest is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
+    """
+
+    def __init__(
+        self,
+        settings: GoldenSettings,
+        declared: Declared,
+        recorder: GoldenRecorder,
+        *,
+        default_manifest: Path,
+        earlier: EarlierRuns,
+    ) -> None:
+        self.is_accepted = settings.floor == "accept"
+        self.notes: list[str] = []
+        self.weakenings: tuple[Weakening, ...] = ()
+        self._declared = declared
+        self._recorder = recorder
+        self._earlier = earlier
+        self._accepts_outputs = settings.update
+        self._changed_baselines: tuple[ChangedBaseline, ...] = ()
+        self._default_manifest = default_manifest
+        self._base = None if settings.base is None else self._read_base(settings.base)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Find the baselines that are others than at the base.
+
+        Raises:
+            pytest.UsageError: git cannot tell; nothing has run.
+        """
+        path = self._declared.manifest_path
+        if self._base is None or path is None or self._accepts_outputs or session.config.option.collectonly:
+            return
+        from pytest_golden.history.base import find_changed_baselines
+
+        base = self._base
+        try:
+            self._changed_baselines = find_changed_baselines(
+                base.folder, base.commit, path.parent, self._declared.projects.keys()
+            )
+        except GoldenError as error:
+            message = f"the floor cannot be compared: {error}"
+            raise pytest.UsageError(message) from None
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Compare the floors. The run's verdict decides what a weakened floor means."""
+        if self._base is None or session.config.option.collectonly:
+            return
+        from pytest_golden.regression.floor import find_weakenings
+
+        self.weakenings = find_weakenings(
+            self._base.manifest,
+            self._declared.manifest,
+            not_run=self._not_run(session),
+            changed_baselines=self._changed_baselines,
+        )
+
+    def _read_base(self, ref: str) -> _Base | None:
+        path = self._declared.manifest_path
+        if path is None:
+            message = "--golden-base compares manifests, and --golden-projects has none: give one or the other."
+            raise SettingsError(message)
+        from pytest_golden.history.base import read_base_manifest
+
+        base = read_base_manifest(path, ref)
+        if base.text is not None:
+            return self._parse_base(base, base.text, path)
+        told = f"the base {ref} ({base.commit[:12]}) has no {path.name}"
+        default = self._default_manifest
+        if path != default:
+            base = read_base_manifest(default, ref)
+        if base.text is None:
+            self.notes.append(f"{told}: there is no floor to compare.")
+            return None
+        self.notes.append(f"{told}: its {default.name} is the floor to compare.")
+        return self._parse_base(base, base.text, default)
+
+    def _parse_base(self, base: BaseManifest, text: str, path: Path) -> _Base | None:
+        from pytest_golden.manifest.reader import parse_manifest
+
+        try:
+            manifest = parse_manifest(text, f"{base.ref}:{path.name}", path.parent)
+            return _Base(manifest, path.parent, base.commit)
+        except ManifestError as error:
+            told = f"the manifest of the base {base.ref} cannot be read, so the floor cannot be compared: {error}"
+            if not self.is_accepted:
+                message = f"{told}\nA person may go on with --golden-floor=accept."
+                raise GoldenError(message) from None
+            self.notes.append(told)
+            return None
+
+    def _not_run(self, session: pytest.Session) -> dict[str, str]:
+        # What another shard runs is no hole; `golden merge` tells whether all shards together ran everything.
+        elsewhere = frozenset(self._recorder.of_other_shards)
+        reasons = {name: "deselected" for name in self._recorder.deselected if name not in elsewhere}
+        is_excused = self._holds_since_base()
+        for result in self._recorder.results:
+            if result.status is not ResultStatus.SKIPPED or result.is_regression:
+                continue
+            if not (is_excused and result.is_left_out_as_unchanged):
+                reasons[result.name] = summarize_reasons(result)
+        if session.exitstatus != pytest.ExitCode.INTERRUPTED:
+            reasons |= dict.fromkeys(self._recorder.not_run, "the session ended before its turn")
+        return reasons
+
+    def _holds_since_base(self) -> bool:
+        """Tell whether what is unchanged is so since the base, or since before it: a later commit could have changed it unseen."""
+        selection, path = self._earlier.selection, self._declared.manifest_path
+        if selection is None or selection.commit is None or self._base is None or path is None:
+            return False
+        from pytest_golden.history.checkout import descends
+
+        return descends(path.parent, self._base.commit, selection.commit)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """The parts of a session that the others ask. `warnings` are the session's own, and grow while it runs.
+
+    `notes` are lines of the header about what pytest or its options mean for golden projects.
+    """
+
+    settings: GoldenSettings
+    declared: Declared
+    gateway: SessionGateway
+    board: RunBoard
+    earlier: EarlierRuns
+    recorder: GoldenRecorder
+    floor: FloorCheck
+    warnings: list[str]
+    notes: tuple[str, ...]
+    shard: SessionShard | None

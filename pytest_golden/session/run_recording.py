@@ -1,4 +1,4 @@
-"""Record this session's gate run in the store, in the one process that shows and writes results.
+"""Record this session's gate run in the store, and show there what runs, in the one process that shows and writes results.
 
 Imported only when golden projects may run: the database library costs more than all the rest of a collection.
 """
@@ -12,11 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, SecretHider, Spool
+from pytest_golden.gate.live import Beat, RunningProject, describe_machine
 from pytest_golden.gate.run_record import RunRecord, open_existing
 from pytest_golden.gate.state_folder import (
     find_spool_folder,
@@ -25,6 +24,7 @@ from pytest_golden.gate.state_folder import (
     find_substitute,
     prepare_state_folder,
 )
+from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.base import find_accepted_edits
 from pytest_golden.history.checkout import Checkout, read_checkout
@@ -36,49 +36,72 @@ from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RunStatus
+from pytest_golden.session.board import note_elsewhere, note_present_step
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.earlier import GoldenHistory
-from pytest_golden.session.live_row import LiveRow
-from pytest_golden.session.results import Kept
+from pytest_golden.session.live_line import Ticker
 from pytest_golden.session.scheduler import count_workers
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
-from pytest_golden.storage.columns import to_ms
+from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    import pytest
+
     from pytest_golden.gate.state_folder import StorePlace
+    from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.floor import Weakening
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import RunVerdict
-    from pytest_golden.session.parts import SessionParts
+    from pytest_golden.session.board import RunBoard
+    from pytest_golden.session.declared import Declared
+    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.session.selection import SessionShard
+    from pytest_golden.settings import GoldenSettings
     from pytest_golden.storage.store import Store
+
+
+# Where nothing new is to be told, a sign of life is enough now and then.
+_SECONDS_OF_SILENCE = 10.0
+_LONGEST_STEP = 200
 
 
 class GoldenRecording:
     """Begins the record when golden projects will run, adds each result, and ends it with the session.
 
     `run_id` is the id of the run's journal entry: the session's own under another prefix. `say` gets what the
-    store has to say; what is to be said again at the end is added to the session's warnings.
+    store has to say; what is to be said again at the end is added to `warnings`, the session's own.
     """
 
-    def __init__(self, parts: SessionParts, say: Callable[[str], None]) -> None:
-        self.run_id = f"entry_{name_session(parts.recorder.config).partition('_')[2]}"
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: GoldenSettings,
+        declared: Declared,
+        board: RunBoard,
+        gateway: SessionGateway,
+        *,
+        shard: SessionShard | None,
+        say: Callable[[str], None],
+        warnings: list[str],
+    ) -> None:
+        self.run_id = f"entry_{name_session(config).partition('_')[2]}"
         self._history: GoldenHistory | None = None
         self._live: LiveRow | None = None
-        self._parts = parts
-        self._settings = parts.settings
-        self._declared = parts.declared
-        self._shard = parts.shard
-        self._recorder = parts.recorder
-        self._floor = parts.floor
-        self._gateway = parts.gateway
-        self._warnings = parts.warnings
-        self._hider = SecretHider(partial(parts.gateway.call, "redact"), parts.declared.projects.values())
+        self._config = config
+        self._settings = settings
+        self._declared = declared
+        self._shard = shard
+        self._board = board
+        self._gateway = gateway
+        self._warnings = warnings
+        self._hider = SecretHider(partial(gateway.call, "redact"), declared.projects.values())
         self._say = say
         self._record: RunRecord | None = None
         # Read now: a place where no store can be is refused before anything runs.
@@ -91,7 +114,6 @@ class GoldenRecording:
         self._has_ended = False
         self._told: list[str] = []
         self._held: list[str] | None = None
-        parts.recorder.keep = self.keep
 
     @property
     def _may_ask_model(self) -> bool:
@@ -114,24 +136,23 @@ class GoldenRecording:
             model = describe_model(os.environ)
         return [f"golden store: {self._shown_place}", *([model] if model else [])]
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Begin before the first project runs, inside the workspace's lock."""
-        if self._recorder.is_gate_run and not session.config.option.collectonly:
-            self.begin()
-        return (yield)
-
     def pytest_runtest_setup(self) -> None:
         """Go on telling what runs, if a test has forked this process."""
         if self._live is not None:
             self._live.start()
 
-    def end(self, verdict: RunVerdict) -> None:
-        """End the record with the run's verdict."""
+    def end(
+        self,
+        verdict: RunVerdict,
+        results: Iterable[GoldenProjectResult],
+        weakenings: Sequence[Weakening],
+        left_out: Mapping[str, Sequence[str]],
+    ) -> None:
+        """End the record with the run's verdict. `left_out` are the projects that were `deselected` or `not_run`."""
         self._leave_live_row()
         if self._record is not None:
             self._held = []
-            self._record.end(self._describe_end(verdict))
+            self._record.end(self._describe_end(verdict, results, weakenings, left_out))
             self._has_ended = True
             self._sum_up(self._held, has_recovered=self._record.has_recovered)
             self._held = None
@@ -147,8 +168,8 @@ class GoldenRecording:
             finally:
                 self._record.close()
 
-    def begin(self) -> None:
-        """Begin the record, unless that is done."""
+    def begin(self, selected: Collection[str]) -> None:
+        """Begin the record of these projects, unless that is done; the workspace's lock must be held."""
         if self._record is not None:
             return
         try:
@@ -156,7 +177,7 @@ class GoldenRecording:
             place = find_store_place(self._settings.store, folder)
             if place is None:
                 return
-            begun = self._describe_begin()
+            begun = self._describe_begin(selected)
             spool = Spool(find_spool_folder(place, folder))
         except Exception as error:
             # Whatever lies around the gate, it runs.
@@ -186,7 +207,9 @@ class GoldenRecording:
             warn=self.warn,
         )
         self._record.begin(begun)
-        self._live = LiveRow(self.run_id, self._record, self._parts, self._hider.hide_for_all)
+        self._live = LiveRow(
+            self.run_id, self._record, self._board, self._gateway, total=len(selected), hide=self._hider.hide_for_all
+        )
         self._live.start()
 
     def _leave_live_row(self) -> None:
@@ -199,7 +222,7 @@ class GoldenRecording:
         projects, root = tuple(self._declared.projects.values()), self._declared.manifest.workspace_root
         if self._settings.update or not any(project.max_slowdown is not None for project in projects):
             return SlowdownJudge(is_off=True)
-        abilities, workers = self._find_abilities(), count_workers(self._recorder.config)
+        abilities, workers = self._find_abilities(), count_workers(self._config)
         if self._record is not None:
             return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
         # The workers of xdist want to know before the record begins.
@@ -222,10 +245,13 @@ class GoldenRecording:
             return None
         return abilities if isinstance(abilities, GatewayAbilities) else None
 
-    def keep(self, result: GoldenProjectResult) -> Kept:
-        """Record a result, durably when this returns, and add to a failure what earlier runs know about it."""
+    def keep(self, result: GoldenProjectResult, *, fails: bool) -> tuple[GoldenProjectResult, JournalEntry | None]:
+        """Record a result, durably when this returns, and add to a failure what earlier runs know about it.
+
+        Return the entry too, if the store took it. `fails` tells whether the result fails the gate.
+        """
         if self._record is None or self._history is None:
-            return Kept(result, None)
+            return result, None
         project = self._declared.projects[result.name]
         result = self._hider.hide_in_result(result)
         judged = ResultJudged(
@@ -234,7 +260,7 @@ class GoldenRecording:
             signal_id=new_id("signal"),
             moment=to_ms(utc_now()),
             expectation_id=self._expectations.get(result.name),
-            fails=self._recorder.fails(result),
+            fails=fails,
             declaration=self._hider.hide_for_all(project.to_dict()) or {},
             result=result,
             inputs=self._read_inputs(project, result),
@@ -245,7 +271,7 @@ class GoldenRecording:
             result = replace(result, known=tuple(one for one in known if one is not None))
             if result.known:
                 self._record.explain(FailureExplained(self.run_id, judged.entry_id, result.known))
-        return Kept(result, entry)
+        return result, entry
 
     def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
         if self._inputs is None or result.status is ResultStatus.SKIPPED:
@@ -308,19 +334,19 @@ class GoldenRecording:
             # The verdict stands, and an exception here would take pytest's exit code away.
             self._say(f"golden: nothing was learned from this run: {error}")
 
-    def _describe_begin(self) -> RunBegun:
+    def _describe_begin(self, selected: Iterable[str]) -> RunBegun:
         root = self._declared.manifest.workspace_root
         projects = self._declared.projects.values()
         checkout = read_checkout(root)
         self._checkout = checkout
         reports = (self._settings.junit, self._settings.json, self._settings.html)
         self._inputs = InputReader(root, checkout, projects, reports)
-        workers = count_workers(self._recorder.config)
-        self._expectations = {name: new_id("expectation") for name in self._recorder.selected}
+        workers = count_workers(self._config)
+        self._expectations = {name: new_id("expectation") for name in selected}
         told: dict[str, Any] = {
             "workspace_root": str(root),
             "manifest": self._declared.label,
-            "command_line": ["pytest", *map(str, self._recorder.config.invocation_params.args)],
+            "command_line": ["pytest", *map(str, self._config.invocation_params.args)],
             "checkout": checkout.to_dict(),
             "facts": {
                 "mode": self._settings.mode,
@@ -347,8 +373,13 @@ class GoldenRecording:
             **told,
         )
 
-    def _describe_end(self, verdict: RunVerdict) -> RunEnded:
-        recorder = self._recorder
+    def _describe_end(
+        self,
+        verdict: RunVerdict,
+        results: Iterable[GoldenProjectResult],
+        weakenings: Sequence[Weakening],
+        left_out: Mapping[str, Sequence[str]],
+    ) -> RunEnded:
         return RunEnded(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
@@ -357,30 +388,28 @@ class GoldenRecording:
             verdict=verdict.to_dict(),
             is_correction=self._has_ended,
             facts={
-                "deselected": list(recorder.deselected),
-                "not_run": list(recorder.not_run),
-                "floor_accepted": self._floor.is_accepted,
-                "weakened_floor": self._hider.hide_for_all([one.to_dict() for one in self._floor.weakenings]) or [],
+                **{word: list(names) for word, names in left_out.items()},
+                "floor_accepted": verdict.floor_accepted,
+                "weakened_floor": self._hider.hide_for_all([one.to_dict() for one in weakenings]) or [],
             },
-            news=tuple(self._list_news(verdict)),
-            dirty_files=self._read_accepted_edits(),
+            news=tuple(self._list_news(verdict, weakenings)),
+            dirty_files=self._read_accepted_edits(results) if self._settings.update else None,
         )
 
-    def _read_accepted_edits(self) -> Mapping[str, str | None] | None:
+    def _read_accepted_edits(self, results: Iterable[GoldenProjectResult]) -> Mapping[str, str | None] | None:
         """Return what of the checkout is edited now that baselines were accepted, redacted; None where none were."""
         manifest = self._declared.manifest
         folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
-        edits = find_accepted_edits(self._checkout, folder, self._recorder.results) if self._settings.update else None
+        edits = find_accepted_edits(self._checkout, folder, results)
         return None if edits is None else self._hider.hide_for_all(dict(edits))
 
-    def _list_news(self, verdict: RunVerdict) -> Generator[dict[str, Any], None, None]:
+    def _list_news(self, verdict: RunVerdict, weakenings: Sequence[Weakening]) -> Generator[dict[str, Any], None, None]:
         """Return the signals about the run as a whole, for what no project's own signal says.
 
         A weakened floor that a person accepted does not change the verdict, but is recorded too.
         """
-        weakenings = self._floor.weakenings
         if weakenings:
-            accepted = self._floor.is_accepted
+            accepted = verdict.floor_accepted
             named = (f"{one.project}: {one.message}" if one.project else one.message for one in weakenings)
             told = self._hider.hide_for_all("; ".join(named)) or "hidden"
             data = {"floor_base": self._hider.hide_for_all(self._settings.base), "accepted": accepted}
@@ -418,3 +447,75 @@ def _merge_substitute(location: str | Path, folder: Path) -> int:
     from pytest_golden.verify.merging_store import take_in_substitute
 
     return take_in_substitute(location, folder)
+
+
+class LiveRow:
+    """Keeps the live row of one run up to date, for those who watch from elsewhere. It does not wait for a busy store.
+
+    `total` counts the selected projects. `hide` removes from a text what is secret in any project.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        record: RunRecord,
+        board: RunBoard,
+        gateway: SessionGateway,
+        *,
+        total: int,
+        hide: Callable[[str], str | None],
+    ) -> None:
+        self._run_id = run_id
+        self._record = record
+        self._board = board
+        self._gateway = gateway
+        self._total = total
+        self._hide = hide
+        self._machine = describe_machine()
+        self._hidden: dict[str, tuple[str, str | None]] = {}
+        self._told: tuple[RunningProject, ...] | None = None
+        self._told_at = 0.0
+        self._ticker = Ticker(self._tell, name="golden-live-row")
+
+    def start(self) -> None:
+        """Begin to tell, unless that has begun."""
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """Tell no more; the row goes with the end of the run."""
+        self._ticker.stop()
+
+    def _tell(self) -> None:
+        """Tell the store what runs, when that has changed or was told a while ago.
+
+        Raises:
+            StorageError: it does not take it at this moment.
+        """
+        note_present_step(self._board, self._gateway)
+        note_elsewhere(self._board, self._gateway)
+        running, now = self._describe(), monotonic_seconds()
+        if running == self._told and now - self._told_at < _SECONDS_OF_SILENCE:
+            return
+        store = self._record.store
+        if store is None or not self._record.takes:
+            return
+        beat = Beat(self._run_id, utc_now(), os.getpid(), self._machine, self._total, running)
+        with store.write_aside() as connection:
+            write_beat(connection, beat)
+        self._told, self._told_at = running, now
+
+    def _describe(self) -> tuple[RunningProject, ...]:
+        return tuple(
+            RunningProject(one.name, from_ms(int(one.since * 1000)), self._hide_step(one.name, one.step))
+            for one in self._board.list_running()
+        )
+
+    def _hide_step(self, name: str, step: str | None) -> str | None:
+        if step is None:
+            return None
+        known = self._hidden.get(name)
+        if known is None or known[0] != step:
+            hidden = self._hide(step)
+            known = step, None if hidden is None else hidden[:_LONGEST_STEP]
+            self._hidden[name] = known
+        return known[1]

@@ -75,7 +75,6 @@ class GoldenExecution:
         """Let pytest run a golden item like any other, and end the session when the item was interrupted."""
         if not isinstance(item, GoldenItem):
             return (yield)
-        item.run = self._run
         self._items = item.session.items
         done = yield
         if item.result is not None and _was_interrupted(item.result):
@@ -114,7 +113,8 @@ class GoldenExecution:
         if self._steps is not None:
             self._steps.stop()
 
-    def _run(self, item: GoldenItem) -> GoldenProjectResult:
+    def run_project(self, item: GoldenItem) -> GoldenProjectResult:
+        """Run the project of an item once, judge it, and hide secrets in the result."""
         from pytest_golden.regression.model import ReasonKind, ResultStatus, error_result
 
         project = item.project
@@ -153,7 +153,7 @@ class GoldenExecution:
     def _get_guard(self) -> RegressionGuard:
         if self._guard is None:
             from pytest_golden.gate.service import RegressionGuard
-            from pytest_golden.session.floor_check import keep_baselines
+            from pytest_golden.session.gateway import keep_baselines
 
             baselines = keep_baselines(self._settings, self._declared, self._config.rootpath, self._started_in)
             self._guard = RegressionGuard(

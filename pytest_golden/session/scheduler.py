@@ -30,18 +30,18 @@ _ENOUGH = 2
 class GoldenDistribution:
     """The controller's hooks under xdist. `notes` is the scratch folder that the workers write to."""
 
-    def __init__(self, declared: Declared, earlier: EarlierRuns) -> None:
+    def __init__(self, declared: Declared, earlier: EarlierRuns, notes: Path) -> None:
         self._declared = declared
         self._earlier = earlier
         self._with_result: set[str] = set()
-        self.notes = Path(tempfile.mkdtemp(prefix="golden-notes-"))
+        self._notes = notes
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker which session it belongs to, where the notes are, and what earlier runs say."""
         tell_worker(node.config, node.workerinput)
         self._earlier.tell_worker(node.workerinput)
-        node.workerinput[_NOTES_KEY] = str(self.notes)
+        node.workerinput[_NOTES_KEY] = str(self._notes)
 
     @pytest.hookimpl(optionalhook=True, wrapper=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Generator[None, Any, Any]:
@@ -67,7 +67,7 @@ class GoldenDistribution:
 
     def pytest_unconfigure(self) -> None:
         """Remove the notes."""
-        shutil.rmtree(self.notes, ignore_errors=True)
+        shutil.rmtree(self._notes, ignore_errors=True)
 
 
 class GoldenScheduling:
@@ -314,8 +314,10 @@ class _Worker:
         self.is_released = True
 
 
-def find_notes(config: pytest.Config) -> Path | None:
-    """Return the folder of the notes in an xdist worker, None elsewhere."""
+def make_notes(config: pytest.Config) -> Path | None:
+    """Return the folder of the notes: a new one in the controller of xdist, its controller's in a worker, else None."""
+    if is_distributed(config):
+        return Path(tempfile.mkdtemp(prefix="golden-notes-"))
     folder = getattr(config, "workerinput", {}).get(_NOTES_KEY)
     return Path(folder) if folder else None
 

@@ -13,9 +13,9 @@ from pytest_golden.session.collection import GoldenCollection, TagMarkers, selec
 from pytest_golden.session.declared import find_default_manifest, read_declared
 from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.gateway import OwnGateway, SessionGateway
-from pytest_golden.session.item import ItemWork
+from pytest_golden.session.item import EXECUTION, ItemWork
 from pytest_golden.session.running import GoldenExecution
-from pytest_golden.session.scheduler import GoldenDistribution, find_notes, is_distributed, is_worker
+from pytest_golden.session.scheduler import GoldenDistribution, is_worker, make_notes
 from pytest_golden.settings import (
     GoldenSettings,
     Sources,
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_golden.session.declared import Declared
-    from pytest_golden.session.sharding import SessionShard
+    from pytest_golden.session.owner import SessionOwner
+    from pytest_golden.session.selection import SessionShard
 
 
 def start(config: pytest.Config, own_markers: Sequence[str]) -> None:
@@ -47,19 +48,20 @@ def start(config: pytest.Config, own_markers: Sequence[str]) -> None:
 
 
 def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
+    """Make the parts of a session from top to bottom, each from those above it, and register their hooks."""
     settings = _read_settings(config)
     declared = read_declared(settings, find_default_manifest(config), config.rootpath)
     shard = _find_shard(settings, declared)
-    distributed = is_distributed(config)
+    notes = make_notes(config)
     markers = TagMarkers(config, declared, own_markers)
     named = select_manifest(config, declared)
     register = _registering(config)
-    earlier = EarlierRuns.of(config)
-    distribution = GoldenDistribution(declared, earlier) if distributed else None
-    if distribution is not None:
-        register(distribution, "golden_distribution")
-    board = RunBoard(declared.projects, find_notes(config) if distribution is None else distribution.notes)
+    board = RunBoard(declared.projects, notes)
     gateway = SessionGateway(config)
+    owner = None if is_worker(config) else _make_owner(config, settings, declared, board, gateway, shard=shard)
+    earlier = EarlierRuns.of_controller(config) if owner is None else owner.earlier
+    if notes is not None and owner is not None:
+        register(GoldenDistribution(declared, earlier, notes), "golden_distribution")
     register(gateway, "golden_session_gateway")
     register(OwnGateway(settings, declared, earlier), "golden_own_gateway")
     if settings.gateway is not None:
@@ -71,24 +73,34 @@ def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
     work = ItemWork(declared, settings.require_said, markers.list_names)
     register(GoldenCollection(work, named), "golden_collection")
     if shard is not None:
-        from pytest_golden.session.sharding import GoldenSharding
+        from pytest_golden.session.selection import GoldenSharding
 
         register(GoldenSharding(shard), "golden_sharding")
-    if not distributed:
-        register(GoldenExecution(config, settings, declared, gateway, board, earlier=earlier), "golden_execution")
-    if not is_worker(config):
-        from pytest_golden.session.owner import SessionOwner
+    if owner is None or notes is None:
+        register(GoldenExecution(config, settings, declared, gateway, board, earlier=earlier), EXECUTION)
+    if owner is not None:
+        owner.register(register, notes=tuple(markers.describe()))
 
-        owner = SessionOwner(config, register)
-        owner.start(
-            owner.gather(settings, declared, board, gateway, earlier, shard=shard, notes=tuple(markers.describe()))
-        )
+
+def _make_owner(
+    config: pytest.Config,
+    settings: GoldenSettings,
+    declared: Declared,
+    board: RunBoard,
+    gateway: SessionGateway,
+    *,
+    shard: SessionShard | None,
+) -> SessionOwner:
+    # An xdist worker imports none of it.
+    from pytest_golden.session.owner import SessionOwner
+
+    return SessionOwner(config, settings, declared, board, gateway, shard=shard)
 
 
 def _find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | None:
     if settings.shard is None:
         return None
-    from pytest_golden.session.sharding import find_shard
+    from pytest_golden.session.selection import find_shard
 
     return find_shard(settings, declared)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import RunVerdict
-    from pytest_golden.session.parts import SessionParts
+    from pytest_golden.session.results import SessionParts
     from pytest_golden.session.writing import GoldenReports
 
 # With more projects than this, passes are shown in short.
@@ -43,13 +43,61 @@ _MARKUP: Mapping[ResultStatus, Mapping[str, bool]] = {
 }
 
 
-class GoldenTerminal:
-    """The hooks that write to pytest's terminal, in the process that owns it."""
+class Screen:
+    """pytest's terminal, and what is shown live below the last line that was written."""
 
-    def __init__(self, reporter: pytest.TerminalReporter, parts: SessionParts, reports: GoldenReports) -> None:
-        self._reporter = reporter
-        self._config = reporter.config
-        self._writer = reporter.config.get_terminal_writer()
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self.reporter = reporter
+        self.writer = reporter.config.get_terminal_writer()
+        self._live: LiveLine | RunningNames | None = None
+
+    def say(self, text: str, **markup: bool) -> None:
+        """Write a line of its own, whatever stands in the present one."""
+        self.begin_line()
+        self.writer.line(disarm(text), **markup)
+        self.writer.flush()
+
+    def begin_line(self) -> None:
+        """End what stands in the present line."""
+        self.erase_live()
+        self.reporter.ensure_newline()
+        self.end_line()
+
+    def end_line(self) -> None:
+        """End a line that is open."""
+        if self.writer.width_of_current_line:
+            self.writer.line()
+
+    def show_live(self, live: LiveLine | RunningNames) -> None:
+        """Show something live until `hide_live`."""
+        self._live = live
+        live.start()
+
+    def erase_live(self) -> None:
+        """Make room for a line; what is live comes back below it."""
+        if self._live is not None:
+            self._live.erase()
+
+    def hide_live(self) -> None:
+        """Show nothing live any more."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+
+class GoldenTerminal:
+    """The hooks that write to pytest's terminal, in the process that owns it.
+
+    `describe_streak` says how a project's result compares with its earlier ones.
+    """
+
+    def __init__(
+        self, screen: Screen, parts: SessionParts, reports: GoldenReports, describe_streak: Callable[[str], str]
+    ) -> None:
+        self._screen = screen
+        self._reporter = screen.reporter
+        self._config = screen.reporter.config
+        self._writer = screen.writer
         self._declared = parts.declared
         self._shard = parts.shard
         self._recorder = parts.recorder
@@ -62,25 +110,17 @@ class GoldenTerminal:
         self._reports = reports
         self._name_width = table.name_width(parts.declared.projects)
         self._notes = parts.notes
-        self._live: LiveLine | RunningNames | None = None
-        self.describe_streak: Callable[[str], str] = lambda _: ""
+        self._describe_streak = describe_streak
         self._is_reporting = False
         self._present: GoldenProjectResult | None = None
         self._has_written = False
         self._has_open_row = False
-        self._is_distributed = is_distributed(reporter.config)
+        self._is_distributed = is_distributed(self._config)
         self._noted_count = 0
-        parts.recorder.on_result.append(self._write_result)
 
     @property
     def _verbosity(self) -> int:
         return self._config.get_verbosity()
-
-    def say(self, text: str, **markup: bool) -> None:
-        """Write a line of its own, whatever stands in the present one."""
-        self._begin_line()
-        self._writer.line(disarm(text), **markup)
-        self._writer.flush()
 
     def pytest_report_header(self) -> list[str]:
         """Say what is declared, how it is sealed, and what is wrong with it."""
@@ -101,18 +141,18 @@ class GoldenTerminal:
         try:
             return (yield)
         finally:
-            self._hide_live()
+            self._screen.hide_live()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Make room for the next item. If our rows name the projects, pytest need not name their file."""
-        self._erase_live()
+        self._screen.erase_live()
         if self._declared.find_project(nodeid) is None or self._verbosity not in {-1, 0}:
             return
         # With `-q`, the dots of passes stand in one line.
         if self._verbosity == 0 or self._has_open_row:
             is_first = self._reporter.showfspath and self._reporter.currentfspath is None
-            self._begin_line()
+            self._screen.begin_line()
             self._has_open_row = False
             if is_first:
                 self._writer.line()
@@ -123,10 +163,10 @@ class GoldenTerminal:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, Any, Any]:
         """Make room for pytest's output about other tests, and add to its line about a golden project."""
-        self._erase_live()
+        self._screen.erase_live()
         self._is_reporting = self._declared.find_project(report.nodeid) is not None
         if not self._is_reporting and self._has_open_row:
-            self._end_line()
+            self._screen.end_line()
             self._has_open_row = False
         try:
             return (yield)
@@ -156,7 +196,7 @@ class GoldenTerminal:
     def pytest_sessionfinish(self) -> None:
         """End the last row, so that an empty line follows it, as after other tests."""
         if self._has_written:
-            self._end_line()
+            self._screen.end_line()
 
     def pytest_terminal_summary(self) -> None:
         """Write what no row has shown, and the verdict."""
@@ -166,27 +206,29 @@ class GoldenTerminal:
         self._write_accepted()
         self._write_floor()
         for warning in self._warnings:
-            self.say(f"WARNING: {warning}", yellow=True, bold=True)
+            self._screen.say(f"WARNING: {warning}", yellow=True, bold=True)
         self._write_problems()
         if self._declared.projects:
             self._write_count()
         for line in self._reports.github.annotations(self._reports.verdict):
             # Not by `say`, which would disarm them.
-            self._begin_line()
+            self._screen.begin_line()
             self._writer.line(line)
 
     def show_end(self, *, has_new_verdict: bool, problem: str | None) -> None:
         """Write what came up after the summary: the verdict again if the exit status has changed it, and a problem."""
         if problem is not None:
-            self.say(f"WARNING: {problem}", yellow=True, bold=True)
+            self._screen.say(f"WARNING: {problem}", yellow=True, bold=True)
         if not has_new_verdict:
             return
         verdict = self._reports.verdict
-        self.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
+        self._screen.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
         for line in self._reports.github.annotate_verdict(verdict):
             self._writer.line(line)
 
-    def _write_result(self, result: GoldenProjectResult) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_golden_result_recorded(self, result: GoldenProjectResult) -> None:
+        """Write the row of a project."""
         if self._is_reporting:
             self._present = result
         if self._has_line(result) and not (self._verbosity > 0 and self._is_reporting):
@@ -215,7 +257,7 @@ class GoldenTerminal:
 
     def _describe_history(self, result: GoldenProjectResult) -> str:
         is_told = len(self._declared.projects) <= _MOST_IN_FULL or not _needs_no_look(result)
-        return self.describe_streak(result.name) if is_told else ""
+        return self._describe_streak(result.name) if is_told else ""
 
     def _write_known(self) -> None:
         """Write what earlier runs know about failures, if `--show-capture` hides the sections of pytest's blocks."""
@@ -224,11 +266,11 @@ class GoldenTerminal:
             return
         for result in filter(self._recorder.fails, self._recorder.results):
             for line in (line for known in result.known for line in known.get("lines", ())):
-                self.say(f"{result.name}: {make_visible(str(line))}")
+                self._screen.say(f"{result.name}: {make_visible(str(line))}")
 
     def _write_problems(self) -> None:
         for problem in self._reports.problems:
-            self.say(f"WARNING: {problem}", red=True, bold=True)
+            self._screen.say(f"WARNING: {problem}", red=True, bold=True)
 
     def _write_untold(self) -> None:
         """Write what neither the rows nor pytest's blocks have shown."""
@@ -237,7 +279,7 @@ class GoldenTerminal:
         elif self._recorder.results:
             self._reporter.write_sep("=", "golden projects")
         if self._noted_count:
-            self.say(f"{self._noted_count} that passed have notes: -v shows them")
+            self._screen.say(f"{self._noted_count} that passed have notes: -v shows them")
         self._write_known()
 
     def _write_unjudged(self) -> None:
@@ -245,9 +287,9 @@ class GoldenTerminal:
         results = self._recorder.results
         told = [(one.name, warning) for one in results for warning in one.warnings if is_unjudged(warning)]
         for name, warning in told[:_MOST_UNJUDGED]:
-            self.say(table.fit(f"golden: note: {name}: {make_visible(warning)}", self._fitting_width()))
+            self._screen.say(table.fit(f"golden: note: {name}: {make_visible(warning)}", self._fitting_width()))
         if len(told) > _MOST_UNJUDGED:
-            self.say(f"golden: and {len(told) - _MOST_UNJUDGED} more whose max_slowdown is not judged")
+            self._screen.say(f"golden: and {len(told) - _MOST_UNJUDGED} more whose max_slowdown is not judged")
 
     def _write_accepted(self) -> None:
         if not self._accepts_outputs:
@@ -255,25 +297,27 @@ class GoldenTerminal:
         self._reporter.write_sep("=", "accepted as baselines")
         lines = describe_accepted(self._recorder.results, in_full=self._verbosity > 0)
         for line in lines or ["nothing: no project ran as expected"]:
-            self.say(table.fit(line, self._fitting_width()))
+            self._screen.say(table.fit(line, self._fitting_width()))
         from pytest_golden.history.base import warn_of_ignored_baselines
 
         folder = find_baselines_folder(self._declared.manifest_path, self._declared.manifest.workspace_root)
         ignored = warn_of_ignored_baselines(folder)
         if ignored is not None:
-            self.say(f"WARNING: {ignored}", yellow=True, bold=True)
+            self._screen.say(f"WARNING: {ignored}", yellow=True, bold=True)
 
     def _write_floor(self) -> None:
         for note in self._floor.notes:
-            self.say(f"golden: {note}")
+            self._screen.say(f"golden: {note}")
         if not self._floor.weakenings:
             return
         self._reporter.write_sep("=", "weakened floor, accepted" if self._floor.is_accepted else "weakened floor")
         for weakening in self._floor.weakenings:
             name = weakening.project or self._declared.label
-            self.say(f"{name}: {make_visible(weakening.message)}", **({} if self._floor.is_accepted else {"red": True}))
+            self._screen.say(
+                f"{name}: {make_visible(weakening.message)}", **({} if self._floor.is_accepted else {"red": True})
+            )
         if self._reports.verdict.is_floor_bad:
-            self.say("A person accepts this with --golden-floor=accept.")
+            self._screen.say("A person accepts this with --golden-floor=accept.")
 
     def _write_count(self) -> None:
         recorder = self._recorder
@@ -283,12 +327,12 @@ class GoldenTerminal:
         left_out = f"left out, unchanged since {'' if selection is None else selection.ref}"
         for told, names in ((left_out, unchanged), ("deselected", deselected), ("not run", not_run)):
             if names and self._verbosity >= 0:
-                self.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
+                self._screen.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
         unchecked = note_unchecked_needs(recorder.unchecked_needs)
         if unchecked and self._verbosity >= 0:
-            self.say(f"note: {unchecked}", yellow=True)
+            self._screen.say(f"note: {unchecked}", yellow=True)
         verdict = self._reports.verdict
-        self.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
+        self._screen.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
 
     def _tells_reason(self, result: GoldenProjectResult) -> bool:
         """Tell whether a row must give the reason. For a failure, pytest's block and short summary usually do."""
@@ -302,7 +346,7 @@ class GoldenTerminal:
         status, width = table.padded_status(result), self._fitting_width()
         history, tells_reason = self._describe_history(result), self._tells_reason(result) or not self._is_reporting
         row = table.result_row(result, self._name_width, width, history=history, tells_reason=tells_reason)
-        self._begin_line()
+        self._screen.begin_line()
         fails, quarantined = self._recorder.fails(result), result.quarantined is not None
         shown_as = ResultStatus.FAILED if fails else ResultStatus.SKIPPED if quarantined else result.status
         self._writer.write(status, **_MARKUP[shown_as])
@@ -321,35 +365,16 @@ class GoldenTerminal:
         self._has_written = True
         self._writer.flush()
 
-    def _begin_line(self) -> None:
-        self._erase_live()
-        self._reporter.ensure_newline()
-        self._end_line()
-
-    def _end_line(self) -> None:
-        if self._writer.width_of_current_line:
-            self._writer.line()
-
     def _show_live(self) -> None:
         options = self._config.option
         if self._verbosity < -1 or options.collectonly or self._config.getoption("usepdb", default=False):
             return
         if _is_watched():
-            self._live = LiveLine(os.dup(sys.stdout.fileno()), self._describe_running)
-        elif self._verbosity == 0:
-            self._live = RunningNames(sys.stdout, self._list_running, lambda: bool(self._writer.width_of_current_line))
-        else:
-            return  # pytest names each item itself, or with -q little is wanted
-        self._live.start()
-
-    def _erase_live(self) -> None:
-        if self._live is not None:
-            self._live.erase()
-
-    def _hide_live(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+            self._screen.show_live(LiveLine(os.dup(sys.stdout.fileno()), self._describe_running))
+        elif self._verbosity == 0:  # with -v pytest names each item itself, and with -q little is wanted
+            writer = self._writer
+            names = RunningNames(sys.stdout, self._list_running, lambda: bool(writer.width_of_current_line))
+            self._screen.show_live(names)
 
     def _describe_running(self) -> str | None:
         if self._writer.width_of_current_line:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.regression.verdict import RunVerdict
     from pytest_golden.report.github import Level
-    from pytest_golden.session.parts import SessionParts
+    from pytest_golden.session.results import SessionParts
+    from pytest_golden.session.run_recording import GoldenRecording
 
 
 _SUITE = "golden projects"
@@ -37,7 +38,7 @@ class GoldenReports:
     `problems` names the requested reports that could not be written.
     """
 
-    def __init__(self, parts: SessionParts, github: GitHubNews) -> None:
+    def __init__(self, parts: SessionParts, github: GitHubNews, record: GoldenRecording | None) -> None:
         self._settings = parts.settings
         self._declared = parts.declared
         self._shard = parts.shard
@@ -52,14 +53,17 @@ class GoldenReports:
         self._staged: list[StagedReport] = []
         self._verdict: RunVerdict | None = None
         self.github = github
-        self.find_entry_id: Callable[[], str | None] = lambda: None
-        self.end_record: Callable[[RunVerdict], None] = lambda _: None
+        self._record = record
         self.problems: list[str] = []
 
     @property
     def verdict(self) -> RunVerdict:
         """The run's verdict. Before the session ends, it is the verdict on the results so far, for plug-ins that show it earlier."""
         return self._judge() if self._verdict is None else self._verdict
+
+    @property
+    def _entry_id(self) -> str | None:
+        return None if self._record is None else self._record.entry_id
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note an ordinary test that failed."""
@@ -116,9 +120,12 @@ class GoldenReports:
         # Only a write shows that a device cannot be written to.
         if self._commit(report for report in self._staged if report.is_device):
             self._stage_again()
-        entry_id = self.find_entry_id()
-        self.end_record(self.verdict)
-        if self.find_entry_id() != entry_id:
+        entry_id = self._entry_id
+        if self._record is not None:
+            recorder = self._recorder
+            left_out = {"deselected": recorder.deselected, "not_run": recorder.not_run}
+            self._record.end(self.verdict, recorder.results, self._floor.weakenings, left_out)
+        if self._entry_id != entry_id:
             self._stage_again()
         if self._commit(report for report in self._staged if not report.is_device):
             self._verdict = self._judge()
@@ -228,7 +235,7 @@ class GoldenReports:
         from pytest_golden.history.git import describe_commit
 
         return {
-            "entry_id": self.find_entry_id(),
+            "entry_id": self._entry_id,
             **describe_commit(self._declared.manifest.workspace_root),
             "manifest": self._declared.label,
             "mode": self._settings.mode,

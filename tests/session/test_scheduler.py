@@ -41,7 +41,8 @@ def read_log(workspace: Workspace) -> list[str]:
     return (workspace.path / "log" / "log.txt").read_text().split()
 
 
-@pytest.mark.parametrize("dist", MODES)
+# xdist's own schedulers by scope may hang after that (pytest-dev/pytest-xdist#1378).
+@pytest.mark.parametrize("dist", ["load", "worksteal"])
 def test_a_test_that_kills_its_worker_ends_the_session_as_without_golden(workspace: Workspace, dist: str) -> None:
     workspace.declare({"name": "one"}, {"name": "two"}, {"name": "apart", "independent": True})
     workspace.pytester.makepyfile(
