@@ -127,7 +127,7 @@ def make_term(field: str, operator_: str, value: Any, name: str, path: str = "")
     """Make a comparison.
 
     Raises:
-        ValueError: the value is none that the field can have; the message begins with `name`.
+        ValueError: the field cannot have this value; the message begins with `name`.
     """
     if field == "metadata":
         return QueryTerm(field, operator_, _check_free(name, operator_, value), check_text("metadata path", path))
@@ -171,7 +171,7 @@ def _check_free(name: str, operator_: str, value: Any) -> Any:
 
 
 def find_path(metadata: Any, path: str) -> Any:
-    """Find what is at a path of keys joined by dots; keys may have dots themselves, and a number counts in a list."""
+    """Find the value at a path of keys joined by dots; keys may contain dots, and a number is the index of a list."""
     return _find(metadata, path, _MOST_PARTS)
 
 
@@ -189,7 +189,7 @@ def _find(value: Any, path: str, most: int) -> Any:
 def _find_key(value: Mapping[Any, Any], path: str, most: int) -> Any:
     if path in value:
         return value[path]
-    # The shortest key that is there leads on: one way only, and no search through all of them.
+    # The shortest key that exists is followed, and no other: this never searches all combinations.
     at = path.find(".")
     while at >= 0 and most:
         if path[:at] in value:
@@ -203,7 +203,7 @@ def _is_equal(measured: Any, wanted: Any) -> bool:
 
 
 def _kind(value: Any) -> object:
-    """Tell numbers from truth values, which Python holds for equal."""
+    """Return the kind of a value; numbers and booleans, which Python compares as equal, differ."""
     if isinstance(value, bool) or value is None or value is _ABSENT:
         return type(value)
     if isinstance(value, (int, float)):
@@ -248,19 +248,19 @@ def _show_value(value: Any, *, is_free: bool) -> str:
     )
 
 
-#: So many questions may stand inside each other.
+#: The deepest nesting of conditions.
 MAX_DEPTH = 50
 Joint = Literal["and", "or", "not"]
 
 
 @dataclass(frozen=True, slots=True)
 class StepQuery:
-    """One question, or several that are joined; make it with `where` or `parse_query`. As text it is what is parsed.
+    """One condition, or several that are joined; make it with `where` or `parse_query`. `str` gives text that parses to the same query.
 
-    `parts` are questions joined by `joint`; without any, "and" is answered by every step. A single question is a `term`.
+    `parts` are joined by `joint`; without any, "and" matches every step. A single condition is a `term`.
 
     Raises:
-        ValueError: the parts stand deeper than 50 inside each other.
+        ValueError: the parts are nested deeper than 50.
     """
 
     term: QueryTerm | None = None
@@ -295,19 +295,19 @@ class StepQuery:
     def matches(self, step: Step) -> bool:
         """Tell whether a step matches.
 
-        A step by itself tells only its parent: `under` is then answered by the children alone. `select` knows more.
+        A single step names only its parent, so here `under` matches children alone; `select` matches the whole subtree.
         """
         return _answers(self, step, None)
 
     def select(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps that match, from steps in their order (parents before children).
 
-        Nothing is held but, with `under`, the ids of the steps of those subtrees.
+        Memory holds nothing but, with `under`, the ids of the steps of those subtrees.
         """
         return (step for _, step in self.select_placed(steps))
 
     def select_placed(self, steps: Iterable[Step]) -> Iterator[tuple[int, Step]]:
-        """Return what `select` gives, each with its place in the row, counted from 0."""
+        """Yield the steps of `select`, each with its index, counted from 0."""
         subtrees: dict[str, set[str]] = {root: {root} for root in _list_roots(self)}
         for place, step in enumerate(steps):
             for ids in subtrees.values():
@@ -333,8 +333,8 @@ def where(
 ) -> StepQuery:
     """Return the query for steps that meet all conditions; without any, for all steps. Bounds include their ends.
 
-    `text` stands somewhere in the content, the metadata or the context. `metadata` maps a path, keys joined by dots,
-    to the value that must be there. `under` is the id of a step whose children and their children are meant.
+    `text` occurs in the content, the metadata or the context. `metadata` maps a path, keys joined by dots, to the value
+    that must be there. `under` is the id of a step; all steps below it match.
 
     Raises:
         ValueError: a value that is not allowed; the message names the argument and what is.
@@ -360,7 +360,7 @@ def where(
 
 
 def join(joint: Joint, parts: Iterable[StepQuery]) -> StepQuery:
-    """Join questions; those that are joined in the same way already become one row."""
+    """Join queries; parts that are joined in the same way are flattened."""
     flat: list[StepQuery] = []
     for part in parts:
         flat.extend(part.parts if part.term is None and part.joint == joint else (part,))
@@ -418,7 +418,7 @@ def parse_query(text: str) -> StepQuery:
     """Parse a query; blank text matches all steps.
 
     Raises:
-        ValueError: it cannot be read; the message tells the column, counted from 1, and what is allowed there.
+        ValueError: it cannot be read; the message names the column, counted from 1, and what is allowed there.
     """
     if not isinstance(text, str):
         raise ValueError(f"a query must be text, not {text!r}")  # noqa: TRY004 - one kind of refusal

@@ -1,4 +1,4 @@
-"""Opening of files that a pipeline wrote. The pipeline is not trusted: only regular files are opened, and nothing hangs."""
+"""Open files that a pipeline wrote. The pipeline is not trusted: only regular files are opened, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_json(path: Path) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is larger, no JSON, or nested deeper than the interpreter can follow.
+        ValueError: it is larger, not JSON, or nested deeper than the interpreter can follow.
     """
     with open_regular(path) as file:
         content = file.read(MAX_DOCUMENT_BYTES + 1)
@@ -50,7 +50,7 @@ def read_json(path: Path) -> Any:
 
 
 def find_written(view: ViewFiles, outcome: RunFacts, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
-    """Return relative and host path of each wanted file that this run wrote, sorted; what lay there before is not seen."""
+    """Return relative and host path of each wanted file that this run wrote, sorted. Files that existed unchanged before are left out."""
     for relative in sorted({*outcome.write_set.created, *outcome.write_set.changed}):
         path = view.find_file(relative) if is_wanted(relative) else None
         if path is not None:

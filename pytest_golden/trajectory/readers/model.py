@@ -1,4 +1,4 @@
-"""What a step reader is given and what it gives back. Values and protocols; the readers are beside this module."""
+"""Define what a step reader receives and returns, as values and protocols."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StepDraft:
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """What one reader found: steps in order, how many could not be given, and sentences for people.
+    """The result of one reader: steps in order, the number of lost ones, and warnings for people.
 
     A reader may give finished `Step` values as well; `steps` holds drafts in any case.
     """
@@ -77,12 +77,12 @@ class WritePaths(Protocol):
 
     @property
     def created(self) -> tuple[str, ...]:
-        """Return the files that were not there before."""
+        """Return the files that did not exist before."""
         ...
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Return the files whose content is another than before."""
+        """Return the files whose content differs from before."""
         ...
 
 
