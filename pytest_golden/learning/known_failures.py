@@ -145,8 +145,8 @@ def _has_tally(hit: MemoryHit) -> bool:
 
 def _is_of(hit: MemoryHit, project: str) -> bool:
     value = hit.memory.value
-    places = (value, value.get("context"), value.get("evidence"))
-    return any(isinstance(place, dict) and place.get("project") == project for place in places)
+    parts = (value, value.get("context"), value.get("evidence"))
+    return any(isinstance(part, dict) and part.get("project") == project for part in parts)
 
 
 def _words(hit: MemoryHit) -> str:

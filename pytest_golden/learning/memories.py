@@ -179,8 +179,8 @@ def check_seconds(field: str, seconds: object) -> float | None:
     """Return seconds as a float, None for unknown. Raise a `ValueError` for anything but a finite number, 0 or more."""
     amount = _find_amount(seconds)
     if amount is None and seconds is not None:
-        told = "must be a finite number of seconds, 0 or more, or None when unknown"
-        raise ValueError(f"{field} {told}, not {show(seconds)}")
+        allowed = "must be a finite number of seconds, 0 or more, or None when unknown"
+        raise ValueError(f"{field} {allowed}, not {show(seconds)}")
     return amount
 
 

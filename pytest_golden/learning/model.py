@@ -56,8 +56,8 @@ class ProductionOutcome(VersionedShape):
         settle = object.__setattr__
         check_any_text("task_description", self.task_description)
         if len(self.task_description) > MOST_TASK_CHARACTERS:
-            told = f"task_description has {len(self.task_description):,} characters"
-            raise ValueError(f"{told}; at most {MOST_TASK_CHARACTERS:,} are kept")
+            excess = f"task_description has {len(self.task_description):,} characters"
+            raise ValueError(f"{excess}; at most {MOST_TASK_CHARACTERS:,} are kept")
         check_text("agent_name", self.agent_name)
         check_text("outcome_id", self.outcome_id)
         settle(self, "execution_path", check_texts("execution_path", self.execution_path, MOST_STEPS))

@@ -207,8 +207,8 @@ class GroupCommit:
 
     def _end(self, parcels: list[Parcel], error: Exception | None) -> None:
         if error is not None:
-            told = str(error) if isinstance(error, (StorageError, ValueError)) else error_text(error)
-            _log.warning("what agents did cannot be kept: %s", redact(told), extra={"lost": len(parcels)})
+            reason = str(error) if isinstance(error, (StorageError, ValueError)) else error_text(error)
+            _log.warning("what agents did cannot be kept: %s", redact(reason), extra={"lost": len(parcels)})
         end(parcels, is_kept=error is None)
 
 

@@ -40,7 +40,7 @@ _OUTCOMES_AT_ONCE = 200
 # A value may have 1 MiB, so only a few are in memory at once.
 _EXAMPLES_AT_ONCE = 50
 # Every namespace is searched for every key.
-_MOST_PLACES = 50
+_MOST_PAIRS = 50
 
 
 def put_memory(connection: Connection, draft: MemoryDraft, timestamp: int) -> Memory:
@@ -130,12 +130,12 @@ def list_versions(connection: Connection, namespace: Iterable[str], key: str) ->
 
 def delete_memory(connection: Connection, namespace: Iterable[str], key: str) -> bool:
     """Remove all versions of a key, and return whether there was one."""
-    place = write_namespace(namespace)
-    newest = connection.execute(_NEWEST, {"in_namespace": place, "of_key": key}).one_or_none()
+    stored = write_namespace(namespace)
+    newest = connection.execute(_NEWEST, {"in_namespace": stored, "of_key": key}).one_or_none()
     if newest is None:
         return False
     unindex_memory(connection, newest.number, newest.words or "")
-    connection.execute(delete(memories).where(memories.c.namespace == place, memories.c.key == key))
+    connection.execute(delete(memories).where(memories.c.namespace == stored, memories.c.key == key))
     return True
 
 
@@ -143,16 +143,20 @@ def list_namespaces(connection: Connection, prefix: Iterable[str]) -> tuple[tupl
     """Return the namespaces that hold something and begin with these elements, sorted."""
     # The index is in order: each step skips to the next namespace, however many memories one has.
     limits = namespace_range(prefix)
-    first = select(func.min(memories.c.namespace).label("place"))
-    places = (first if limits is None else first.where(memories.c.namespace >= limits[0])).cte("places", recursive=True)
-    later = select(func.min(memories.c.namespace)).where(memories.c.namespace > places.c.place).scalar_subquery()
-    places = places.union_all(select(later).where(_is_before(places.c.place, limits)))
-    found = connection.scalars(select(places.c.place).where(_is_before(places.c.place, limits)))
+    first = select(func.min(memories.c.namespace).label("namespace"))
+    namespaces = (first if limits is None else first.where(memories.c.namespace >= limits[0])).cte(
+        "namespaces", recursive=True
+    )
+    later = (
+        select(func.min(memories.c.namespace)).where(memories.c.namespace > namespaces.c.namespace).scalar_subquery()
+    )
+    namespaces = namespaces.union_all(select(later).where(_is_before(namespaces.c.namespace, limits)))
+    found = connection.scalars(select(namespaces.c.namespace).where(_is_before(namespaces.c.namespace, limits)))
     return tuple(sorted(map(read_namespace, found)))
 
 
-def _is_before(place: Any, limits: tuple[str, str] | None) -> Any:
-    return place.is_not(None) if limits is None else place < limits[1]
+def _is_before(namespace: Any, limits: tuple[str, str] | None) -> Any:
+    return namespace.is_not(None) if limits is None else namespace < limits[1]
 
 
 def list_newest_keys(
@@ -168,7 +172,7 @@ def list_newest_keys(
 
 def find_everywhere(connection: Connection, prefix: Iterable[str], key: str) -> tuple[Memory, ...]:
     """Return the newest versions of a key in all namespaces that begin with these elements, by namespace."""
-    found = find_by_places(connection, [(namespace, key) for namespace in list_namespaces(connection, prefix)])
+    found = find_by_pairs(connection, [(namespace, key) for namespace in list_namespaces(connection, prefix)])
     return tuple(sorted(found, key=lambda memory: memory.namespace))
 
 
@@ -182,23 +186,26 @@ def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ..
 
 def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequence[str]) -> tuple[Memory, ...]:
     """Return the newest versions of these keys, as far as they exist."""
-    place = write_namespace(namespace)
+    stored = write_namespace(namespace)
     found: list[Memory] = []
     for start in range(0, len(keys), _MOST_KEYS):
         wanted = memories.c.key.in_(keys[start : start + _MOST_KEYS])
-        query = select(*_COLUMNS).where(memories.c.namespace == place, wanted, memories.c.is_newest.is_(True))
+        query = select(*_COLUMNS).where(memories.c.namespace == stored, wanted, memories.c.is_newest.is_(True))
         found += map(_memory, connection.execute(query))
     return tuple(found)
 
 
-def find_by_places(connection: Connection, places: Iterable[tuple[Iterable[str], str]]) -> tuple[Memory, ...]:
+def find_by_pairs(connection: Connection, pairs: Iterable[tuple[Iterable[str], str]]) -> tuple[Memory, ...]:
     """Return the newest versions for these pairs of namespace and key, as far as they exist."""
-    wanted = [(write_namespace(namespace), key) for namespace, key in places]
+    wanted = [(write_namespace(namespace), key) for namespace, key in pairs]
     found: list[Memory] = []
-    for start in range(0, len(wanted), _MOST_PLACES):
+    for start in range(0, len(wanted), _MOST_PAIRS):
         # SQLite reads all rows to find pairs, but uses the index for two lists.
-        some = frozenset(wanted[start : start + _MOST_PLACES])
-        here = (memories.c.namespace.in_({place for place, _ in some}), memories.c.key.in_({key for _, key in some}))
+        some = frozenset(wanted[start : start + _MOST_PAIRS])
+        here = (
+            memories.c.namespace.in_({namespace for namespace, _ in some}),
+            memories.c.key.in_({key for _, key in some}),
+        )
         rows = connection.execute(select(*_COLUMNS).where(*here, memories.c.is_newest.is_(True)))
         found += (_memory(row) for row in rows if (row.namespace, row.key) in some)
     return tuple(found)

@@ -68,8 +68,8 @@ def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryS
     check_any_text("problem", problem)
     memories = store if isinstance(store, MemoryStore) else MemoryStore(store)
     found: dict[str, Memory] = {}
-    for place in dict.fromkeys((agent, EVERYBODY)):
-        for hit in memories.search_memories((PLANS, place), problem, limit):
+    for owner in dict.fromkeys((agent, EVERYBODY)):
+        for hit in memories.search_memories((PLANS, owner), problem, limit):
             found.setdefault(hit.memory.key, hit.memory)
     plans = filter(None, map(_read_plan, found.values()))
     return tuple(_begin(plan, problem) for plan in plans)[:limit]

@@ -236,11 +236,11 @@ def _with_inner(value: Any, depth: int = 3) -> Iterator[Any]:
 
 def _describe(error: ValidationError) -> str:
     """Name the fields that are wrong, without their values."""
-    told = (
+    wrong = (
         f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}"
         for one in error.errors(include_url=False, include_context=False, include_input=False)[:3]
     )
-    return "; ".join(told)[:300]
+    return "; ".join(wrong)[:300]
 
 
 def _hide_key(key: str | None, answer: Any) -> Any:

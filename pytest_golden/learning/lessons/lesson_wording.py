@@ -148,8 +148,8 @@ class _Case:
         constraint = self.evidence.get("constraint")
         if constraint is None:
             return self.line
-        told = f"{constraint}: {self.subject}" if self.subject else str(constraint)
-        return f"{told} ({self.line})" if self.line else told
+        reason = f"{constraint}: {self.subject}" if self.subject else str(constraint)
+        return f"{reason} ({self.line})" if self.line else reason
 
     @property
     def other_way(self) -> str:
@@ -177,9 +177,9 @@ def find_telling_line(error: str) -> str:
 
 def word_changes(changes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the changes of a call's arguments in words; a value that belongs to one task is not named."""
-    told = [_word_change(str(name), change) for name, change in list(changes.items())[:_MOST_NAMES]]
-    more = len(changes) - len(told)
-    return _join([*told, *([f"change {more} more"] if more > 0 else [])], " and ")
+    words = [_word_change(str(name), change) for name, change in list(changes.items())[:_MOST_NAMES]]
+    more = len(changes) - len(words)
+    return _join([*words, *([f"change {more} more"] if more > 0 else [])], " and ")
 
 
 def _word_change(name: str, change: Mapping[str, Any]) -> str:
@@ -235,15 +235,15 @@ def _word_correction(case: _Case) -> str:
 
 def _word_constraint(case: _Case) -> str:
     kind = Constraint(case.evidence["constraint"])
-    told = _CONSTRAINTS[kind].format(tool=case.failed, subject=case.subject or "something it needs")
-    return f"{told}, or {case.other_way}" if case.other_way else told
+    advice = _CONSTRAINTS[kind].format(tool=case.failed, subject=case.subject or "something it needs")
+    return f"{advice}, or {case.other_way}" if case.other_way else advice
 
 
 def _word_replan(case: _Case) -> str:
     tools = [name_tool(tool) for tool in case.evidence.get("worked_tools") or ()][:_MOST_NAMES]
     times = case.evidence.get("failures", _FEW)
-    told = "twice" if times == _FEW else f"{times} times"
-    return f"When {case.failed} has failed {told}{case.cause}, make a new plan: {_join(tools, ', then ')} worked"
+    often = "twice" if times == _FEW else f"{times} times"
+    return f"When {case.failed} has failed {often}{case.cause}, make a new plan: {_join(tools, ', then ')} worked"
 
 
 def _word_failed_plans(case: _Case) -> str:
@@ -345,10 +345,10 @@ def _list_subjects(skill: SkillMemory) -> list[str]:
 
 
 def _list_known(skill: SkillMemory, attempts: tuple[Attempt, ...]) -> set[str]:
-    told = [json.dumps(plain(skill.evidence), ensure_ascii=False), skill.context]
+    texts = [json.dumps(plain(skill.evidence), ensure_ascii=False), skill.context]
     for one in attempts:
-        told += [one.tool, json.dumps(plain(one.arguments), ensure_ascii=False), one.error_message or ""]
-    return list_parts(told)
+        texts += [one.tool, json.dumps(plain(one.arguments), ensure_ascii=False), one.error_message or ""]
+    return list_parts(texts)
 
 
 def _write_attempt(attempt: Attempt) -> dict[str, Any]:

@@ -241,16 +241,16 @@ def _get_kept(connection: Connection, given: str) -> KeptLesson:
     exact = rows.find_lesson(connection, wanted)
     if exact is not None:
         return exact
-    places = rows.list_ids(connection, wanted, _MOST_CANDIDATES + 1)
-    if not places and not wanted.startswith(_ID_PREFIX):
-        places = rows.list_ids(connection, _ID_PREFIX + wanted, _MOST_CANDIDATES + 1)
-    if len(places) > 1:
-        named = ", ".join(key for _, key in places[:_MOST_CANDIDATES])
-        more = ", ..." if len(places) > _MOST_CANDIDATES else ""
+    pairs = rows.list_ids(connection, wanted, _MOST_CANDIDATES + 1)
+    if not pairs and not wanted.startswith(_ID_PREFIX):
+        pairs = rows.list_ids(connection, _ID_PREFIX + wanted, _MOST_CANDIDATES + 1)
+    if len(pairs) > 1:
+        named = ", ".join(key for _, key in pairs[:_MOST_CANDIDATES])
+        more = ", ..." if len(pairs) > _MOST_CANDIDATES else ""
         raise GoldenError(
             f"{wanted!r:.100} begins the ids of several lessons: {named}{more}; give more of the one you mean"
         )
-    kept = rows.find_lessons(connection, places)
+    kept = rows.find_lessons(connection, pairs)
     if not kept:
         raise GoldenError(f"there is no lesson {wanted!r:.100}; `golden lessons list` names those that are there")
     return kept[0]

@@ -18,7 +18,7 @@ from pytest_golden.learning.signature import find_causes
 from pytest_golden.learning.store import (
     delete_memory,
     find_by_keys,
-    find_by_places,
+    find_by_pairs,
     iterate_search,
     list_keys,
     list_namespaces,
@@ -181,20 +181,20 @@ def iterate_by_words(
 
 def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> tuple[KeptLesson, ...]:
     """Return the lessons of these agents and ids that exist, in the given order."""
-    places = dict.fromkeys(wanted)
-    found = find_by_places(connection, [((LESSONS, agent), lesson_id) for agent, lesson_id in places])
+    pairs = dict.fromkeys(wanted)
+    found = find_by_pairs(connection, [((LESSONS, agent), lesson_id) for agent, lesson_id in pairs])
     kept = {(one.agent, one.skill.id): one for memory in found for one in _read(memory)}
-    return tuple(kept[place] for place in places if place in kept)
+    return tuple(kept[pair] for pair in pairs if pair in kept)
 
 
 def find_lesson(connection: Connection, lesson_id: str) -> KeptLesson | None:
     """Return the lesson with this id, of any agent; None when there is none."""
-    return next(iter(find_lessons(connection, _list_places(connection, lesson_id, lesson_id, 1))), None)
+    return next(iter(find_lessons(connection, _list_pairs(connection, lesson_id, lesson_id, 1))), None)
 
 
 def list_ids(connection: Connection, prefix: str, limit: int) -> tuple[tuple[str, str], ...]:
     """Return agents and ids of the lessons whose id begins with this, by their ids."""
-    return _list_places(connection, prefix, prefix + _LAST_SIGN, limit)
+    return _list_pairs(connection, prefix, prefix + _LAST_SIGN, limit)
 
 
 def list_newest_ids(
@@ -218,11 +218,11 @@ def list_newest_ids(
 
 def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[KeptLesson]:
     """Yield all lessons, or one agent's, by agent and id, with the rejected and superseded ones."""
-    places = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
-    for place in (place for place in places if len(place) == _DEPTH):
-        keys = list_keys(connection, place)
+    namespaces = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
+    for namespace in (one for one in namespaces if len(one) == _DEPTH):
+        keys = list_keys(connection, namespace)
         for start in range(0, len(keys), _AT_ONCE):
-            found = find_by_keys(connection, place, keys[start : start + _AT_ONCE])
+            found = find_by_keys(connection, namespace, keys[start : start + _AT_ONCE])
             for memory in sorted(found, key=lambda one: one.key):
                 yield from _read(memory)
 
@@ -308,7 +308,7 @@ def _read_recall(row: Row[Any]) -> RecallRow:
     return RecallRow(*facts, why=row.why, created_at=row.created_at)
 
 
-def _list_places(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:
+def _list_pairs(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:
     lesson_id = lesson_signatures.c.lesson_id
     query = select(lesson_signatures.c.agent, lesson_id).where(lesson_id >= low, lesson_id <= high).distinct()
     rows = connection.execute(query.order_by(lesson_id, lesson_signatures.c.agent).limit(limit))

@@ -142,11 +142,11 @@ def _make_endpoint(name: str, base_url: str | None, api_key: str | None) -> Endp
     try:
         return make_endpoint(f"openai:{name}", base, api_key)
     except SettingsError as error:
-        told = str(error)
+        message = str(error)
     # The message names the variables of a language model; the caller gave arguments.
     for variable, argument in ((MODEL_VARIABLE, "name"), (BASE_URL_VARIABLE, "base_url"), (KEY_VARIABLE, "api_key")):
-        told = told.replace(variable, argument)
-    raise SettingsError(told)
+        message = message.replace(variable, argument)
+    raise SettingsError(message)
 
 
 def _read_vectors(answer: object, count: int) -> list[list[float]]:

@@ -246,9 +246,9 @@ class VectorMatrix:
         self.last_stamp = 0
         self._count = 0
         self._units: Any = np.empty((0, dimension), np.float32)
-        # Numbers, stamps, positions of namespaces in `_places`, and 1 for a vector of zeros.
+        # Numbers, stamps, positions of namespaces in `_namespaces`, and 1 for a vector of zeros.
         self._keys: Any = np.empty((4, 0), np.int64)
-        self._places: dict[str, int] = {}
+        self._namespaces: dict[str, int] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -260,8 +260,8 @@ class VectorMatrix:
         self._make_room(end)
         for row, entry in enumerate(entries, start):
             self._units[row] = entry.unit
-            place = self._places.setdefault(entry.namespace, len(self._places))
-            self._keys[:, row] = entry.number, entry.stamp, place, not entry.unit.any()
+            position = self._namespaces.setdefault(entry.namespace, len(self._namespaces))
+            self._keys[:, row] = entry.number, entry.stamp, position, not entry.unit.any()
             self.last_stamp = max(self.last_stamp, entry.stamp)
         self._count = end
 
@@ -320,7 +320,7 @@ class VectorMatrix:
         """Return the rows of these namespaces; None for all."""
         if span is None:
             return None
-        is_in = np.array([span[0] <= place < span[1] for place in self._places], bool)
+        is_in = np.array([span[0] <= namespace < span[1] for namespace in self._namespaces], bool)
         return np.flatnonzero(is_in[self._keys[2, : self._count]]) if len(is_in) else np.empty(0, np.int64)
 
     def _make_room(self, count: int) -> None:
