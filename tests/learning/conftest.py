@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.learning.language_model.server import ModelServer
 
+# For tests of what differs between the two databases.
+BOTH = pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 START_MS = int(START.timestamp() * 1000)
 
@@ -58,6 +60,14 @@ def make_outcome() -> MakeOutcome:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
+    """The location of an empty store: an SQLite file, and also a PostgreSQL database for tests that are marked `BOTH`."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return tmp_path / "golden.db"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture

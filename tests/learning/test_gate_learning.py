@@ -16,7 +16,7 @@ from pytest_golden.learning.model import EarlierResult, ExtractedPlan, Occasion,
 from pytest_golden.learning.seen_before import TALLIES
 from pytest_golden.storage.schema import gate_results, memories, trajectories
 from pytest_golden.storage.store import Store
-from tests.learning.conftest import GateHistory
+from tests.learning.conftest import BOTH, GateHistory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,7 @@ def count_unmarked(store: Store) -> int:
         return connection.scalar(select(func.count()).where(gate_results.c.learned_at.is_(None))) or 0
 
 
+@BOTH
 def test_pass_and_failure_become_outcome_and_training_example(store: Store, history: GateHistory) -> None:
     run = history.run("c" * 40)
     good = history.result(run)
@@ -90,6 +91,7 @@ def test_provenance_names_the_steps_with_an_error(store: Store, history: GateHis
     assert provenance["steps"] == ["step_9"]
 
 
+@BOTH
 def test_learning_again_changes_nothing(store: Store, history: GateHistory) -> None:
     run = history.run()
     entry = history.result(run, "p", "FAILED", message="boom")
@@ -103,6 +105,7 @@ def test_learning_again_changes_nothing(store: Store, history: GateHistory) -> N
     assert get(store, TALLIES, key).value["count"] == 1
 
 
+@BOTH
 def test_outcomes_are_found_by_words(store: Store, history: GateHistory) -> None:
     history.result(history.run(), "p", "FAILED", message="no such column: amount")
     history.result(history.run())
@@ -159,12 +162,14 @@ def test_usual_outcome_is_small(store: Store, history: GateHistory) -> None:
     assert len(json.dumps(outcome_of(store, entry).to_dict())) < 4096
 
 
+@BOTH
 def test_trajectory_beyond_all_measure_is_not_read(store: Store, history: GateHistory) -> None:
     entry = history.result(history.run(), steps=("x" * 5_000_000,))
     learn_from_results(store)
     assert outcome_of(store, entry).execution_path == ()
 
 
+@BOTH
 @pytest.mark.parametrize("broken", ["null", "[]", '{"reasons": [{"kind": "x"}]}', '{"reasons": 3}'])
 def test_broken_row_is_counted_and_the_others_are_learned(store: Store, history: GateHistory, broken: str) -> None:
     learn_beside_a_broken_row(store, history, broken)
@@ -217,6 +222,7 @@ def test_no_result_is_begun_after_the_budget(store: Store, history: GateHistory)
     assert len(MemoryStore(store).list_keys(OUTCOMES)) == 7
 
 
+@BOTH
 def test_more_than_a_batch_is_learned_oldest_first(store: Store, history: GateHistory, clock: Clock) -> None:
     history.results(history.run(), [(f"p{number}", "PASSED", None) for number in range(_BATCH * 2)])
     report = learn_from_results(store, clock=clock)
@@ -238,6 +244,7 @@ def test_one_run_can_be_learned_from_alone(store: Store, history: GateHistory) -
     assert outcome_of(store, wanted).context["run"] == second
 
 
+@BOTH
 def test_what_ends_the_process_between_batches_loses_and_doubles_nothing(store: Store, history: GateHistory) -> None:
     told = [
         (f"p{number}", "FAILED" if number % 3 == 0 else "PASSED", "boom" if number % 3 == 0 else None)
@@ -272,6 +279,7 @@ def test_what_ends_the_process_between_batches_loses_and_doubles_nothing(store: 
     assert tallies == [1] * (len(told) // 3)
 
 
+@BOTH
 def test_steps_beyond_the_short_form_are_read_too(store: Store, history: GateHistory) -> None:
     entry = history.result(history.run(), steps=("load", "x" * 100_000))
     learn_from_results(store)
@@ -286,6 +294,7 @@ def test_result_whose_trajectory_is_gone_is_learned(store: Store, history: GateH
     assert outcome_of(store, entry).execution_path == ()
 
 
+@BOTH
 def test_hundreds_of_results_are_learned_at_once(store: Store, history: GateHistory) -> None:
     told: list[Any] = [(f"p{number}", "PASSED", None) for number in range(300)]
     history.results(history.run(), told)
@@ -333,6 +342,7 @@ def test_turn_ends_otherwise_than_the_last_of_its_branch(
     assert is_turn(result(status), [EarlierResult(*one) for one in earlier]) is expected
 
 
+@BOTH
 def test_turns_are_noted_with_what_is_learned_and_taken_once(store: Store, history: GateHistory) -> None:
     history.result(history.run(), "sales")
     broken = history.result(history.run(), "sales", FAILED, message="boom")

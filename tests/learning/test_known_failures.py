@@ -11,6 +11,7 @@ from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.seen_before import find_seen_before
+from tests.learning.conftest import BOTH
 
 if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
@@ -20,6 +21,7 @@ A, B, C = "a" * 40, "b" * 40, "c" * 40
 BOOM = "exit code 1, expected 0: load: no such column 'amount' in row 17"
 
 
+@BOTH
 def test_same_failure_is_counted_and_its_fix_is_named(store: Store, history: GateHistory) -> None:
     for commit, status in ((A, "PASSED"), (B, "FAILED"), (B, "FAILED"), (C, "PASSED")):
         history.result(history.run(commit), "sales", status, message=BOOM if status == "FAILED" else None)
@@ -91,6 +93,7 @@ def test_without_commits_days_are_told(store: Store, history: GateHistory) -> No
     assert "at aaaaaaa with uncommitted changes;" in told["other"]
 
 
+@BOTH
 def test_projects_that_fail_alike_are_told_beside_each_other(store: Store, history: GateHistory) -> None:
     for project, times in (("a", 1), ("b", 3), ("c", 2)):
         for _ in range(times):
@@ -105,6 +108,7 @@ def test_projects_that_fail_alike_are_told_beside_each_other(store: Store, histo
         assert [seen.project for seen in find_seen_before(connection, BOOM, prefer="c")] == ["c", "b", "a"]
 
 
+@BOTH
 def test_words_find_what_reads_alike(store: Store, history: GateHistory) -> None:
     history.result(history.run(), "sales", "FAILED", message=BOOM)
     history.result(history.run(), "sales", "FAILED", message="exit code 1, expected 0: connection refused")
@@ -116,6 +120,7 @@ def test_words_find_what_reads_alike(store: Store, history: GateHistory) -> None
     assert [one.why for one in both] == ["signature", "signature"]
 
 
+@BOTH
 def test_words_of_every_form_of_a_failure_find_it(store: Store, history: GateHistory) -> None:
     for column in ("amount", "price"):
         history.result(history.run(), "sales", "FAILED", message=f"KeyError: '{column}'")
@@ -146,6 +151,7 @@ def test_result_without_reasons_is_known_by_its_message(store: Store, history: G
     assert recall_memories(store, "boom 4").seen[0].count == 1
 
 
+@BOTH
 def test_memories_of_others_are_found_and_told_once(store: Store, history: GateHistory) -> None:
     history.result(history.run(), "sales", "FAILED", message=BOOM)
     history.result(history.run(), "column_stats")

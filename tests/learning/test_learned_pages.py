@@ -14,7 +14,7 @@ from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcomes import write_outcome, write_plan
 from tests.journal.test_review import read_all
-from tests.learning.conftest import START_MS
+from tests.learning.conftest import BOTH, START_MS
 from tests.learning.lessons.conftest import ERROR, make_skill
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def ids(pages: LessonPages, limit: int = 2, **chosen: Any) -> list[str]:
     return [one["id"] for one in read_all(lambda **more: pages.list_lessons(**chosen, **more), limit)]
 
 
+@BOTH
 def test_lessons_come_newest_first(store: Store, pages: LessonPages) -> None:
     first, others, last = put(store, 3), put(store, 2, "other"), put(store, 2)
     assert ids(pages) == sorted([*first, *others, *last], reverse=True)
@@ -61,6 +62,7 @@ def test_lessons_come_newest_first(store: Store, pages: LessonPages) -> None:
     assert ids(pages, agent="nobody\0") == []
 
 
+@BOTH
 def test_lessons_of_very_many_agents_are_read_together(store: Store, pages: LessonPages) -> None:
     known = [one for number in range(120) for one in put(store, 1, f"agent-{number}")]
     with store.write() as connection:
@@ -98,6 +100,7 @@ def test_rare_lessons_are_found_page_by_page(store: Store, pages: LessonPages, m
     assert (found, asked) == ([rare], 3)
 
 
+@BOTH
 def test_lessons_are_found_by_words(store: Store, pages: LessonPages) -> None:
     mine, others = put(store, 5, word="delimiter"), put(store, 1, "other", word="delimiter")
     put(store, 1, state="rejected", word="delimiter")
@@ -114,6 +117,7 @@ def test_lessons_are_found_by_words(store: Store, pages: LessonPages) -> None:
         pages.list_lessons(cursor=cursor)
 
 
+@BOTH
 def test_lesson_is_got_with_its_evidence_versions_and_recalls(lessons: Lessons, pages: LessonPages) -> None:
     skill = lessons.add(make_skill(), "etl").skill
     (recalled,) = lessons.recall(ERROR, project="sales")
@@ -161,6 +165,7 @@ def plan_ids(plan_pages: PlanPages, **chosen: Any) -> list[str]:
     return [one["id"] for one in read_all(lambda **more: plan_pages.list_plans(**chosen, **more))]
 
 
+@BOTH
 def test_plans_come_newest_first_each_once(store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome) -> None:
     mine, others = put_plan(store, make_outcome, 3), put_plan(store, make_outcome, 2, "other")
     assert plan_ids(plan_pages) == sorted([*mine, *others], reverse=True)
@@ -170,6 +175,7 @@ def test_plans_come_newest_first_each_once(store: Store, plan_pages: PlanPages, 
     assert (first["plan_id"], first["strategy_description"]) == (first["id"], "step by step")
 
 
+@BOTH
 def test_plans_are_found_by_the_words_of_their_task(
     store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome
 ) -> None:
@@ -179,6 +185,7 @@ def test_plans_are_found_by_the_words_of_their_task(
     assert plan_ids(plan_pages, q="invoices", agent="other") == []
 
 
+@BOTH
 def test_plan_is_got_with_its_outcome(store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome) -> None:
     put_plan(store, make_outcome, 1, "other")
     (plan_id,) = put_plan(store, make_outcome, 1)

@@ -19,7 +19,7 @@ from pytest_golden.learning.memory_merging_store import merge_memories
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures, memories
 from pytest_golden.storage.store import Store
-from tests.learning.conftest import START, Clock
+from tests.learning.conftest import BOTH, START, Clock
 from tests.learning.lessons.conftest import make_skill
 
 if TYPE_CHECKING:
@@ -205,6 +205,7 @@ def test_many_recalls_are_carried_over(open_store: Callable[[], Store]) -> None:
     assert lessons_of(one).stats().recalled == 1_203
 
 
+@BOTH
 def test_merging_works_between_databases(location: Any, open_store: Callable[[], Store]) -> None:
     source = open_store()
     skill = lessons_of(source).add(make_skill(), "etl").skill

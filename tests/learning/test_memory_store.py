@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_golden.errors import SettingsError, StorageError
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.columns import storable
-from tests.learning.conftest import START, Clock
+from tests.learning.conftest import BOTH, START, Clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -250,6 +250,7 @@ def test_threads_lose_nothing(memories: MemoryStore) -> None:
     assert [memory.version for memory in memories.history(PLANS, "shared")] == list(range(1, 41))
 
 
+@BOTH
 def test_only_a_store_of_its_own_is_closed(store: Store, tmp_path: Path) -> None:
     with MemoryStore(store) as memories:
         memories.save_memory(PLANS, "k", {"n": 1})

@@ -26,6 +26,7 @@ from pytest_golden.learning.outcome_logger import (
 )
 from pytest_golden.learning.rules import extract_plan_by_rules
 from pytest_golden.storage.store import Store
+from tests.learning.conftest import BOTH
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def log(logger: OutcomeTrajectoryLogger, **changed: Any) -> Any:
     return logger.log_outcome(**{**said, **changed})
 
 
+@BOTH
 async def test_outcome_is_on_the_disk_when_it_was_awaited(memories: MemoryStore) -> None:
     logger = OutcomeTrajectoryLogger(memories)
     outcome = await logger.log_outcome(
@@ -127,6 +129,7 @@ async def test_without_extraction_only_the_outcome_is_kept(memories: MemoryStore
     assert memories.list_namespaces() == (("outcomes", "etl"),)
 
 
+@BOTH
 async def test_storing_twice_is_one(memories: MemoryStore) -> None:
     async with OutcomeTrajectoryLogger(memories) as logger:
         outcome = await log(logger)
@@ -287,6 +290,7 @@ async def test_one_transaction_takes_all_that_waits(tmp_path: Path) -> None:
         assert len(memories.batches) < 100
 
 
+@BOTH
 def test_a_logger_serves_many_loops_and_threads_at_once(memories: MemoryStore) -> None:
     logger = OutcomeTrajectoryLogger(memories)
 
@@ -608,6 +612,7 @@ def test_a_forgotten_store_is_let_go(tmp_path: Path) -> None:
     assert gone() is None
 
 
+@BOTH
 def test_everything_is_kept_when_the_call_returns(store: Store) -> None:
     outcome = asyncio.run(
         log_agent_outcome(store, "load", {"rows": 3}, True, ["extract"], "etl", 0.5, context={"day": 1})

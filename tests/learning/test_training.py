@@ -29,6 +29,7 @@ from pytest_golden.learning.training import (
     reflective_dataset,
     trajectories_for,
 )
+from tests.learning.conftest import BOTH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,6 +139,7 @@ def test_lesson_about_the_error_is_in_the_feedback(memories: MemoryStore, log: L
         assert connection.exec_driver_sql("SELECT count(*) FROM lesson_recalls").scalar() == 0
 
 
+@BOTH
 def test_results_of_the_gate_bring_their_output_and_what_ended_the_failure(store: Store, history: GateHistory) -> None:
     told: Any = {"result": {"output_summary": "reading orders.csv", "error_message": "exit code 1: KeyError: 'id'"}}
     failing = history.run("a" * 40)
@@ -193,6 +195,7 @@ def test_names_are_checked_before_the_store_is_read(memories: MemoryStore) -> No
         reflective_dataset(memories, [])
 
 
+@BOTH
 def test_many_outcomes_are_read_newest_first_page_by_page(store: Store, memories: MemoryStore, log: Log) -> None:
     outcomes = [{"namespace": ("outcomes", f"agent-{n % 3}"), "key": f"k{n}", "value": {"n": n}} for n in range(450)]
     memories.save_memories(outcomes)
@@ -204,6 +207,7 @@ def test_many_outcomes_are_read_newest_first_page_by_page(store: Store, memories
         assert [memory.value["n"] for memory in list_latest_outcomes(connection, "agent-1")][:2] == [448, 445]
 
 
+@BOTH
 def test_result_that_cannot_be_read_is_left_out(store: Store, history: GateHistory) -> None:
     run = history.run()
     good, foreign, broken = (history.result(run) for _ in range(3))
@@ -285,6 +289,7 @@ def log_plan(store: Store, task: str, path: list[str], agent: str = "etl") -> Pr
     return asyncio.run(log_agent_outcome(store, task, {"status": "success"}, True, path, agent, 1.0))
 
 
+@BOTH
 def test_plan_for_a_task_alike_is_a_trajectory_to_begin_with(store: Store) -> None:
     outcome = log_plan(store, "reconcile the invoices of March", ["read_ledger", "match", "post"])
     log_plan(store, "send a newsletter", ["render", "mail"])
@@ -353,6 +358,7 @@ def outcomes(store: Store) -> list[ProductionOutcome]:
     return asyncio.run(log())
 
 
+@BOTH
 def test_examples_are_written_one_a_line(store: Store, outcomes: list[ProductionOutcome], tmp_path: Path) -> None:
     path = tmp_path / "examples.jsonl"
     path.write_text("of yesterday")
@@ -368,6 +374,7 @@ def test_examples_are_written_one_a_line(store: Store, outcomes: list[Production
     assert list(tmp_path.glob(".training-*")) == []
 
 
+@BOTH
 def test_examples_of_one_agent_are_written_alone(
     store: Store, outcomes: list[ProductionOutcome], tmp_path: Path
 ) -> None:
@@ -380,6 +387,7 @@ def test_examples_of_one_agent_are_written_alone(
         export_training_examples(store, path, agent="")
 
 
+@BOTH
 def test_only_the_newest_version_is_written(store: Store, tmp_path: Path) -> None:
     memories = MemoryStore(store)
     for number in range(3):

@@ -13,7 +13,7 @@ import pytest
 from pytest_golden.learning.lessons.model import RecallReason, SkillMemory
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.lessons.store import put_lesson
-from tests.learning.conftest import START_MS
+from tests.learning.conftest import BOTH, START_MS
 from tests.patience import without_hanging
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def keeper(store: Store) -> Keeper:
     return Keeper(store)
 
 
+@BOTH
 def test_same_failure_brings_its_lesson_up_by_signature(keeper: Keeper) -> None:
     skill = keeper.keep(MISSING)
     ((found, score, why),) = keeper.ask(f"exit code 1, expected 0: {MISSING_AGAIN}")
@@ -63,6 +64,7 @@ def test_same_failure_brings_its_lesson_up_by_signature(keeper: Keeper) -> None:
     assert (score, why) == (1.0, RecallReason.SIGNATURE)
 
 
+@BOTH
 def test_failure_that_is_worded_a_little_otherwise_is_found_by_words(keeper: Keeper) -> None:
     skill = keeper.keep(MISSING)
     ((found, score, why),) = keeper.ask(f"{MISSING_AGAIN} Look at the query.")
@@ -107,6 +109,7 @@ def test_same_exception_out_of_another_package_is_another_failure(keeper: Keeper
     assert keeper.ids("KeyError: 'price'") == [skill.id]
 
 
+@BOTH
 def test_projects_rank_and_bring_nothing_up(keeper: Keeper) -> None:
     elsewhere = keeper.keep(MISSING, project="crm", success_count=3)
     own = keeper.keep(MISSING, project="sales")
@@ -161,6 +164,7 @@ def test_some_lessons_are_not_shown(keeper: Keeper, fields: dict[str, Any]) -> N
     assert keeper.ids(MISSING_AGAIN) == [shown.id]
 
 
+@BOTH
 def test_words_that_a_person_types_must_all_be_in_a_lesson(keeper: Keeper) -> None:
     skill = keeper.keep(
         None, lesson="Normalise the vendor's header before choosing columns.", context="reading exports"
@@ -176,6 +180,7 @@ def test_lesson_that_somebody_else_put_there_harms_nothing(keeper: Keeper) -> No
     assert len(keeper.ids(MISSING_AGAIN)) == 1
 
 
+@BOTH
 def test_huge_and_binary_texts_are_answered_at_once(keeper: Keeper) -> None:
     skill = keeper.keep(MISSING)
     junk = os.urandom(1_000_000).decode("latin-1") * 10
@@ -202,6 +207,7 @@ def study() -> Any:
     return module
 
 
+@BOTH
 def test_failures_met_again_are_answered_and_others_are_not(store: Store, study: Any) -> None:
     meetings = study.read_study()
     study.teach(store, meetings)

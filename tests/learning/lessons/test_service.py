@@ -17,7 +17,7 @@ from pytest_golden.learning.lessons.store import LESSONS, delete_lesson, put_rec
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.storage.store import Store
-from tests.learning.conftest import START
+from tests.learning.conftest import BOTH, START
 from tests.learning.lessons.conftest import ERROR, make_skill
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def ids(skills: tuple[SkillMemory, ...]) -> set[str]:
     return {skill.id for skill in skills}
 
 
+@BOTH
 def test_lesson_is_kept_and_found_again(lessons: Lessons) -> None:
     verdict = lessons.add(make_skill(), "etl")
     assert (verdict.kept, verdict.reason, verdict.skill.support) == (True, "new", 1)
@@ -59,6 +60,7 @@ def test_lessons_work_on_a_memory_store_too(store: Store, clock: Clock) -> None:
     assert Lessons(store).get(skill.id) == skill
 
 
+@BOTH
 @pytest.mark.parametrize("agent", ["../../etc", "a b", "é", "x" * 300])
 def test_agent_is_data(lessons: Lessons, agent: str) -> None:
     skill = lessons.add(make_skill(), agent).skill
@@ -151,6 +153,7 @@ def test_what_the_same_lesson_adds_is_taken_over(lessons: Lessons) -> None:
     assert (kept.why, kept.confidence, kept.support, kept.created_at) == ("commas", 0.9, 4, START - timedelta(days=1))
 
 
+@BOTH
 @pytest.mark.parametrize(
     "other",
     [
@@ -301,6 +304,7 @@ def test_rules_approve_what_a_model_said_and_a_person_rejected_stays(lessons: Le
     assert lessons.add(make_skill(), "etl").skill.approved
 
 
+@BOTH
 def test_lesson_is_got_by_a_prefix_that_only_it_has(lessons: Lessons) -> None:
     for name in ("lesson_01AAA", "lesson_01AAB", "lesson_02"):
         lessons.add(make_skill(f"Pass {name[-3:]} to the reader", id=name, what_worked="", evidence={}), "etl")
@@ -315,6 +319,7 @@ def test_lesson_is_got_by_a_prefix_that_only_it_has(lessons: Lessons) -> None:
         lessons.get(" ")
 
 
+@BOTH
 def test_id_that_begins_another_is_still_found(lessons: Lessons) -> None:
     for name in ("lesson_1", "lesson_11"):
         lessons.add(make_skill(f"Pass {name} to the reader", id=name, what_worked="", evidence={}), "etl")
@@ -329,6 +334,7 @@ def test_many_candidates_are_not_all_named(lessons: Lessons) -> None:
         lessons.get("lesson_A")
 
 
+@BOTH
 def test_deleted_lesson_is_gone_and_may_be_learned_again(lessons: Lessons, store: Store) -> None:
     skill = lessons.add(make_skill(), "etl").skill
     (recalled,) = lessons.recall(LIKE_IT)
@@ -344,6 +350,7 @@ def test_deleted_lesson_is_gone_and_may_be_learned_again(lessons: Lessons, store
     assert lessons.add(make_skill(), "etl").skill.support == 1
 
 
+@BOTH
 def test_pass_after_a_recall_is_credit_once(lessons: Lessons, clock: Clock) -> None:
     lessons.add(make_skill(), "etl")
     (recalled,) = lessons.recall(LIKE_IT, project="shop")
@@ -457,6 +464,7 @@ def test_nothing_that_was_recalled_is_nothing_kept(lessons: Lessons, store: Stor
         assert connection.execute(select(lesson_recalls)).all() == []
 
 
+@BOTH
 def test_stats_count_lessons_and_what_came_of_them(lessons: Lessons) -> None:
     lessons.add(make_skill(), "etl")
     lessons.add(
@@ -496,6 +504,7 @@ def test_pruning_leaves_what_a_person_said(lessons: Lessons, clock: Clock) -> No
     assert lessons.prune() == ()
 
 
+@BOTH
 def test_pruning_keeps_the_best(lessons: Lessons) -> None:
     for number in range(4):
         skill = make_skill(f"Call reader number {number}", evidence={}, what_worked="", support=number + 1)
@@ -535,6 +544,7 @@ def add_one(location: str) -> None:
         Lessons(store).add(make_skill(), "etl")
 
 
+@BOTH
 def test_two_processes_that_add_the_same_lesson_make_one(location: str | Path) -> None:
     Store.open(location, upgrades=True).close()
     context = multiprocessing.get_context("spawn")
@@ -547,6 +557,7 @@ def test_two_processes_that_add_the_same_lesson_make_one(location: str | Path) -
         assert [skill.support for skill in Lessons(store).list_lessons()] == [2]
 
 
+@BOTH
 def test_threads_that_settle_one_recall_credit_once(lessons: Lessons) -> None:
     skill = lessons.add(make_skill(), "etl").skill
     (recalled,) = lessons.recall(LIKE_IT)
@@ -601,6 +612,7 @@ def test_settling_counts_each_recall_once(words: list[tuple[int, bool]]) -> None
         assert (kept.success_count, kept.harm_count) == (sum(first.values()), len(first) - sum(first.values()))
 
 
+@BOTH
 @pytest.mark.parametrize("odd", ["\x00", "\ud800", "a\x00b"])
 def test_text_that_no_database_takes_hurts_nothing(lessons: Lessons, odd: str) -> None:
     with pytest.raises(ValueError, match=r"agent .* cannot be kept"):

@@ -19,6 +19,7 @@ from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsErro
 from pytest_golden.learning.vectors.hybrid import HybridSearch, fuse
 from pytest_golden.storage.schema import memory_vectors
 from pytest_golden.storage.store import Store
+from tests.learning.conftest import BOTH
 from tests.learning.vectors.embedders import Hanging, Told, embed
 from tests.patience import wait_until, without_hanging
 
@@ -51,6 +52,7 @@ def kept(store: Store) -> list[tuple[str, int]]:
         return [(row.model, row.number) for row in rows]
 
 
+@BOTH
 def test_what_means_the_same_is_found_without_a_common_word(store: Store) -> None:
     fill(store)
     answer = MemoryStore(store, embed).hybrid_search((), "field absent")
@@ -58,6 +60,7 @@ def test_what_means_the_same_is_found_without_a_common_word(store: Store) -> Non
     assert MemoryStore(store).search_memories((), "field absent") == ()
 
 
+@BOTH
 def test_both_rankings_count_and_the_best_of_both_comes_first(store: Store) -> None:
     fill(store)
     answer = MemoryStore(store, embed).hybrid_search(("lessons",), "slow socket orders network")
@@ -67,6 +70,7 @@ def test_both_rankings_count_and_the_best_of_both_comes_first(store: Store) -> N
     assert answer.to_dict()["method"] == "hybrid"
 
 
+@BOTH
 def test_prefix_counts_by_whole_elements_in_both_rankings(store: Store) -> None:
     fill(store)
     fill(store, {"other": "column missing"}, ("lessons", "etl2"))
@@ -108,6 +112,7 @@ def test_newest_version_alone_is_found_and_is_embedded_anew(store: Store) -> Non
     assert len(kept(store)) == 2
 
 
+@BOTH
 def test_changed_tags_are_embedded_too(store: Store) -> None:
     fill(store)
     memories = MemoryStore(store, embed)
@@ -116,6 +121,7 @@ def test_changed_tags_are_embedded_too(store: Store) -> None:
     assert "full" in keys(memories.hybrid_search((), "connection"))
 
 
+@BOTH
 def test_what_others_write_meanwhile_is_seen(store: Store) -> None:
     fill(store)
     one, other = MemoryStore(store, embed), MemoryStore(store, embed)
@@ -274,6 +280,7 @@ def test_another_thread_waits_its_turn_no_longer_than_for_the_embedder(store: St
     assert keys(first[0]) == ["full"]
 
 
+@BOTH
 def test_threads_search_at_once(store: Store) -> None:
     fill(store)
     memories = MemoryStore(store, embed)
@@ -358,6 +365,7 @@ def test_search_that_has_no_time_left_goes_on_in_the_next_one(store: Store) -> N
     assert len(kept(store)) == 100
 
 
+@BOTH
 def test_all_vectors_are_made_when_that_is_asked_for(store: Store) -> None:
     fill(store)
     fill(store, {"a": "late"}, ("outcomes", "etl"))
@@ -386,6 +394,7 @@ def test_too_many_memories_are_searched_by_words_and_not_embedded(store: Store) 
         HybridSearch(store, embedder, 5, most=2).find((), "field", 10)
 
 
+@BOTH
 def test_damaged_vector_means_nothing(store: Store) -> None:
     fill(store)
     MemoryStore(store, embed).hybrid_search((), "field")
@@ -396,6 +405,7 @@ def test_damaged_vector_means_nothing(store: Store) -> None:
     assert answer.notice == "1 memory there got a vector of zeros"
 
 
+@BOTH
 def test_memory_that_was_changed_while_it_was_embedded_is_embedded_again(store: Store) -> None:
     fill(store, {"k": "column"})
     writer = MemoryStore(store)

@@ -12,6 +12,7 @@ from pytest_golden.storage.schema import memories, memory_vectors
 from pytest_golden.storage.search import count_indexed, unindex_memory
 from pytest_golden.storage.store import Store
 from pytest_golden.verify.merging_store import merge_stores
+from tests.learning.conftest import BOTH
 from tests.learning.vectors.embedders import Told, embed
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def search(location: str | Path, query: str) -> tuple[list[str], int]:
         return [hit.memory.key for hit in answer.hits], embedder.count
 
 
+@BOTH
 def test_copy_has_the_vectors_on_either_database(
     location: str | Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -58,6 +60,7 @@ def test_copy_has_the_vectors_on_either_database(
     assert (checked.problems, checked.tables["memory_vectors"]) == ((), 2)
 
 
+@BOTH
 def test_merged_memories_are_embedded_again_where_something_came_in(location: str | Path, tmp_path: Path) -> None:
     source = tmp_path / "source.db"
     fill(location, {"both": "column", "old": "timeout"})
@@ -70,6 +73,7 @@ def test_merged_memories_are_embedded_again_where_something_came_in(location: st
     assert (set(found), embedded) == ({"new", "both"}, 1 + 2)
 
 
+@BOTH
 def test_memory_that_leaves_the_index_leaves_its_vector(location: str | Path) -> None:
     fill(location, {"a": "column", "b": "timeout"})
     with Store.open(location) as store:
