@@ -35,6 +35,7 @@ from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.sqlite import find_type, keeps_shared_memory
 from pytest_golden.storage.store import Store
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     import argparse
@@ -124,17 +125,13 @@ _MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Shape):
     """What was found about one thing, and how to improve it."""
 
     subject: str
     state: State
     told: str
     advice: str = ""
-
-    def to_dict(self) -> dict[str, str]:
-        """Return JSON-safe values."""
-        return {"subject": self.subject, "state": str(self.state), "told": self.told, "advice": self.advice}
 
 
 def examine_installation() -> Iterator[Finding]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_golden.clock import iso_utc, new_id
+from pytest_golden.clock import new_id
 from pytest_golden.gateway.model import AgentRole
-from pytest_golden.regression.model import GoldenProjectResult
 from pytest_golden.regression.verdict import RegressionCheckResult
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from pytest_golden.values.shape import Shape, form
 
 
 class CycleStep(StrEnum):
@@ -81,7 +79,7 @@ class CycleEventType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CycleEvent:
+class CycleEvent(Shape):
     """News of a cycle while it walks. `step` and `agent_role` are those of the step that it is about."""
 
     event_type: CycleEventType
@@ -90,37 +88,18 @@ class CycleEvent:
     message: str
     is_error: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as JSON-safe text."""
-        return {
-            "event_type": str(self.event_type),
-            "step": str(self.step),
-            "agent_role": str(self.agent_role),
-            "message": self.message,
-            "is_error": self.is_error,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(Shape):
     """One step that was walked; `reason` says why it was skipped or what went wrong, and may say how it went."""
 
     step: CycleStep
     status: StepStatus
     reason: str = ""
 
-    def to_dict(self) -> dict[str, str]:
-        """Return `{step, status, reason}`."""
-        return {"step": str(self.step), "status": str(self.status), "reason": self.reason}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> StepRecord:
-        """Read back what `to_dict` gave."""
-        return cls(CycleStep(mapping["step"]), StepStatus(mapping["status"]), str(mapping["reason"]))
-
 
 @dataclass(frozen=True, slots=True)
-class CycleState:
+class CycleState(Shape):
     """How far a cycle has come. A state is never changed: each step makes the next one.
 
     `exit_status` is "" or "error". `regressions_detected` and `regression_check` are those of the last check, which judged
@@ -141,67 +120,11 @@ class CycleState:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     warnings: tuple[str, ...] = ()
-    weakened_floor: tuple[Mapping[str, Any], ...] = ()
-    proposal: Any = field(default=None, compare=False, repr=False)
+    weakened_floor: tuple[Mapping[str, Any], ...] = field(default=(), metadata=form(hidden=True))
+    proposal: Any = field(default=None, compare=False, repr=False, metadata=form(hidden=True))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", CycleVerdict(self.verdict))
         object.__setattr__(self, "steps", tuple(self.steps))
         object.__setattr__(self, "warnings", tuple(self.warnings))
         object.__setattr__(self, "weakened_floor", tuple(self.weakened_floor))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as JSON-safe values, without the proposal and the weakened floor."""
-        check = self.regression_check
-        return {
-            **{name: getattr(self, name) for name in _PLAIN},
-            "steps": [record.to_dict() for record in self.steps],
-            "regression_check": None if check is None else check.to_dict(),
-            "verdict": str(self.verdict),
-            "started_at": None if self.started_at is None else iso_utc(self.started_at),
-            "finished_at": None if self.finished_at is None else iso_utc(self.finished_at),
-            "warnings": list(self.warnings),
-        }
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> CycleState:
-        """Read back what `to_dict` gave; unknown keys are tolerated.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is no such mapping.
-        """
-        check = mapping["regression_check"]
-        return cls(
-            **{name: _require(mapping[name], kind, name) for name, kind in _PLAIN.items()},
-            steps=tuple(StepRecord.from_dict(record) for record in mapping["steps"]),
-            regression_check=None if check is None else _read_check(check),
-            verdict=CycleVerdict(mapping["verdict"]),
-            started_at=_read_moment(mapping["started_at"]),
-            finished_at=_read_moment(mapping["finished_at"]),
-            warnings=tuple(map(str, mapping["warnings"])),
-        )
-
-
-_PLAIN: Mapping[str, type] = {
-    "cycle_id": str,
-    "completed": bool,
-    "interrupted": bool,
-    "exit_status": str,
-    "improvements_approved": int,
-    "improvements_rejected": int,
-    "regressions_detected": int,
-}
-
-
-def _read_check(mapping: Mapping[str, Any]) -> RegressionCheckResult:
-    return RegressionCheckResult(tuple(GoldenProjectResult.from_dict(result) for result in mapping["results"]))
-
-
-def _require(value: Any, kind: type, name: str) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"{name} must be {kind.__name__}")
-    return value
-
-
-def _read_moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

@@ -6,7 +6,8 @@ A store holds the runs of many branches and machines. Two results are related if
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import MACHINE_KINDS, ReasonKind, ResultStatus
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_golden.history.checkout import Checkout, Commit
     from pytest_golden.history.inputs import InputChange
@@ -393,7 +395,7 @@ def _is_for_people(path: PurePosixPath) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Break(Shape):
     """That a project broke: when (milliseconds since the epoch), by which commits, and which files had changed.
 
     `commits` are `{commit, subject}`, the newest first; `inside` are the files of the project's own folder.
@@ -408,28 +410,9 @@ class Break:
     files: tuple[str, ...]
     inside: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-safe."""
-        plain = asdict(self)
-        return {**plain, **{name: list(plain[name]) for name in ("commits", "files", "inside")}}
-
     def to_draft(self) -> MemoryDraft:
         """Return it as a memory to store. It is found by its files alone."""
         return MemoryDraft(BREAKS, self.entry, redact(self.to_dict()), ("break",))
-
-    @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Break:
-        """Read back what `to_draft` stores.
-
-        Raises:
-            KeyError, TypeError: it is none.
-        """
-        return cls(
-            **{name: value[name] for name in ("project", "entry", "at", "error", "commit_range")},
-            commits=tuple(dict(one) for one in value["commits"]),
-            files=tuple(map(str, value["files"])),
-            inside=tuple(map(str, value["inside"])),
-        )
 
     def overlap(self, files: Collection[str]) -> tuple[str, ...]:
         """Return those of these files that had changed too, where that tells something: few had, or they are its own."""

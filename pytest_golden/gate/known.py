@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
@@ -19,6 +19,7 @@ from pytest_golden.learning.store import find_by_keys, list_keys
 from pytest_golden.storage.columns import from_ms
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.store import find_trajectory
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -137,10 +138,10 @@ class Forewarned:
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class Foresight(Shape):
     """The files that differ from a ref, and the projects that broke when some of them changed before."""
 
-    ref: str
+    ref: str = field(metadata=form(key="diff"))
     files: tuple[str, ...]
     projects: tuple[Forewarned, ...]
 
@@ -149,10 +150,6 @@ class Foresight:
         lines = [line for one in self.projects[:most] for line in one.lines]
         more = len(self.projects) - most
         return (*lines, *([f"{more} more broke before: `golden recall --diff {self.ref}`"] if more > 0 else []))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {"diff": self.ref, "files": list(self.files), "projects": [one.to_dict() for one in self.projects]}
 
 
 def foresee(store: Store, folder: Path, ref: str, *, projects: Collection[str] | None = None) -> Foresight:
@@ -184,7 +181,7 @@ def _list_breaks(connection: Connection) -> Iterator[Break]:
     keys = list_keys(connection, BREAKS)[-_MOST_BREAKS:]
     for memory in sorted(find_by_keys(connection, BREAKS, keys), key=lambda memory: memory.key):
         try:
-            yield Break.from_value(memory.value)
+            yield Break.from_dict(memory.value)
         except (KeyError, TypeError, ValueError):
             continue
 

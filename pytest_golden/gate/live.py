@@ -12,16 +12,16 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.regression.model import ResultStatus
+from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
 _MOST_RUNS = 20
 _LONGEST_ID = 2_000
@@ -37,16 +37,12 @@ _OWN_PIDS = Path("/proc/self/ns/pid")
 
 
 @dataclass(frozen=True, slots=True)
-class RunningProject:
+class RunningProject(Shape):
     """A project that runs, since when, and the step that it was seen at last; None before the first."""
 
-    name: str
+    name: str = field(metadata=form(key="project"))
     since: datetime
     step: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {"project": self.name, "since": iso_utc(self.since), "step": self.step}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +80,12 @@ def has_process(pid: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishedProject:
+class FinishedProject(Shape):
     """A project's result in a gate; `number` is its place in the order of recording."""
 
-    number: int
+    number: int = field(metadata=form(hidden=True))
     entry_id: str
-    name: str
+    name: str = field(metadata=form(key="project"))
     status: ResultStatus
     execution_time_seconds: float
     finished_at: datetime
@@ -99,66 +95,38 @@ class FinishedProject:
         """The moment at which it began, as far as its duration tells."""
         return self.finished_at - timedelta(seconds=self.execution_time_seconds)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {
-            "project": self.name,
-            "entry_id": self.entry_id,
-            "status": self.status.value,
-            "execution_time_seconds": self.execution_time_seconds,
-            "finished_at": iso_utc(self.finished_at),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class LiveGate:
+class LiveGate(Shape):
     """A gate run. `finished` is in the order of recording, `running` without what is among those.
 
     `total_count` is how many projects it has in all. `is_own` is false for one that ran in a worktree made for it. One that
     was killed `is_interrupted`, and has no `final_status` until the next gate finds that out.
     """
 
-    number: int
+    number: int = field(metadata=form(hidden=True))
     run_id: str
     manifest: str
     workspace_root: str
     commit: str | None
     branch: str | None
     host: str
-    pid: int
+    pid: int = field(metadata=form(hidden=True))
     is_own: bool
     started_at: datetime
     finished_at: datetime | None = None
     final_status: str | None = None
-    is_interrupted: bool = False
+    is_interrupted: bool = field(default=False, metadata=form(key="interrupted"))
     total_count: int = 0
     running: tuple[RunningProject, ...] = ()
-    finished: tuple[FinishedProject, ...] = ()
+    finished: tuple[FinishedProject, ...] = field(default=(), metadata=form(hidden=True))
 
     @property
+    @in_form()
     def counts(self) -> dict[str, int]:
         """Tell how many projects ended so far with each status."""
         counted = Counter(one.status for one in self.finished)
         return {status.value: counted[status] for status in ResultStatus}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values: with what runs and the counts, without the results."""
-        return {
-            "run_id": self.run_id,
-            "manifest": self.manifest,
-            "workspace_root": self.workspace_root,
-            "commit": self.commit,
-            "branch": self.branch,
-            "host": self.host,
-            "is_own": self.is_own,
-            "started_at": iso_utc(self.started_at),
-            "finished_at": None if self.finished_at is None else iso_utc(self.finished_at),
-            "final_status": self.final_status,
-            "interrupted": self.is_interrupted,
-            "total_count": self.total_count,
-            "counts": self.counts,
-            "running": [one.to_dict() for one in self.running],
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Lessons and memories stay, and so does what the next gate run is judged by.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +33,7 @@ from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.integrity import give_back
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 from pytest_golden.storage.statements import json_member, json_member_text
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,17 +62,13 @@ _IGNORED = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=Tr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PruneReport:
+class PruneReport(Shape):
     """What was removed, or would be; `freed_bytes` is None where no room was asked back."""
 
     entries: int = 0
     trajectories: int = 0
     documents: int = 0
     freed_bytes: int | None = None
-
-    def to_dict(self) -> dict[str, int | None]:
-        """Return all counts under their names."""
-        return asdict(self)
 
 
 class Kept(NamedTuple):

@@ -272,7 +272,7 @@ class GateLearner:
         from pytest_golden.gate.fixes import Break
         from pytest_golden.learning.lessons.model import SkillMemory
 
-        return Break.from_value(hidden) if isinstance(taught, Break) else SkillMemory.from_dict(hidden)
+        return Break.from_dict(hidden) if isinstance(taught, Break) else SkillMemory.from_dict(hidden)
 
     def _compare(self, before: Point, point: Point) -> Difference | None:
         if self._root is None:

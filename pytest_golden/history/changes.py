@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.clock import iso_utc
 from pytest_golden.history.checkout import Checkout, CheckoutChanges, changes_between, count_commits
 from pytest_golden.history.inputs import RunInputs, compare_inputs
 from pytest_golden.history.run_environment import compare_surroundings
@@ -18,10 +18,10 @@ from pytest_golden.regression.wording import format_duration, format_size
 from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import StepType
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import datetime
     from pathlib import Path
 
     from pytest_golden.trajectory.difference import StepChange
@@ -69,7 +69,7 @@ def find_changes(past: PastPass, present: Present, parted: str | None = None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedSincePass:
+class ChangedSincePass(Shape):
     """The last pass, and what is different now. `parted` says where the trajectory parted from that of the pass.
 
     `dirty` tells that it passed on edits that were not committed. Where it failed at an earlier commit already,
@@ -87,22 +87,7 @@ class ChangedSincePass:
     dirty: bool = False
     later_commit_count: int | None = None
     inputs: tuple[str, ...] = ()
-    is_input_known: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {
-            "passed_at": iso_utc(self.passed_at),
-            "run_id": self.run_id,
-            "commit": self.commit,
-            "dirty": self.dirty,
-            "checkout": self.checkout.to_dict(),
-            "later_commit_count": self.later_commit_count,
-            "declaration": list(self.declaration),
-            "surroundings": list(self.surroundings),
-            "inputs": list(self.inputs),
-            "parted": self.parted,
-        }
+    is_input_known: bool = field(default=False, metadata=form(hidden=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +123,7 @@ class PastPass:
 
 
 @dataclass(frozen=True, slots=True)
-class PastResult:
+class PastResult(Shape):
     """One project's result in one gate run, as far as its history needs it.
 
     `message` is the first reason, None for a pass. `pass_streak` counts the passes in a row up to this one.
@@ -148,7 +133,7 @@ class PastResult:
 
     entry_id: str
     run_id: str
-    project: str
+    project: str = field(metadata=form(hidden=True))
     status: ResultStatus
     exit_code: int | None
     execution_time_seconds: float

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.write_set import VENV_MARK
 from pytest_golden.history.git import BlobNames, find_commit, run_git, run_git_raw
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_FILES = 500
 LONGEST_SECONDS = 20
@@ -48,7 +50,7 @@ _DIFF_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Shape):
     """What a gate ran on. A field is None if it is not known; outside git all are.
 
     `branch` is None also if no branch is checked out. `dirty_files` maps each path, relative to `root`, that differs from
@@ -60,18 +62,8 @@ class Checkout:
     branch: str | None = None
     dirty: bool | None = None
     dirty_files: Mapping[str, str | None] | None = None
-    root: Path | None = None
-    ignored: tuple[str, ...] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values, without `root` and `ignored`."""
-        files = self.dirty_files
-        return {
-            "commit": self.commit,
-            "branch": self.branch,
-            "dirty": self.dirty,
-            "dirty_files": None if files is None else dict(files),
-        }
+    root: Path | None = field(default=None, metadata=form(hidden=True))
+    ignored: tuple[str, ...] | None = field(default=None, metadata=form(hidden=True))
 
 
 def read_checkout(folder: Path) -> Checkout:
@@ -170,7 +162,7 @@ def is_commit(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckoutChanges:
+class CheckoutChanges(Shape):
     """What changed between two states of a checkout.
 
     `commit_range` is `1a2b3c4..9f8e7d6`, None if both are at one commit. `commit_count` counts the commits that were
@@ -192,11 +184,6 @@ class CheckoutChanges:
     def is_known(self) -> bool:
         """Tell whether git could tell everything that changed."""
         return self.note is None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        return {**plain, "subjects": list(self.subjects), "files": list(self.files)}
 
 
 def changes_between(folder: Path, before: Checkout, now: Checkout, within: Path | None = None) -> CheckoutChanges:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import describe_durations
 from pytest_golden.trajectory.insight.figures import flakiness_of_groups
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +39,8 @@ def flakiness(results: Iterable[PastResult]) -> float | None:
     return flakiness_of_groups(groups.values())
 
 
-class UsualDuration(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UsualDuration(Shape):
     """Median and median absolute deviation (MAD) of the passes' durations; None without a pass."""
 
     median_seconds: float | None

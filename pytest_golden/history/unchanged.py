@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +32,10 @@ from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus, result_without_run
 from pytest_golden.regression.wording import show_path
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_golden.history.unchanged_paths import InputPlaces
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
@@ -48,7 +50,7 @@ _MOST_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Shape):
     """The projects that are left out as unchanged since `ref`; `why` says of each other one why it runs.
 
     `commit` is where this branch left the ref, None outside git. `forewarnings` are lines of what these changes broke before.
@@ -57,8 +59,8 @@ class Selection:
     ref: str
     commit: str | None = None
     left_out: frozenset[str] = frozenset()
-    why: Mapping[str, str] = field(default_factory=dict)
-    forewarnings: tuple[str, ...] = ()
+    why: Mapping[str, str] = field(default_factory=dict, metadata=form(hidden=True))
+    forewarnings: tuple[str, ...] = field(default=(), metadata=form(hidden=True))
 
     def make_result(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
         """Return the result of a project that is left out; None for one that runs."""
@@ -66,15 +68,6 @@ class Selection:
             return None
         reason = Reason(ReasonKind.UNCHANGED, f"unchanged since {self.ref}")
         return result_without_run(project, ResultStatus.SKIPPED, reason)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values, for the process that runs the projects."""
-        return {"ref": self.ref, "commit": self.commit, "left_out": sorted(self.left_out)}
-
-    @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any]) -> Selection:
-        """Read back what `to_dict` returned."""
-        return cls(str(mapping["ref"]), mapping["commit"], frozenset(mapping["left_out"]))
 
 
 @dataclass(frozen=True, slots=True)

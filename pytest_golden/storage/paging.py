@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pytest_golden.storage.columns import storable
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,15 +43,11 @@ _Item = TypeVar("_Item", bound=Listed)
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[_Item]):
+class Page(Shape, Generic[_Item]):
     """A part of a list; `next_cursor` is the cursor of the next part, None after the last one."""
 
     items: tuple[_Item, ...]
     next_cursor: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return `{items, next_cursor}`, JSON-safe."""
-        return {"items": [item.to_dict() for item in self.items], "next_cursor": self.next_cursor}
 
 
 class Listing:

@@ -34,6 +34,7 @@ from pytest_golden.storage.schema import documents, gate_results, gate_runs, tra
 from pytest_golden.storage.shared_documents import is_own_run, keep_document
 from pytest_golden.storage.statements import json_member
 from pytest_golden.storage.store import Store
+from pytest_golden.values.shape import Shape
 from pytest_golden.verify.shards import GateUnion, LastGate, unite
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _REASONS = json_member(gate_results.c.result, "reasons")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeReport:
+class MergeReport(Shape):
     """What a merge has done: entries that were new, known otherwise and known; and the other rows that were new.
 
     `gate` is what the last gates of the sources are together; None where no gate was run in any.
@@ -66,11 +67,6 @@ class MergeReport:
     trajectories: int = 0
     memories: int = 0
     gate: GateUnion | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all counts under their names, and the gate."""
-        gate = None if self.gate is None else self.gate.to_dict()
-        return {**{name: getattr(self, name) for name in self.__slots__}, "gate": gate}
 
 
 def merge_stores(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.regression.comparison import Verdict
+from pytest_golden.regression.comparison import Comparison, Verdict
+from pytest_golden.values.shape import Shape, VersionedShape, form, in_form
+from pytest_golden.verify.gates import HeadCommit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_golden.regression.comparison import Comparison
-    from pytest_golden.verify.gates import BaseCommit, HeadCommit
+    from pytest_golden.verify.gates import BaseCommit
 
-SCHEMA_VERSION = 1
 PASSED, REGRESSED, BASE_UNAVAILABLE = 0, 1, 3
 
 
@@ -37,7 +37,7 @@ class VerificationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class BaseFacts:
+class BaseFacts(Shape):
     """The base: the requested ref and the commit whose results were compared. `reason` tells why there are none."""
 
     ref: str
@@ -47,13 +47,9 @@ class BaseFacts:
     reused: bool = False
     reason: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the base's part of the command's JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(VersionedShape):
     """Base against head. `comparisons` are in the head's order of declaration, then projects that only the base declares.
 
     `fails_unexplained`: the head's own gate fails without a failed project. `is_first`: the base has no manifest, so the
@@ -61,14 +57,15 @@ class Verification:
     """
 
     base: BaseFacts
-    head: HeadCommit
-    comparisons: tuple[Comparison, ...] = ()
+    head: HeadCommit = field(metadata=form(write=lambda head: head._asdict()))
+    comparisons: tuple[Comparison, ...] = field(default=(), metadata=form(key="projects"))
     weakened_floor: tuple[Mapping[str, Any], ...] = ()
-    is_floor_accepted: bool = False
-    fails_unexplained: bool = False
-    is_first: bool = False
+    is_floor_accepted: bool = field(default=False, metadata=form(key="floor_accepted"))
+    fails_unexplained: bool = field(default=False, metadata=form(hidden=True))
+    is_first: bool = field(default=False, metadata=form(hidden=True))
 
     @property
+    @in_form()
     def new_regressions(self) -> tuple[str, ...]:
         """Return the names of the projects that this change broke."""
         return tuple(one.runs.name for one in self.comparisons if one.verdict is Verdict.NEW_REGRESSION)
@@ -82,6 +79,7 @@ class Verification:
         return tuple(name for name, result in heads.items() if result is not None and result.is_regression)
 
     @property
+    @in_form()
     def exit_code(self) -> int:
         """Return 0; 1 if a project fails or nobody accepted a weakened floor; 3 if the base could not be run."""
         if not self.base.available and not self.is_first:
@@ -89,33 +87,15 @@ class Verification:
         is_weaker = bool(self.weakened_floor) and not self.is_floor_accepted
         return REGRESSED if self.failing or is_weaker or self.fails_unexplained else PASSED
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the command's JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "base": self.base.to_dict(),
-            "head": {"commit": self.head.commit, "dirty": self.head.dirty},
-            "projects": [one.to_dict() for one in self.comparisons],
-            "new_regressions": list(self.new_regressions),
-            "weakened_floor": [dict(one) for one in self.weakened_floor],
-            "floor_accepted": self.is_floor_accepted,
-            "exit_code": self.exit_code,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class BaseKey:
+class BaseKey(Shape):
     """What must be equal for recorded results of a base to replace new runs. `manifest` is its path in the checkout."""
 
     commit: str
     manifest: str
     environment: str
     setup: tuple[str, ...] | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form in which a verification's entry keeps it."""
-        setup = None if self.setup is None else list(self.setup)
-        return {"commit": self.commit, "manifest": self.manifest, "environment": self.environment, "setup": setup}
 
 
 @dataclass(frozen=True, slots=True)

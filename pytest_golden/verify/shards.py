@@ -6,20 +6,21 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.regression.verdict import RunStatus, judge_run
+from pytest_golden.regression.verdict import RunStatus, RunVerdict, judge_run
+from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.regression.verdict import RunVerdict
 
 #: Nobody starts more shards than this; a larger number is a typing error.
 MOST_SHARDS = 1000
@@ -218,35 +219,30 @@ class LastGate:
     weakenings: frozenset[str] = frozenset()
 
 
+def _count_statuses(statuses: Mapping[str, str]) -> dict[str, int]:
+    return dict(sorted(Counter(statuses.values()).items()))
+
+
 @dataclass(frozen=True, slots=True)
-class GateUnion:
+class GateUnion(Shape):
     """Several gates seen as one, with one verdict. `problems` say why they do not belong together or are incomplete."""
 
-    declared: tuple[str, ...]
-    statuses: Mapping[str, str]
+    declared: tuple[str, ...] = field(metadata=form(write=len, as_type=int))
+    statuses: Mapping[str, str] = field(metadata=form(write=_count_statuses, as_type=Mapping[str, int]))
     problems: tuple[str, ...]
     verdict: RunVerdict
 
     @property
+    @in_form()
     def is_whole(self) -> bool:
         """Tell whether every declared project has a result, of the same manifest and commit."""
         return not self.problems
 
     @property
+    @in_form()
     def missing(self) -> tuple[str, ...]:
         """Names of the declared projects without a result, in declaration order."""
         return tuple(name for name in self.declared if name not in self.statuses)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        return {
-            "verdict": self.verdict.to_dict(),
-            "is_whole": self.is_whole,
-            "declared": len(self.declared),
-            "statuses": dict(sorted(Counter(self.statuses.values()).items())),
-            "missing": list(self.missing),
-            "problems": list(self.problems),
-        }
 
 
 def unite(gates: Sequence[LastGate]) -> GateUnion | None:

@@ -124,7 +124,7 @@ def test_break_keeps_what_had_changed() -> None:
     assert [commit["subject"] for commit in one.commits] == ["load prices"]
     draft = one.to_draft()
     assert (draft.namespace, draft.key, draft.words) == (("breaks", "golden"), one.entry, "")
-    assert Break.from_value(draft.value) == one
+    assert Break.from_dict(draft.value) == one
 
 
 def test_secrets_are_taken_out_of_what_is_kept() -> None:

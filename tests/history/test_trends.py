@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_golden.history.trends import (
+    UsualDuration,
     count_leading_failures,
     count_passes,
     count_retried,
@@ -95,8 +96,8 @@ def test_passes_in_a_row_are_counted_from_the_newest(word: str, earlier: int, co
 
 def test_usual_duration_is_that_of_the_passes() -> None:
     results = results_of("PPPF-P", execution_time_seconds=[1.0, 2.0, 4.0, 99.0, 0.0, 3.0])
-    assert usual_duration(results) == (2.5, 1.0)
-    assert usual_duration(results_of("F")) == (None, None)
+    assert usual_duration(results) == UsualDuration(2.5, 1.0)
+    assert usual_duration(results_of("F")) == UsualDuration(None, None)
 
 
 @pytest.mark.parametrize(("word", "count"), [("", 0), ("P", 0), ("PFE", 2), ("FF", 2), ("FP", 0)])
