@@ -36,7 +36,7 @@ _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _SWEEP_SECONDS = 30.0
 _SHORTEST_PART, _LONGEST_LINE, _LONGEST_WORD = 4_000, 1 << 18, 1 << 20
 _MOST_LOGGED = 64 * 1024 * 1024
-# What is further behind than this is not shown any more, but for the last of it.
+# Output that is further behind than this is not shown, except its end.
 _MOST_BEHIND, _LEAST_SHOWN = 1 << 24, 1 << 16
 
 
@@ -187,7 +187,7 @@ def _find_marked(entry: bytes) -> list[int]:
 
 
 def _adopt_orphans(is_wanted: bool) -> bool:
-    """Let what a command started become ours when the supervisor above it was killed, and tell whether it did before.
+    """Set whether orphans of a killed supervisor become our children, and return the setting before.
 
     Only Linux can.
     """
@@ -200,7 +200,7 @@ def _adopt_orphans(is_wanted: bool) -> bool:
 
 
 def _end_adopted(before: set[int]) -> None:
-    """End the children that are not those from before, and theirs, which then become ours, and so on."""
+    """End all children but those from `before`, and their children, which then become ours, and so on."""
     limit = monotonic_seconds() + _SWEEP_SECONDS
     while (found := set(_list_children()) - before) and monotonic_seconds() < limit:
         for pid in found:

@@ -1,4 +1,4 @@
-"""The cycle's values: its ten steps in order, whose role each is, what has happened so far, and events. Nothing here acts."""
+"""The cycle's values: its ten steps in order with their roles, its state, and its events."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STEP_ROLES: Mapping[CycleStep, AgentRole] = MappingProxyType(
 
 
 class StepStatus(StrEnum):
-    """What became of a step."""
+    """How a step ended."""
 
     DONE = "done"
     SKIPPED = "skipped"
@@ -58,7 +58,7 @@ class StepStatus(StrEnum):
 
 
 class CycleVerdict(StrEnum):
-    """What a cycle has to say of the improvement: none where there is nothing to judge, or nothing to judge it by."""
+    """The verdict of a cycle on the improvement: `none` if there is nothing to judge, or nothing to judge it by."""
 
     VERIFIED = "verified"
     FLAGGED = "flagged"
@@ -67,7 +67,7 @@ class CycleVerdict(StrEnum):
 
 
 class CycleEventType(StrEnum):
-    """What an event tells of."""
+    """What an event is about."""
 
     STARTED = "cycle_started"
     STEP_STARTED = "step_started"
@@ -80,7 +80,7 @@ class CycleEventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CycleEvent(Shape):
-    """News of a cycle while it walks. `step` and `agent_role` are those of the step that it is about."""
+    """An event of a running cycle. `step` and `agent_role` are those of the step that it is about."""
 
     event_type: CycleEventType
     step: CycleStep
@@ -91,7 +91,7 @@ class CycleEvent(Shape):
 
 @dataclass(frozen=True, slots=True)
 class StepRecord(Shape):
-    """One step that was walked; `reason` says why it was skipped or what went wrong, and may say how it went."""
+    """One finished step; `reason` says why it was skipped, what went wrong, or how it went."""
 
     step: CycleStep
     status: StepStatus
@@ -100,7 +100,7 @@ class StepRecord(Shape):
 
 @dataclass(frozen=True, slots=True)
 class CycleState(Shape):
-    """How far a cycle has come. A state is never changed: each step makes the next one.
+    """The state of a cycle. It never changes: each step makes the next one.
 
     `exit_status` is "" or "error". `regressions_detected` and `regression_check` are those of the last check, which judged
     all of the work as it then stood. `weakened_floor` tells in what way that work lowers the floor, and `proposal` is what

@@ -1,4 +1,4 @@
-"""The cycle's rules: what is skipped and why, what comes next, when it has converged, and what it all amounts to. Pure."""
+"""The cycle's rules: which steps are skipped and why, what comes next, when it has converged, and the verdict. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LEARNING_MODE = "Learning mode: no project is selected"
 NO_IMPROVEMENTS = "Learning mode: max_improvements is 0"
 TIME_IS_UP = "The time limit is reached"
 
-#: What still runs when something went wrong: what was found out is kept and said.
+#: These steps run even after an error: what was found out is recorded and shown.
 _ALWAYS = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
 
 
 class Round(NamedTuple):
-    """Where the cycle is between steps 5 and 7. `approved` is None as long as nobody has decided."""
+    """Where the cycle is between steps 5 and 7. `approved` is None before the review."""
 
     number: int = 1
     has_proposal: bool = False
@@ -39,7 +39,7 @@ class Round(NamedTuple):
 
 
 def get_final_status(state: CycleState) -> str:
-    """Say in one word or two how a cycle ended: FAILURE, PARTIAL with the reason, or SUCCESS."""
+    """Return how a cycle ended: FAILURE, PARTIAL with the reason, or SUCCESS."""
     if state.interrupted or not state.completed or state.exit_status == ERROR:
         return FAILURE
     if state.regressions_detected > 0:
@@ -52,7 +52,7 @@ def get_final_status(state: CycleState) -> str:
 def judge_proposal(
     check: RegressionCheckResult | None, *, approved: bool, is_floor_weaker: bool = False
 ) -> CycleVerdict:
-    """Say what a check makes of a proposal. A check of which nothing passed, or something was left out, verifies nothing."""
+    """Return the verdict of a check on a proposal. A check verifies it only if every project passed."""
     if not approved:
         return CycleVerdict.REJECTED
     if is_floor_weaker or (check is not None and check.regression_detected):
@@ -73,9 +73,9 @@ def list_unverified(check: RegressionCheckResult | None) -> tuple[str, ...]:
 
 
 def join_verdicts(state: CycleState, latest: CycleVerdict) -> CycleVerdict:
-    """Say what the whole cycle amounts to after one more proposal: a rejected one takes nothing back from an approved one.
+    """Return the verdict of the whole cycle after one more proposal. A rejected one does not undo an approved one.
 
-    But it may break what was verified, for it is built upon it and nothing is undone.
+    But it may break what was verified, since it builds on that and nothing is undone.
     """
     if latest is not CycleVerdict.REJECTED or state.improvements_approved == 0:
         return latest
@@ -125,18 +125,18 @@ def find_next(step: CycleStep, config: CycleConfig, present: Round, *, is_stoppe
 
 
 def wants_another_round(config: CycleConfig, present: Round) -> bool:
-    """Tell whether another improvement is asked for."""
+    """Tell whether another improvement is requested."""
     if present.number >= config.max_improvements:
         return False
     return present.has_proposal or not config.stop_on_convergence
 
 
 def is_always_run(step: CycleStep) -> bool:
-    """Tell whether a step runs whatever went wrong before it."""
+    """Tell whether a step runs even after an error."""
     return step in _ALWAYS
 
 
 def make_fingerprint(proposal: Any) -> str:
-    """Make a short text that is the same for equal proposals, so that one that comes again is seen."""
+    """Return a short text that is the same for equal proposals, so that a repeated one is noticed."""
     told = json.dumps(proposal, sort_keys=True, default=repr, ensure_ascii=False)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

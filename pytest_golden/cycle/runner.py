@@ -51,22 +51,22 @@ _EVENT_OF = {
 class CycleRunner:
     """Walks cycles of one configuration.
 
-    `steps` are callables that get the `CycleState` and give a mapping or None. Each may give `reason`, how it went, and
-    `warnings`. The improvement gives `proposal`, which is then `state.proposal`, the review `approved`, and
-    regression_checks, where ours is not wanted, `regression_check` or just that `RegressionCheckResult`. A step that
-    raises is an error of the step, and the cycle a FAILURE. One that is given as None is missing.
+    `steps` are callables that receive the `CycleState` and return a mapping or None. Each may return `reason`, which says how
+    it went, and `warnings`. The improvement returns `proposal`, which becomes `state.proposal`, the review `approved`, and a
+    step that replaces our regression checks `regression_check`, or that `RegressionCheckResult` alone. A step that raises is
+    an error of the step, and the cycle is a FAILURE. A step that is None is missing.
 
     Args:
         config: what to do.
         steps: the callables.
-        on_event: gets every `CycleEvent`; what it raises is logged and changes nothing.
+        on_event: receives every `CycleEvent`; an exception of it is logged and changes nothing.
         gateway: what runs the golden projects; by default an `ExecutionGateway` of the project root.
-        clock: gives seconds, or aware datetimes, that never go back.
+        clock: returns seconds, or aware datetimes, that never go back.
         store: the store's file or URL, or "none"; by default the one in the project root.
-        notes: kept with the state, for whoever takes the cycle up again (`read_notes`); secrets in them are not.
+        notes: stored with the state for a later `resume` (see `read_notes`), without secrets.
 
     Raises:
-        ValueError: a step that there is not, or one that cannot be called.
+        ValueError: a step is unknown, or cannot be called.
     """
 
     def __init__(
@@ -80,25 +80,22 @@ class CycleRunner:
         store: str | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
+        self._around = _Surroundings(config, _read_steps(steps or {}), on_event, gateway, Moments(clock))
         self._config = config
-        self._steps = _read_steps(steps or {})
-        self._on_event = on_event
-        self._gateway = gateway
-        self._moments = Moments(clock)
         self._store = store
         self._notes = dict(notes or {})
         self._walk: CycleWalk | None = None
 
     @property
     def seconds_left(self) -> float:
-        """What is left of the time limit for the cycle that is being walked; 0 when it has passed."""
+        """The seconds that are left for the present cycle; 0 when its time limit has passed."""
         left = self._config.max_runtime_seconds if self._walk is None else self._walk.seconds_left
         return max(0.0, left)
 
     def run(self) -> CycleState:
         """Walk a new cycle to its end.
 
-        A Ctrl-C gives the interrupted state back; `resume` then goes on with the step that was running.
+        After a Ctrl-C, return the interrupted state; `resume` then continues with the step that was running.
 
         Raises:
             GoldenError: the cycle's state cannot be kept.
@@ -109,7 +106,7 @@ class CycleRunner:
             return self._go(file, Walk(state, notes=self._notes))
 
     def resume(self, cycle_id: str) -> CycleState:
-        """Go on with a cycle that was interrupted or killed, with the step that was running then.
+        """Continue a cycle that was interrupted or killed, with the step that was running then.
 
         Raises:
             GoldenError: there is no such cycle, it has ended, it is being walked, or its state cannot be used.
@@ -123,15 +120,7 @@ class CycleRunner:
             return self._go(file, replace(walk, state=replace(walk.state, interrupted=False)))
 
     def _go(self, file: CycleFile, walk: Walk) -> CycleState:
-        surroundings = Surroundings(
-            config=self._config,
-            steps=self._steps,
-            on_event=self._on_event,
-            gateway=self._gateway,
-            moments=self._moments,
-            record=CycleRecord(self._find_location()),
-        )
-        self._walk = CycleWalk(surroundings, file, walk)
+        self._walk = CycleWalk(self._around, CycleRecord(self._find_location()), file, walk)
         return self._walk.go()
 
     def _find_location(self) -> str | None:
@@ -161,35 +150,35 @@ def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[Cy
 
 
 class StepError(GoldenError):
-    """A step could not do its work; `warnings` are what else is to be said of it."""
+    """A step could not do its work; `warnings` are shown besides."""
 
     def __init__(self, message: str, warnings: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.warnings = tuple(warnings)
 
 
-class _NotRun(GoldenError):  # noqa: N818 - no failure: it is how a step says that it has nothing to do
+class _NotRun(GoldenError):  # noqa: N818 - no failure: a step raises it when it has nothing to do
     """A step has nothing to do; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a walk is made with. `steps` are the callables by step; one that is None is missing."""
+class _Surroundings:
+    """What all walks of a runner share. `steps` are the callables by step; one that is None is missing."""
 
     config: CycleConfig
     steps: Mapping[CycleStep, StepCallable | None]
     on_event: Callable[[CycleEvent], object] | None
     gateway: Gateway | None
     moments: Moments
-    record: CycleRecord
 
 
 class CycleWalk:
     """Walks one cycle from where it stands to its end."""
 
-    def __init__(self, surroundings: Surroundings, file: CycleFile, walk: Walk) -> None:
+    def __init__(self, surroundings: _Surroundings, record: CycleRecord, file: CycleFile, walk: Walk) -> None:
         self._around = surroundings
         self._config = surroundings.config
+        self._record = record
         self._file = file
         self._walk = walk
         self._before = walk.elapsed_seconds
@@ -240,7 +229,7 @@ class CycleWalk:
 
     def _begin_record(self) -> None:
         try:
-            entry_id = self._around.record.begin(self._walk.state.cycle_id, self._config.task_description)
+            entry_id = self._record.begin(self._walk.state.cycle_id, self._config.task_description)
         except (GoldenError, OSError) as error:
             self._warn([f"the journal does not know of this cycle yet: {error}"])
         else:
@@ -249,7 +238,7 @@ class CycleWalk:
     def _take(self, step: CycleStep) -> None:
         given: Any = None
         if step is CycleStep.MEMORY_PERSISTENCE:
-            # What follows only tells of it.
+            # The later steps only report.
             self._change(completed=True)
         reason = self._find_skip(step)
         if reason is not None:
@@ -313,21 +302,20 @@ class CycleWalk:
         return {"reason": f"{rules.get_final_status(state)}, verdict {state.verdict}"}
 
     def _persist(self) -> None:
-        record = self._around.record
         if CycleStep.MEMORY_PERSISTENCE in self._around.steps:
             raise _NotRun(_NOT_GIVEN)
-        if not record.is_kept:
+        if not self._record.is_kept:
             raise _NotRun("Nothing is to be kept: there is no store")
         try:
             walk = self._walk
-            record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed())
+            self._record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed())
         except (StorageError, OSError) as error:
             # As for a gate: a store's trouble changes no verdict.
             self._warn([f"this cycle is not recorded: {error}"])
             raise _NotRun(f"Nothing is kept: {error}") from None
 
     def _take_in(self, step: CycleStep, given: Any) -> str:
-        """Take in what a step gave, and give what is to be said of it."""
+        """Take what a step returned into the state, and return how the step went."""
         if step is CycleStep.REGRESSION_CHECKS:
             found = read_check(given, self._config)
             count = found.check.failed_count
@@ -359,7 +347,7 @@ class CycleWalk:
         return ""
 
     def _settle(self, step: CycleStep, given: Any) -> None:
-        """Draw the conclusion of a review or a check, whether it ran or not: what nobody approved is rejected."""
+        """Count the review and judge the check, whether they ran or not. A proposal that is not approved is rejected."""
         walk = self._walk
         if not walk.present.has_proposal:
             return

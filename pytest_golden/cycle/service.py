@@ -45,9 +45,9 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CycleRequest:
-    """What was asked for. Without `improve` and `review` they are those of the cycle that is taken up again.
+    """A request for a cycle. Without `improve` and `review`, a resumed cycle uses its own.
 
-    `limits` are arguments of `CycleConfig` that were given; `store` is what was said of it, None where nothing was.
+    `limits` are the given arguments of `CycleConfig`; `store` is the given store, None if none was given.
     """
 
     manifest: Path
@@ -86,7 +86,7 @@ _COUNTED = ("regressions_detected", "improvements_approved", "improvements_rejec
 
 
 class CommandCycle:
-    """Walks a cycle of commands, or takes one up again. `say` gets news, `show` lines that commands printed."""
+    """Walks or resumes a cycle of commands. `say` receives messages, `show` the lines that commands print."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class CommandCycle:
         """Walk a new cycle.
 
         Raises:
-            GoldenError: there is no git checkout or no commit, the base's manifest cannot be used, what was said to be the
-                store is none, or nothing can be kept.
+            GoldenError: there is no git checkout or no commit, the base's manifest or the given store cannot be used, or the
+                state cannot be written.
         """
         request = self._request
         if not request.improve or not request.review:
@@ -130,10 +130,10 @@ class CommandCycle:
         return self._walk(floor, notes, None)
 
     def resume(self, cycle_id: str | None) -> CycleOutcome:
-        """Take a cycle up again: the one with this id, or the newest that has not ended.
+        """Resume the cycle with this id, or the newest that has not ended.
 
         Raises:
-            GoldenError: there is none, it has ended, or a command of it was kept without its secrets and must be given.
+            GoldenError: there is none, it has ended, or its commands hold secrets, which are not stored, and must be given.
         """
         request = self._request
         checkout = find_checkout(request.manifest.parent)
@@ -159,19 +159,16 @@ class CommandCycle:
                 store=self._request.store,
                 environment=self._request.environment,
                 show=self._show,
+                # The runner is made of these steps, and asked for the time only when it walks them.
+                seconds_left=lambda: runner.seconds_left,
             )
             runner = CycleRunner(
-                config,
-                steps=steps.as_steps(),
-                on_event=self._on_event,
-                store=self._request.store,
-                notes=notes,
+                config, steps=steps.as_steps(), on_event=self._on_event, store=self._request.store, notes=notes
             )
-            steps.seconds_left = lambda: runner.seconds_left
             try:
                 state = runner.run() if cycle_id is None else runner.resume(cycle_id)
                 if cycle_id is not None:
-                    # Not before: until then another process may be walking it.
+                    # Only now: before, another process may have been walking it.
                     steps.take_up(cycle_id)
             finally:
                 commit = steps.close()
@@ -187,7 +184,7 @@ class CommandCycle:
 
 
 def _refuse_foreign_store(said: str | None, root: Path) -> None:
-    # Else every command is run before the gate, which refuses it, makes a failure of the cycle.
+    # Otherwise every command would run before the gate refuses the store and the cycle fails.
     place = find_store_place(said, find_state_folder(root))
     file = None if place is None or place.is_own else parse_location(place.location).path
     if file is not None:
@@ -195,7 +192,7 @@ def _refuse_foreign_store(said: str | None, root: Path) -> None:
 
 
 def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
-    """Make the configuration of a cycle whose golden projects are those that the base declares."""
+    """Return the configuration of a cycle that checks the base's golden projects."""
     manifest, given = floor.manifest, dict(limits)
     is_required = given.pop("require_golden_projects", False) or bool(manifest and manifest.require_golden_projects)
     try:
@@ -210,7 +207,7 @@ def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
 
 
 class CommandSteps:
-    """The steps of a cycle of commands. The worktree is made when the first of them wants it."""
+    """The steps of a cycle of commands. The first step that needs the worktree makes it."""
 
     def __init__(
         self,
@@ -221,6 +218,7 @@ class CommandSteps:
         store: str | None,
         environment: Mapping[str, str],
         show: Callable[[str], None],
+        seconds_left: Callable[[], float],
     ) -> None:
         self._store = store
         self._environment = environment
@@ -230,10 +228,10 @@ class CommandSteps:
         self._show = show
         self._tree: CycleWorktree | None = None
         self.branch: str | None = None
-        self.seconds_left: Callable[[], float] = lambda: 0.0
+        self._seconds_left = seconds_left
 
     def as_steps(self) -> dict[CycleStep | str, Callable[[CycleState], Mapping[str, Any] | None] | None]:
-        """Return them as the runner wants them."""
+        """Return the steps in the form that `CycleRunner` takes."""
         return {
             CycleStep.IMPROVEMENT: self.improve,
             CycleStep.REVIEW: self.review,
@@ -241,7 +239,7 @@ class CommandSteps:
         }
 
     def improve(self, state: CycleState) -> Mapping[str, Any]:
-        """Run the improvement, and take what it left as the proposal, also when it failed: then it is kept, and no more."""
+        """Run the improvement and propose what it left. If it failed, only keep that on the branch."""
         tree = self._open(state)
         checked = self._read_checked(state.cycle_id)
         before = checked or tree.name_tree(tree.base)
@@ -272,7 +270,7 @@ class CommandSteps:
         return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
 
     def review(self, state: CycleState) -> Mapping[str, Any]:
-        """Run the review on what is proposed; whatever it does to the worktree is put back."""
+        """Run the review on the proposal, and undo whatever it does to the worktree."""
         tree = self._open(state)
         commit = self._find_proposed(tree, state)
         # A review that was killed may have left something.
@@ -290,7 +288,7 @@ class CommandSteps:
         return {"approved": is_approved, "reason": "approved" if is_approved else "rejected", "warnings": warnings}
 
     def check(self, state: CycleState) -> Mapping[str, Any]:
-        """Verify what is proposed against the base's floor."""
+        """Verify the proposal against the base's floor."""
         tree = self._open(state)
         commit = self._find_commit(tree)
         place = find_store_place(self._store, prepare_state_folder(self._floor.root))
@@ -298,23 +296,23 @@ class CommandSteps:
             self._floor,
             store=NO_STORE if place is None else str(place.location),
             environment=self._environment,
-            seconds_left=self.seconds_left,
+            seconds_left=self._seconds_left,
             show=self._show,
         )
         found = guard.check(commit, tree.list_changes(commit))
         settings = list_changed_settings(self._notes.get("git_settings", {}), read_git_settings(tree.checkout))
-        self._checked_file(state.cycle_id).write_text(tree.name_tree(commit), encoding="utf-8")
+        self._name_beside_state(state.cycle_id, ".checked").write_text(tree.name_tree(commit), encoding="utf-8")
         return {**found, "weakened_floor": (*found["weakened_floor"], *settings)}
 
     def find_unchecked(self, state: CycleState, commit: str | None) -> str | None:
-        """Say that a commit does not hold what was checked last; None where it does, or nothing was checked."""
+        """Say that a commit differs from what was checked last; None if it does not, or if nothing was checked."""
         checked = self._read_checked(state.cycle_id)
         if self._tree is None or checked is None or self._tree.name_tree(commit or self._tree.base) == checked:
             return None
         return f"what {self._tree.branch} holds at the end is not what was checked: something changed it later"
 
     def close(self) -> str | None:
-        """Remove the worktree, and give the branch's commit; None where nothing was proposed."""
+        """Remove the worktree and return the branch's commit; None if nothing was proposed."""
         return None if self._tree is None else self._tree.close()
 
     def find_left(self) -> Path | None:
@@ -322,7 +320,7 @@ class CommandSteps:
         return None if self._tree is None or not self._tree.root.exists() else self._tree.root
 
     def take_up(self, cycle_id: str) -> CycleWorktree:
-        """Know the worktree and the branch of a cycle, also where no step wanted them."""
+        """Return the worktree of a cycle, and note its branch, even if no step needed them."""
         if self._tree is None:
             self.branch = name_branch(cycle_id)
             self._tree = CycleWorktree(self._floor.checkout, cycle_id, self._floor.commit, self.branch)
@@ -333,16 +331,13 @@ class CommandSteps:
         tree.open()
         return tree
 
-    def _checked_file(self, cycle_id: str) -> Path:
-        return self._name_beside_state(cycle_id, ".checked")
-
     def _name_beside_state(self, cycle_id: str, ending: str) -> Path:
         return CycleFile(self._floor.root, cycle_id, makes=True).path.with_suffix(ending)
 
     def _read_checked(self, cycle_id: str) -> str | None:
         """Return git's name for the content that was checked last; a cycle that was killed has it too."""
         with suppress(FileNotFoundError):
-            return self._checked_file(cycle_id).read_text(encoding="utf-8")
+            return self._name_beside_state(cycle_id, ".checked").read_text(encoding="utf-8")
         return None
 
     def _find_commit(self, tree: CycleWorktree) -> str:
@@ -370,13 +365,13 @@ class CommandSteps:
         log = self._name_beside_state(state.cycle_id, ".log")
         before = _look(tree.checkout)
         runner = CommandRunner(tree.root, self._scratch, log, self._show)
-        ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)
+        ended = runner.run(name, command, seconds=self._seconds_left(), environment=environment)
         return ended, _compare(name, before, _look(tree.checkout))
 
 
 @contextmanager
 def _keep_warnings(warnings: Iterable[str]) -> Iterator[None]:
-    """Let what is to be said of a command be said also when what it left cannot be used."""
+    """Keep the warnings about a command if what it left cannot be used."""
     try:
         yield
     except GoldenError as error:
@@ -384,7 +379,7 @@ def _keep_warnings(warnings: Iterable[str]) -> Iterator[None]:
 
 
 def _look(checkout: Path) -> dict[str, str]:
-    """Return what tells of the checkout itself: its commit, its edits, git's settings, hooks. Nothing where git does not tell."""
+    """Return the state of the checkout itself: its commit, edits, git settings and hooks. It is empty if git cannot tell."""
     with suppress(GoldenError):
         told = run_git(checkout, "status", "--porcelain", "-z", "--no-renames").stdout.split("\0")
         edits = {one[3:]: one[:2] for one in told if one}

@@ -1,7 +1,7 @@
-"""A cycle's state on the disk: one file, replaced whole after every step, so that a killed cycle can be taken up again.
+"""A cycle's state on the disk: one file, replaced whole after every step, so that a killed cycle can be resumed.
 
-A file and not the store: the cycle is its only writer, it must be kept while the store is locked or damaged, and what is
-overwritten at every step is no history.
+It is a file and not in the store: the cycle is its only writer, it must be written while the store is locked or damaged, and
+a state that every step overwrites is no history.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class CycleFile:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the cycle in a with-block, so that nobody else walks it.
+        """Hold the cycle in a with-block, so that no other process walks it.
 
         Raises:
-            GoldenError: somebody does.
+            GoldenError: another process holds it.
         """
         lock = FileLock(self._lock_path)
         try:
@@ -84,7 +84,7 @@ class CycleFile:
             lock.release()
 
     def write(self, walk: Walk) -> None:
-        """Keep it, redacted; when this returns it is on the disk.
+        """Write the walk, redacted; when this returns, it is on the disk.
 
         Raises:
             GoldenError: it cannot be written.
@@ -97,7 +97,7 @@ class CycleFile:
             raise GoldenError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
     def read(self) -> Walk:
-        """Read what was kept.
+        """Read the walk.
 
         Raises:
             GoldenError: there is no such cycle, or its file is of another version, damaged or edited by hand.
@@ -209,7 +209,7 @@ def _read_walk(plain: Mapping[str, Any]) -> Walk:
     present = Round(**plain["round"])
     seen = tuple(map(str, plain["seen"]))
     if present.has_proposal and not plain["has_whole_proposal"] and position is CycleStep.REVIEW:
-        # Nobody can review what is not there: it is proposed once more, and is no repetition.
+        # A proposal that was not stored whole cannot be reviewed: it is made again, which is no repetition.
         position, present, seen = CycleStep.IMPROVEMENT, Round(present.number), seen[:-1]
     return Walk(
         state=replace(state, proposal=plain["proposal"], weakened_floor=tuple(plain["weakened_floor"])),

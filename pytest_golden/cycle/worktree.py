@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cycle.proposal_floor import make_edit
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.scratch import remove_tree
-from pytest_golden.history.git import last_line, run_git, run_git_raw
+from pytest_golden.history.git import last_line, run_git, run_git_raw, split_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class CycleWorktree:
         self.base = base
         self.branch = branch
         self.folder = _choose_place(checkout) / f"{_PREFIX}{cycle_id}"
-        # Git names what it knows of a worktree by the last part of its path, and this one is nobody else's.
+        # Git names its record of a worktree after the last part of the path, and this part is unique.
         self.root = self.folder / cycle_id
         told = run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir")
         self._git_folder = Path(told.stdout.removesuffix("\n")) / "worktrees" / cycle_id
@@ -126,7 +126,7 @@ class CycleWorktree:
         if is_taken:
             self._forget()
         if not self.root.exists():
-            # What a command wrote beside its worktree is nobody's any more.
+            # What a command wrote beside its worktree is removed too.
             with suppress(OSError):
                 remove_tree(self.folder)
         told = run_git(self.checkout, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}")
@@ -161,7 +161,7 @@ class CycleWorktree:
         )
         if done.returncode:
             raise GoldenError(f"git cannot tell what was changed: {last_line(os.fsdecode(done.stderr))}")
-        return tuple(path for path in os.fsdecode(done.stdout).split("\0") if path)
+        return tuple(split_paths(done.stdout))
 
     def write_difference(self, file: Path) -> None:
         """Write the difference from the base as a patch; write nothing if git cannot tell."""

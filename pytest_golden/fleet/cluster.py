@@ -75,11 +75,10 @@ class Cluster:
                 warnings.simplefilter("ignore")
                 client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="pytest-golden")
         except (OSError, RuntimeError, ValueError, TypeError) as error:
-            message = (
+            raise SettingsError(
                 f"--golden-gateway: no Dask scheduler answers at {url} ({_first_line(error)}): is it running, is this its "
                 "address, and does it want TLS (dask+tls://)?"
-            )
-            raise SettingsError(message) from None
+            ) from None
         cluster = cls(client, url, say)
         try:
             cluster._require_likeness()
@@ -178,8 +177,7 @@ class Cluster:
         fit = self.list_fit()
         if self._unfit and not fit:
             worker, reason = next(iter(self._unfit.items()))
-            message = f"no worker at {self._url} can take a project, as {worker}: {reason}"
-            raise GatewayError(message)
+            raise GatewayError(f"no worker at {self._url} can take a project, as {worker}: {reason}")
 
     def find_metadata(self, keys: list[str]) -> Any:
         """Return what the scheduler keeps under these keys; None if it keeps nothing.
@@ -190,7 +188,7 @@ class Cluster:
         return self._ask(self._client.get_metadata, keys, default=None)
 
     def peek_metadata(self, keys: list[str]) -> Any:
-        """Return what the scheduler keeps under these keys; None if it cannot be asked now."""
+        """Return what the scheduler keeps under these keys; None if it does not answer now."""
         if self._is_gone or self._client.status != "running":
             return None
         try:

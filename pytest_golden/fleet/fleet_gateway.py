@@ -282,8 +282,7 @@ class FleetGateway:
             raise GatewayError(message)
         if not errand.was_killed:
             kind = type(errand.error).__name__
-            message = f"a worker could not take it: {kind}: {errand.error} (see the log of the workers)"
-            raise GatewayError(message)
+            raise GatewayError(f"a worker could not take it: {kind}: {errand.error} (see the log of the workers)")
         begun = self._cluster.find_metadata([on_worker.METADATA, self._plan.session.id, sent.name]) or ()
         if len(begun) >= on_worker.MOST_WORKERS:
             raise _lost(begun)

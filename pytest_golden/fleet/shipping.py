@@ -104,11 +104,10 @@ def pack_workspace(
     found = {(folder, prefix): _list_files(folder, left_out) for folder, prefix in parts}
     size = sum(mark[1] for files in found.values() for mark in files.values() if len(mark) > 2)
     if size > most_bytes:
-        message = (
+        raise GatewayError(
             f"the workspace {root} has {size / 2**20:,.0f} MiB, and at most {most_bytes / 2**20:,.0f} MiB are sent to workers: "
             "put it where all workers see it under the same path, or leave large files out of it and mount them"
         )
-        raise GatewayError(message)
     written = io.BytesIO()
     try:
         with tarfile.open(fileobj=written, mode="w:gz", compresslevel=1) as archive:
@@ -137,8 +136,7 @@ def unpack(session_id: str, digest: str, archive: bytes) -> None:
         OSError: it cannot be written here, or did not arrive complete.
     """
     if hashlib.sha256(archive).hexdigest() != digest:
-        message = "the workspace did not arrive whole"
-        raise OSError(message)
+        raise OSError("the workspace did not arrive whole")
     place = _choose_folder(session_id)
     make_own_folder(place.parent)
     with FileLock(place.parent / ".lock"):

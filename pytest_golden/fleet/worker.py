@@ -211,7 +211,7 @@ class _Place:
         return f"{self.worker.address} ({platform.node()})"
 
     def is_wanted(self) -> bool:
-        """Tell whether anybody waits for the task: the gate cancels what it no longer wants, also when it ends."""
+        """Tell whether the gate still waits for the task: it cancels what it no longer needs, also when it ends."""
         task = self.worker.state.tasks.get(self.key)
         return self.worker.status in _ALIVE and task is not None and task.state != "cancelled"
 
@@ -291,7 +291,7 @@ class Seat:
             environ=self._environ,
             find_command=lambda _: self._command,
             log_folder=self.logs,
-            # Nobody would find what is kept in a copy of the workspace.
+            # A view that is kept in a copy of the workspace would not be found.
             keep_if=choose_keeping(session.keep if workspace.is_shared else "none", lambda: self._slowdowns),
         )
 

@@ -172,7 +172,7 @@ class Spool:
 
 
 def read_spool(path: Path) -> Iterator[GateEvent]:
-    """Return the events of a spool file in order; a torn last line, which a kill leaves, is passed over.
+    """Return the events of a spool file in order; skip a torn last line, which a killed process leaves.
 
     Raises:
         StorageError: the file cannot be read, or a whole line of it is no event.

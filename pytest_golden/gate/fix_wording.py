@@ -96,7 +96,7 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
 
 
 def word_correction(correction: Correction) -> SkillMemory:
-    """Return the lesson candidate of a correction, which is shown to nobody before a person approves it.
+    """Return the lesson candidate of a correction, which is shown only after a person has approved it.
 
     Its id follows from the signal's, so that one correction is learned once.
     """
@@ -149,7 +149,7 @@ def _word_change(told: list[str], kinds: list[str], subject: str | None, failure
 
 
 def _word_inputs(difference: Difference, failure: str) -> str:
-    """Return the words for changed inputs outside git, unless somebody also made a change, which explains more."""
+    """Return the words for changed inputs outside git, unless a commit or an edit explains more."""
     told = () if difference.commit_count or difference.edited else tell_inputs(difference.inputs)
     return f"{join(told)}, after: {failure}" if told else ""
 

@@ -82,7 +82,7 @@ _MOST_OF_ERROR, _MOST_BREAK_COMMITS = 500, 5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One result of a project and where it ran. `message` is the first reason of a failure that tells of the project.
+    """One result of a project and where it ran. `message` is the first reason of a failure that is about the project.
 
     `is_accepted` tells that what it produced was made its baselines: it passed by that, whatever it produced.
     """

@@ -75,7 +75,7 @@ class GoldenAdapter:
         GoldenError: GEPA could not improve anything with these: the message says why, and what to do.
     """
 
-    #: Whoever overrides it proposes texts instead of GEPA's reflection. GEPA asks for the attribute even where it is None.
+    #: A subclass may override it to propose texts instead of GEPA's reflection. GEPA reads the attribute even if it is None.
     propose_new_texts: ProposalFn | None = None
 
     def __init__(
@@ -231,7 +231,7 @@ class GoldenAdapter:
     def _open(self) -> ExecutionGateway:
         if self._gateway is None:
             self._gateway = ExecutionGateway(self._root, view=self._view)
-            # Whoever forgets to close it leaves no process behind.
+            # An adapter that is never closed leaves no process behind.
             self._closing = weakref.finalize(self, self._gateway.close)
         return self._gateway
 
@@ -262,7 +262,7 @@ class _CandidateGateway:
 
 
 def _unwritable(project: GoldenProjectConfig, message: str) -> GoldenProjectResult:
-    """Return the result of a candidate that no file can hold: that is news of the candidate, and not the end of the search."""
+    """Return the result of a candidate that no file can hold: that says something about the candidate, and does not end the search."""
     return GoldenProjectResult(
         project.name,
         project.path,
@@ -307,7 +307,7 @@ def _check_trajectories(batch: Batch) -> Sequence[Mapping[str, Any]]:
 
 
 def make_output(result: GoldenProjectResult) -> dict[str, Any]:
-    """Return what came of a run, small enough to keep for every candidate."""
+    """Return the output of a run, small enough to keep for every candidate."""
     output: dict[str, Any] = redact(
         {
             "project": result.name,
@@ -362,7 +362,7 @@ def reflect_on(trajectory: Mapping[str, Any], component: str, path: str) -> dict
 
 
 def score_result(result: GoldenProjectResult) -> float:
-    """Return what a result is worth to an optimiser.
+    """Return the score of a result for an optimiser.
 
     | result | score |
     |---|---|

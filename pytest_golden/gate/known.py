@@ -117,7 +117,7 @@ class Forewarned:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return what is told to people, the first line naming the project."""
+        """Return the lines that are shown to people; the first one names the project."""
         lesson = () if self.lesson is None else tell_lesson(self.lesson, self.broke.project, self.committed)
         error = " ".join(self.broke.last.error.split())
         return (tell_broken(self.broke), f"  {error}", *(f"  {line}" for line in lesson))
@@ -177,7 +177,7 @@ def foresee(store: Store, folder: Path, ref: str, *, projects: Collection[str] |
 
 
 def _list_breaks(connection: Connection) -> Iterator[Break]:
-    """Return the newest breaks in their order; what is none is passed over."""
+    """Return the newest breaks in their order; skip damaged ones."""
     keys = list_keys(connection, BREAKS)[-_MOST_BREAKS:]
     for memory in sorted(find_by_keys(connection, BREAKS, keys), key=lambda memory: memory.key):
         try:

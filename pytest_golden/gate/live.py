@@ -47,7 +47,7 @@ class RunningProject(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a gate run tells of itself at a moment; `machine` is where its pid means a process."""
+    """What a gate run reports of itself at one time; `machine` is where its pid means a process."""
 
     run_id: str
     moment: datetime
@@ -167,7 +167,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
-    """One piece of news; its data are JSON-safe. A watcher that received `id` knows everything up to it."""
+    """One event; its data are JSON-safe. A watcher that received `id` knows everything up to it."""
 
     kind: str
     data: dict[str, Any]
@@ -197,7 +197,7 @@ class _Telling:
         present = {gate.run_id for gate in self._after.gates}
         for gate in self._before.gates:
             if gate.run_id not in present and gate.run_id not in ended:
-                # Nobody knows any more how it ended.
+                # How it ended is no longer known.
                 yield from self._end(replace(gate, is_interrupted=True))
         for gate in self._after.ended:
             if gate.run_id in self._known or (self._before.newest is not None and gate.number > self._before.newest):

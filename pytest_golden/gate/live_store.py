@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 LONGEST_SILENCE_SECONDS = 30.0
 # Watchers look again well before that.
 _ENDED_KEPT_SECONDS = 60.0
-# What was imported as history is no news.
+# Runs that were imported as history are not reported.
 _LONGEST_NEWS = timedelta(hours=1)
 _MOST_ENDED = 20
-# More than so many gates at once are not told of, the newest before others.
+# Of more gates at once only the newest are reported.
 _MOST_GATES = 100
 _RUNS: Select[Any] = select(
     gate_runs.c.number,
@@ -192,7 +192,7 @@ class LiveGates:
         return replace(gate, finished=finished, running=tuple(one for one in gate.running if one.name not in names))
 
     def _note_ended(self, connection: Connection, running: set[str], newest: int, now: float) -> None:
-        """Note which runs have ended since the last look, and let go of those that ended a while ago."""
+        """Note which runs have ended since the last look, and forget those that ended a while ago."""
         for run_id in running:
             self._ended.pop(run_id, None)
         before = self._last

@@ -88,7 +88,7 @@ NO_LIMIT = Kept()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneOrder:
-    """What is asked for: `kept` for all agents or for one, else what their rules say. `is_trial` only counts."""
+    """A request: `kept` for all agents or for one, else what their rules say. `is_trial` only counts."""
 
     kept: Kept = NO_LIMIT
     agent_id: str | None = None
@@ -162,7 +162,7 @@ class _Pruner:
         """Remove the trees of an agent that are beyond the limit."""
         after: Member | None = None
         while limit != Limit():
-            # Nobody waits for a look; what is found is looked at again by the write that removes it.
+            # Reading blocks nobody; the write that removes a tree checks it again.
             with self._store.read() as connection:
                 roots = list_roots(connection, agent_id, after, _ROOTS_AT_ONCE)
                 going = self._choose(connection, roots, limit)

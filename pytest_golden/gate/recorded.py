@@ -49,7 +49,7 @@ _Found = TypeVar("_Found")
 _RECENT, _HISTORY, _MOST_HISTORY = 12, 50, 1_000
 _MOST_LESSONS = 10
 _MOST_NAMED = 10_000
-# Most have a declaration, and are passed over.
+# Most of these names are declared, and skipped.
 _NAMES_AT_ONCE = 1_000
 
 

@@ -1,7 +1,7 @@
-"""Has a language model word the lessons of fixes, after all else was learned. What it says waits for a person's approval.
+"""Let a language model word the lessons of fixes, after all else was learned. A person must approve what it says.
 
-A few lessons are asked for at once, so that a model that hangs costs one deadline. Nothing in the store is held while a model
-thinks; what there was no time for, or no answer to, is asked again by the next session, up to five times.
+A few lessons are sent at once, so that a model that hangs costs one deadline. The store is not locked while a model
+answers; the next session tries again, up to five times, what got no answer or had no time left.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KEPT, _REFUSED, _UNANSWERED = "kept", "refused", "unanswered"
 
 @dataclass(frozen=True, slots=True)
 class Rewording:
-    """What came of it: the lessons in a model's words, how many of its wordings were refused, and how many wait for one."""
+    """The result of a rewording: the lessons in a model's words, how many of its wordings were refused, and how many wait for one."""
 
     kept: tuple[SkillMemory, ...] = ()
     refused: int = 0

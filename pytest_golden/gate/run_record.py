@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 5.0
 # One that was locked so long is only asked again.
 _LATER_PATIENCE_SECONDS = 0.1
-# A disk that damages each new store too is not worth a third.
+# A disk that damages each new store too gets no third one.
 _MOST_RENEWALS = 2
 _LOST = frozenset({StorageTrouble.GONE, StorageTrouble.CORRUPT})
 _T = TypeVar("_T")
 
 
 class RunRecord:
-    """The record of one gate run. Nothing is raised: whatever exception comes up is said.
+    """The record of one gate run. It raises nothing: every exception is reported.
 
-    `is_own_store` tells that only this workspace writes to the store. `say` gets news, `warn` what a person must know.
+    `is_own_store` tells that only this workspace writes to the store. `say` receives messages, `warn` what a person must know.
     `substitute` is the folder that was used while the store's own folder could not be written; `merge` merges the store there
     into the one at a location, and returns how many runs were new.
     `store` is there to be read, None where that cannot be either.
@@ -75,9 +75,9 @@ class RunRecord:
         self._say = say
         self._warn = warn
         self._patience_seconds = patience_seconds
-        # Kept to be told again to a new store, when the present one vanishes below us, and at the end.
+        # All events so far, for a new store if the present one vanishes, and for the end.
         self._told: list[GateEvent] = []
-        # As many of them are durable, in the present store or in the spool, and as many are in the spool.
+        # How many of them are durable, in the present store or in the spool, and how many are in the spool.
         self._safe_count = self._spooled_count = 0
         self._takes = False
         self._has_spool = True
@@ -88,21 +88,21 @@ class RunRecord:
 
     @property
     def takes(self) -> bool:
-        """Tell whether the store takes what it is told."""
+        """Tell whether the store accepts events."""
         return self._takes
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether this run is known to the store, or will be when its spool is taken in."""
+        """Tell whether the store has this run, or will have it when its spool is read."""
         return self._takes or self._has_spool
 
     @property
     def has_recovered(self) -> bool:
-        """Tell whether the store, which did not take all of this run at first, has all of it now."""
+        """Tell whether the store missed a part of this run at first and has all of it now."""
         return self._takes and self._has_missed
 
     def begin(self, begun: RunBegun) -> None:
-        """Open the store, take in what earlier runs could not leave there, close the interrupted ones, and begin."""
+        """Open the store, record what earlier runs left in the spool, close interrupted runs, and begin."""
         self._open()
         if self._substitute is not None and self._merge is not None and self._takes:
             self._take_in_substitute(self._substitute, self._merge, begun.run_id)
@@ -119,14 +119,14 @@ class RunRecord:
         self._tell(explained)
 
     def end(self, ended: RunEnded) -> None:
-        """End the run. A store that would not take all of it is offered the whole once more."""
+        """End the run. Offer the whole run once more to a store that did not accept all of it."""
         self._make_whole()
         self._tell(ended)
         if not self._takes:
             self._offer_again(ended.run_id)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         store, self.store = self.store, None
         self._takes = False
         if store is not None:
@@ -170,7 +170,7 @@ class RunRecord:
         return self._write(partial(_record_all, events=self._told))
 
     def _make_whole(self) -> None:
-        """Tell a store again what it had taken of this run and has no longer: it may have been restored within the run."""
+        """Record again what the store has lost of this run: it may have been restored from a backup meanwhile."""
         with suppress(Exception):
             if self._write(partial(record_missing, events=self._told)):
                 self._say_restored()
@@ -183,11 +183,11 @@ class RunRecord:
         )
 
     def _write(self, work: Callable[[Connection], _T]) -> _T:
-        """Do some work in a transaction; a new store takes the place of one that has vanished or is damaged.
+        """Do some work in a transaction; replace a store that has vanished or is damaged.
 
         Raises:
-            StorageError: no store takes anything, which is said already.
-            Exception: whatever the work itself raises; the store still takes other work.
+            StorageError: no store accepts anything, which has been reported.
+            Exception: what the work itself raises; the store still accepts other work.
         """
         while self.store is not None and self._takes:
             try:
@@ -206,7 +206,7 @@ class RunRecord:
         return is_ours and self._renewals < _MOST_RENEWALS
 
     def _renew(self, error: StorageError) -> None:
-        """Open a store in the place of one that is lost, and tell it all of this run up to the present event."""
+        """Open a store in place of a lost one, and record all of this run up to the present event."""
         path = None if self.store is None else self.store.path
         self.close()
         self._safe_count = self._spooled_count = 0
@@ -241,7 +241,7 @@ class RunRecord:
         self._warn(f"{error}; results are kept aside, and the gate goes on")
 
     def _set_aside(self) -> None:
-        """Keep in the spool what no store has."""
+        """Write to the spool what no store has."""
         unsafe = self._told[self._safe_count :]
         if unsafe and self._has_spool:
             # All of the run: before the next gate the store may be restored from a backup that has nothing of it.
@@ -356,7 +356,7 @@ def _describe(event: GateEvent) -> str:
 
 
 def find_slowdown_judge(said: str | None, manifest: Manifest, abilities: GatewayAbilities | None) -> SlowdownJudge:
-    """Read it from the store that a workspace's gate would use, `said` or its own; none is made."""
+    """Read it from the store that a workspace's gate would use, `said` or its own. Do not create a store."""
     with open_existing(find_store_place(said, find_state_folder(manifest.workspace_root))) as store:
         return read_slowdown_judge(store, manifest.projects, manifest.workspace_root, abilities)
 
@@ -379,5 +379,5 @@ def _open(place: StorePlace) -> Store | None:
     try:
         return Store.open(place.location, busy_seconds=PATIENCE_SECONDS)
     except GoldenError:
-        # Whoever records there says why.
+        # The record of the run reports why.
         return None

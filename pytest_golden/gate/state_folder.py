@@ -79,8 +79,7 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     ignore_in_git(folder)
     if not os.access(folder, os.W_OK):
-        message = f"{folder} cannot be written"
-        raise PermissionError(message)
+        raise PermissionError(f"{folder} cannot be written")
 
 
 @contextmanager
@@ -143,7 +142,7 @@ def find_spool_folder(place: StorePlace, state_folder: Path) -> Path:
 
 
 def list_store_files(place: StorePlace | None) -> tuple[Path, ...]:
-    """Return the files that a gate writes to while it runs, wherever a store was said to be; none for one on a server.
+    """Return the files that a gate writes to while it runs, with the given store, if any; none for a store on a server.
 
     Raises:
         SettingsError: no store can be at such a place.
@@ -179,8 +178,7 @@ def make_own_folder(folder: Path) -> None:
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if not is_own_folder(folder):
-        message = f"{folder} is somebody else's; remove it, or let TMPDIR name another folder"
-        raise PermissionError(message)
+        raise PermissionError(f"{folder} is somebody else's; remove it, or let TMPDIR name another folder")
 
 
 def is_own_folder(folder: Path) -> bool:

@@ -64,7 +64,7 @@ _IMMEDIATE = {
     ResultStatus.PASSED: (ImmediateResult.SUCCESS, Assessment.SUCCESS),
     ResultStatus.FAILED: (ImmediateResult.FAILURE, Assessment.FAILURE),
     ResultStatus.ERROR: (ImmediateResult.FAILURE, Assessment.FAILURE),
-    # Absence of news: it did not run, so nobody knows whether it would have passed.
+    # It did not run, so it is not known whether it would have passed.
     ResultStatus.SKIPPED: (ImmediateResult.UNKNOWN, Assessment.EXPIRED),
 }
 _MOST_OF_KNOWN = 32 * 1024

@@ -1,20 +1,20 @@
-"""Learns after a session from what was recorded: results, fixes, breaks, what came of lessons, corrections. In a budget.
+"""Learn after a session, within a time budget, from what was recorded: results, fixes, breaks, outcomes of lessons, corrections.
 
-What was begun is finished; the rest is left to the next session, or to `golden learn`. Git is asked outside of every
+A step that has begun is finished; the rest is left to the next session, or to `golden learn`. Git runs outside of every
 transaction.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.fixes import find_ending, find_turned, is_chance, is_repeat
+from pytest_golden.gate.fixes import Break, Clone, find_ending, find_turned, is_chance, is_repeat, make_break
 from pytest_golden.gate.teaching_store import (
     find_last_signal,
     find_point,
@@ -26,7 +26,7 @@ from pytest_golden.gate.teaching_store import (
 )
 from pytest_golden.history.changes import DAMAGE
 from pytest_golden.history.checkout import descends, has_commit
-from pytest_golden.history.git import run_git
+from pytest_golden.history.git import find_top
 from pytest_golden.learning.gate_learning import (
     GATE_AGENT,
     PROGRESS,
@@ -35,7 +35,7 @@ from pytest_golden.learning.gate_learning import (
     list_turns,
     take_turn,
 )
-from pytest_golden.learning.lessons.store import list_unsettled, settle_recall
+from pytest_golden.learning.lessons.store import find_lesson, list_unsettled, settle_recall
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_if_new, rewrite_memory
 from pytest_golden.redaction.redactor import redact
@@ -44,33 +44,34 @@ from pytest_golden.storage.columns import to_ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
-    from pytest_golden.gate.fixes import Break, Correction, Descends, Difference, Point
+    from pytest_golden.gate.fixes import Correction, Descends, Difference, Point
     from pytest_golden.learning.lessons.model import LessonVerdict, SkillMemory
     from pytest_golden.learning.lessons.store import RecallRow
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
 GATE_SECONDS = 2.0
-# A gate of a second has its results learned from and one change looked at all the same.
+# Even after a gate of one second there is time for its results and for one change.
 LEAST_SECONDS = 0.05
 _SHARE = 0.01
 # The rest of the budget is for finishing what was begun.
 _BEGUN = 0.95
 _LONGEST_GIT_SECONDS = 1.0
 _MOST_EARLIER = 20
-# Whoever has the commits of a turn has looked at it by then.
+# By then, a clone that has the commits of a turn has learned from it.
 _LONGEST_WAIT_MS = 7 * 24 * 60 * 60 * 1000
 _MOST_AFTER_SHOWN = 20
 _MOST_BEFORE_SHOWN = 5
-# Older ones, of failures that nobody came back to, wait for good.
+# Older recalls, of failures that were never run again, stay unsettled.
 _MOST_RECALLS = 50
 _CORRECTIONS_KEY = "corrections"
 # More than the overlap may hold, so that something new is always among them.
 _CORRECTIONS_AT_ONCE = 1_500
-# Writers of a server number their signals before they are done: one may come to light after a later one.
+# Writers of a server number their signals before they are done: one may appear after a later one.
 _OVERLAP = 1_000
 _WORTH_KEEPING = 1_000
 
@@ -177,8 +178,10 @@ class GateLearner:
 
     @cached_property
     def _root(self) -> Path | None:
-        """The checkout's top folder, which git is asked for when there is something to learn."""
-        return _find_root(self._workspace)
+        """The checkout's top folder. Git runs only when there is something to learn."""
+        with suppress(GoldenError):
+            return find_top(self._workspace, longest_seconds=_LONGEST_GIT_SECONDS)
+        return None
 
     @cached_property
     def _descends(self) -> Descends:
@@ -220,9 +223,7 @@ class GateLearner:
             self._waiting.add(entry_id)
             return
         taught = None if point is None else self._hidden(self._find_taught(point, earlier))
-        from pytest_golden.gate.fixes import Break
         from pytest_golden.learning.lessons.adding import add_lesson
-        from pytest_golden.learning.lessons.store import find_lesson
 
         with self._store.write() as connection:
             if not take_turn(connection, entry_id) or taught is None:
@@ -254,7 +255,6 @@ class GateLearner:
         if difference is None:
             return None
         from pytest_golden.gate.fix_wording import word_fix
-        from pytest_golden.gate.fixes import make_break
 
         if not point.has_passed:
             return make_break(point, difference, self._name_manifest())
@@ -269,7 +269,6 @@ class GateLearner:
         hidden = self._hide(taught.to_dict())
         if hidden is None:
             return None
-        from pytest_golden.gate.fixes import Break
         from pytest_golden.learning.lessons.model import SkillMemory
 
         return Break.from_dict(hidden) if isinstance(taught, Break) else SkillMemory.from_dict(hidden)
@@ -277,8 +276,6 @@ class GateLearner:
     def _compare(self, before: Point, point: Point) -> Difference | None:
         if self._root is None:
             return None
-        from pytest_golden.gate.fixes import Clone
-
         clone = Clone(self._root, self._workspace, longest_seconds=_LONGEST_GIT_SECONDS)
         with self._store.read() as connection:
             states = read_state(connection, before), read_state(connection, point)
@@ -307,16 +304,8 @@ class GateLearner:
                 _log.warning("what came of lessons cannot be told", extra={"project": project, "error": repr(error)})
 
 
-def _find_root(workspace: Path) -> Path | None:
-    try:
-        top = run_git(workspace, "rev-parse", "--show-toplevel", longest_seconds=_LONGEST_GIT_SECONDS)
-    except GoldenError:
-        return None
-    return None if top.returncode else Path(top.stdout.removesuffix("\n"))
-
-
 class _Ending(NamedTuple):
-    """What a failure came to: in which entry, and whether that tells anything of a lesson that was shown."""
+    """How a failure ended: in which entry, and whether that says anything about a lesson that was shown."""
 
     entry_id: str
     passed: bool
@@ -397,7 +386,6 @@ def _learn_correction(connection: Connection, correction: Correction, moment: in
     # Imported here, since few gates receive a correction.
     from pytest_golden.gate.fix_wording import word_correction
     from pytest_golden.learning.lessons.adding import add_lesson
-    from pytest_golden.learning.lessons.store import find_lesson
 
     try:
         skill = word_correction(correction)

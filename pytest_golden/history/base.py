@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.git import find_commit, find_head, last_line, run_git, run_git_raw
+from pytest_golden.history.git import find_commit, find_head, find_top, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline
 from pytest_golden.regression.wording import show_path
@@ -46,13 +46,11 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
         GoldenError: no git, not a repository, or an unknown ref; the message says what to fetch.
     """
     if not ref or ref.startswith("-"):
-        message = f"--golden-base {ref!r} is no git ref: give a branch, a tag or a commit."
-        raise GoldenError(message)
+        raise GoldenError(f"--golden-base {ref!r} is no git ref: give a branch, a tag or a commit.")
     try:
         return _read_at(manifest, ref)
     except GoldenError as error:
-        message = f"--golden-base {ref}: {error}"
-        raise GoldenError(message) from None
+        raise GoldenError(f"--golden-base {ref}: {error}") from None
 
 
 def _read_at(manifest: Path, ref: str) -> BaseManifest:
@@ -62,8 +60,7 @@ def _read_at(manifest: Path, ref: str) -> BaseManifest:
         return BaseManifest(ref, commit, None)
     shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")
     if shown.returncode:
-        message = f"{manifest.name} cannot be read at {commit[:12]} ({last_line(shown.stderr)})."
-        raise GoldenError(message)
+        raise GoldenError(f"{manifest.name} cannot be read at {commit[:12]} ({last_line(shown.stderr)}).")
     return BaseManifest(ref, commit, shown.stdout)
 
 
@@ -125,9 +122,8 @@ def list_committed_baselines(folder: Path, commit: str) -> tuple[str, ...]:
 def _list_entries(folder: Path, commit: str) -> list[_Entry]:
     done = run_git_raw(folder, "ls-tree", "-r", "-z", commit, "--", BASELINES_FOLDER, longest_seconds=_LONGEST_SECONDS)
     if done.returncode:
-        message = f"the baselines at {commit[:12]} cannot be listed ({last_line(os.fsdecode(done.stderr))})."
-        raise GoldenError(message)
-    entries = [_read_entry(record) for record in os.fsdecode(done.stdout).split("\0") if record]
+        raise GoldenError(f"the baselines at {commit[:12]} cannot be listed ({last_line(os.fsdecode(done.stderr))}).")
+    entries = [_read_entry(record) for record in split_paths(done.stdout)]
     return [entry for entry in entries if entry.path or entry.mode == _SUBMODULE]
 
 
@@ -217,9 +213,10 @@ def list_ignored_baselines(folder: Path) -> tuple[str, ...]:
     except GoldenError:
         return ()
     prefix = f"{folder.name}/"
-    paths = [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
     # Names that begin with a dot are outputs that wait to be accepted.
-    return tuple(sorted(path.removeprefix(prefix) for path in paths if not path.startswith(f"{prefix}.")))
+    return tuple(
+        sorted(path.removeprefix(prefix) for path in split_paths(done.stdout) if not path.startswith(f"{prefix}."))
+    )
 
 
 def warn_of_ignored_baselines(folder: Path) -> str | None:
@@ -253,9 +250,9 @@ def _find_rules(folder: Path, paths: Sequence[str]) -> list[IgnoreRule]:
 
 def _advise(folder: Path, rules: Sequence[IgnoreRule]) -> str:
     """Say how to make git track the baselines. If their own folder is ignored, it must be included again first."""
-    root = run_git(folder.parent, "rev-parse", "--show-toplevel").stdout.removesuffix("\n")
+    root = find_top(folder.parent)
     below = os.path.relpath(os.path.realpath(folder), root).replace(os.sep, "/")
-    if not root or _find_rules(folder.parent, ["."]):
+    if root is None or _find_rules(folder.parent, ["."]):
         return f"add them with `git add --force {show_path(folder.name)}` and commit them"
     # An absolute path is a global ignore file, which applies to all repositories of a person.
     sources = [PurePosixPath(rule.source) for rule in rules]

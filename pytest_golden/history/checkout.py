@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.write_set import VENV_MARK
-from pytest_golden.history.git import BlobNames, find_commit, run_git, run_git_raw
+from pytest_golden.history.git import BlobNames, find_commit, find_fork, find_top, run_git, run_git_raw
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.shape import Shape, form
 
@@ -69,13 +69,12 @@ class Checkout(Shape):
 def read_checkout(folder: Path) -> Checkout:
     """Read the state of the checkout that a folder is in; all fields are None outside git, or if git is not installed."""
     try:
-        top = run_git_raw(folder, "rev-parse", "--show-toplevel", longest_seconds=LONGEST_SECONDS)
+        root = find_top(folder, longest_seconds=LONGEST_SECONDS)
         status = run_git_raw(folder, *_STATUS, longest_seconds=LONGEST_SECONDS)
     except GoldenError:
         return Checkout()
-    if top.returncode or status.returncode:
+    if root is None or status.returncode:
         return Checkout()
-    root = Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
     records = _read_records(os.fsdecode(status.stdout))
     headers = dict(record.split(" ", 1) for kind, record in records if kind == "#")
     commit, branch = headers.get("branch.oid", ""), headers.get("branch.head", "")
@@ -219,8 +218,7 @@ def list_changed_files(
     """
     unknown = _tell_unknown(before, now)
     if unknown is not None or before.commit is None or now.commit is None:
-        message = unknown or "a commit is not known"
-        raise GoldenError(message)
+        raise GoldenError(unknown or "a commit is not known")
     if before.commit == now.commit:
         return tuple(sorted(_compare_dirty(before, now, {})))
     committed = _list_committed(folder, before.commit, now.commit, longest_seconds)
@@ -291,8 +289,7 @@ def _list_commits(folder: Path, before: str, now: str) -> tuple[tuple[str, ...],
 def _ask_since(folder: Path, before: str, *arguments: str, longest_seconds: float = LONGEST_SECONDS) -> str:
     done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds) if is_commit(before) else None
     if done is None or done.returncode:
-        message = f"commit {before[:_SHORT]} is not in this clone (it is shallow, or history was rewritten)"
-        raise GoldenError(message)
+        raise GoldenError(f"commit {before[:_SHORT]} is not in this clone (it is shallow, or history was rewritten)")
     return os.fsdecode(done.stdout)
 
 
@@ -431,10 +428,7 @@ def list_files_since(folder: Path, ref: str) -> tuple[str, ...]:
     Raises:
         GoldenError: no git, not a repository, or an unknown ref; the message says what to fetch.
     """
-    commit = find_commit(folder, ref)
-    base = run_git(folder, "merge-base", commit, "HEAD")
-    # Without a common commit, as in a shallow clone, compare with the ref itself.
-    left = commit if base.returncode else base.stdout.strip()
+    left = find_fork(folder, find_commit(folder, ref))
     changed = _ask(folder, ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", left], _DIFF_SECONDS)
     new = _ask(folder, ["ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/"], _DIFF_SECONDS)
     untracked = list(filter(None, new.split("\0")))

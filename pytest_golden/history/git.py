@@ -8,12 +8,10 @@ import re
 import stat
 import subprocess
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_golden.errors import GoldenError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LONGEST_SECONDS = 60
 _BRANCH = re.compile(r"[\w./-]+")
@@ -47,11 +45,9 @@ def run_git_raw(
     try:
         return subprocess.run(command, capture_output=True, input=told, timeout=longest_seconds, check=False)
     except FileNotFoundError:
-        message = "there is no git on PATH: install it"
-        raise GoldenError(message) from None
+        raise GoldenError("there is no git on PATH: install it") from None
     except subprocess.TimeoutExpired:
-        message = f"git did not answer within {longest_seconds} s: {' '.join(command)}"
-        raise GoldenError(message) from None
+        raise GoldenError(f"git did not answer within {longest_seconds} s: {' '.join(command)}") from None
 
 
 def find_commit(folder: Path, ref: str) -> str:
@@ -62,19 +58,33 @@ def find_commit(folder: Path, ref: str) -> str:
     """
     inside = run_git(folder, "rev-parse", "--is-inside-work-tree")
     if "safe.directory" in inside.stderr:
-        message = f"git does not trust {folder}, which is another user's: {last_line(inside.stderr)}"
-        raise GoldenError(message)
+        raise GoldenError(f"git does not trust {folder}, which is another user's: {last_line(inside.stderr)}")
     if inside.returncode:
-        message = f"{folder} is in no git repository ({last_line(inside.stderr)})."
-        raise GoldenError(message)
+        raise GoldenError(f"{folder} is in no git repository ({last_line(inside.stderr)}).")
     found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode and ref == "HEAD":
-        message = f"nothing is committed in {folder} yet: make a first commit."
-        raise GoldenError(message)
+        raise GoldenError(f"nothing is committed in {folder} yet: make a first commit.")
     if found.returncode:
         message = f"there is no such commit here. Check its name, or fetch it first: {_advise_fetch(folder, ref)}"
         raise GoldenError(message)
     return found.stdout.strip()
+
+
+def find_top(folder: Path, *, longest_seconds: float = _LONGEST_SECONDS) -> Path | None:
+    """Return the top folder of the checkout that a folder is in; None if it is in none. Raises as `run_git`."""
+    top = run_git_raw(folder, "rev-parse", "--show-toplevel", longest_seconds=longest_seconds)
+    return None if top.returncode else Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
+
+
+def find_fork(folder: Path, commit: str) -> str:
+    """Return the commit at which this branch left another; that one itself if they have none in common, as in a shallow clone."""
+    common = run_git(folder, "merge-base", commit, "HEAD")
+    return commit if common.returncode else common.stdout.strip()
+
+
+def split_paths(listed: bytes) -> list[str]:
+    """Return the paths of an answer to a question with `-z`."""
+    return [path for path in os.fsdecode(listed).split("\0") if path]
 
 
 def _advise_fetch(folder: Path, ref: str) -> str:

@@ -1,6 +1,6 @@
 """Which projects are unchanged since a ref, and why each of the others has to run.
 
-Git and the store are asked a few questions for all projects together; a project that cannot be known to be unchanged runs.
+A few questions to git and the store serve all projects together. A project runs unless it is known to be unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Hide = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 _FOR_PEOPLE = frozenset({"title", "description"})
-# For each run git is asked once. Projects that passed in further runs are run, and share one run from then on.
+# Git runs once for each of these runs. Projects that passed in others run again, and share one run from then on.
 _MOST_RUNS = 20
 
 
@@ -72,7 +72,7 @@ class Selection(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What `select_changed` is asked.
+    """The question for `select_changed`.
 
     `hide` removes from plain values what the store does not keep. `products` are files that this session itself writes,
     `judging` those that take part in the judgement of every project, such as a conftest. `reads`: the files that the last
@@ -278,7 +278,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """What may be an input of any project that declares no `depends_on`: what nobody claims, and which of it git ignores.
+    """What may be an input of any project that declares no `depends_on`: unclaimed files, and which of them git ignores.
 
     `judging` are ignored files that may judge every project, whatever it declares.
     """

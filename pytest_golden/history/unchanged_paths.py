@@ -250,7 +250,7 @@ def _list_configs(folder: str) -> Iterator[str]:
 
 
 def _leave_program(command: Sequence[str]) -> Sequence[str]:
-    """Leave out a program by its whole path: what is installed is told by its version."""
+    """Leave out a program that is named by its whole path: installed programs are compared by their versions."""
     return command[1:] if command and os.path.isabs(command[0]) else command  # noqa: PTH117 - text
 
 
@@ -262,7 +262,7 @@ def _exists(path: str) -> bool:
 
 
 class Claims:
-    """What all projects of a manifest claim together. Any project without `depends_on` may read what nobody claims.
+    """What all projects of a manifest claim together. Any project without `depends_on` may read unclaimed files.
 
     A pipeline sees the whole workspace. A file in the folder of another project, or one that a `depends_on` names, is
     claimed; a file for people only, such as documentation, is read by nobody.
@@ -281,14 +281,14 @@ class Claims:
         self._known: dict[int, tuple[PathIndex, str | None]] = {}
 
     def find_unclaimed(self, index: PathIndex) -> str | None:
-        """Return the first path that nobody claims; each index is looked through once."""
+        """Return the first unclaimed path; each index is searched once."""
         if id(index) not in self._known:
             # The index is kept too, since an id may be given again.
             self._known[id(index)] = index, next(iter(self.leave_unclaimed(index.paths)), None)
         return self._known[id(index)][1]
 
     def leave_unclaimed(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return the paths that nobody claims."""
+        """Return the unclaimed paths."""
         return tuple(path for path in paths if not self._is_claimed(path))
 
     def _is_claimed(self, path: str) -> bool:

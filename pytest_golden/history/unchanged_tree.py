@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gateway.write_set import VENV_MARK
 from pytest_golden.history.checkout import find_environments
-from pytest_golden.history.git import find_commit, last_line, run_git, run_git_raw
+from pytest_golden.history.git import find_commit, find_fork, find_top, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.history.inputs import is_by_product
 from pytest_golden.history.unchanged_paths import PathIndex
 from pytest_golden.redaction.rule import MARK
@@ -40,7 +40,7 @@ _SECONDS = 120
 _LINK, _SUBMODULE = "120000", "160000"
 # Whatever is configured: a change in a submodule is one.
 _ALL = "--ignore-submodules=none"
-# What `ls-files -t` says of a file that git looks at; of others it would not see a change.
+# The tag of `ls-files -t` for a file that git watches; changes of other files would not be seen.
 _WATCHED = "H"
 # Whatever is configured: nothing but a file's own times and size says that git need not look into it.
 _LOOKING = ("-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.fsmonitor=false")
@@ -91,7 +91,7 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
         GoldenError: git does not answer.
     """
     base = find_base(folder, ref)
-    root = Path(os.path.realpath(os.fsdecode(_ask(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))))
+    root = Path(os.path.realpath(find_top(folder) or folder))
     differing = _list(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative", _ALL, base)
     new = _list(root, "ls-files", "-z", "--others", "--exclude-standard")
     environments = find_environments(new)
@@ -122,15 +122,12 @@ def find_base(folder: Path, ref: str) -> str:
         SettingsError: no such ref; the message says what to fetch.
     """
     if not ref.strip() or ref.startswith("-"):
-        message = f"--golden-changed {ref!r} is no git ref: give a branch, a tag or a commit."
-        raise SettingsError(message)
+        raise SettingsError(f"--golden-changed {ref!r} is no git ref: give a branch, a tag or a commit.")
     try:
         commit = find_commit(folder, ref)
     except GoldenError as error:
-        message = f"--golden-changed {ref}: {error}"
-        raise SettingsError(message) from None
-    common = run_git(folder, "merge-base", commit, "HEAD")
-    return commit if common.returncode else common.stdout.strip()
+        raise SettingsError(f"--golden-changed {ref}: {error}") from None
+    return find_fork(folder, commit)
 
 
 def is_in_git(folder: Path) -> bool:
@@ -153,7 +150,7 @@ class _HeldPath:
 
 
 def is_no_input(root: Path, ignored: str) -> bool:
-    """Tell whether an ignored path is a cache, what tools leave, or a virtual environment, which is told by its versions."""
+    """Tell whether an ignored path is a cache, a by-product of tools, or a virtual environment, which is compared by its versions."""
     return any(map(is_by_product, ignored.rstrip("/").split("/"))) or _is_environment(root, ignored)
 
 
@@ -166,15 +163,10 @@ def _real(root: Path, path: str) -> str:
 
 
 def _list(folder: Path, *arguments: str) -> list[str]:
-    return [path for path in os.fsdecode(_ask(folder, *arguments)).split("\0") if path]
-
-
-def _ask(folder: Path, *arguments: str) -> bytes:
     done = run_git_raw(folder, *_LOOKING, *arguments, longest_seconds=_SECONDS)
     if done.returncode:
-        message = f"git cannot tell what changed ({last_line(os.fsdecode(done.stderr))})."
-        raise GoldenError(message)
-    return done.stdout
+        raise GoldenError(f"git cannot tell what changed ({last_line(os.fsdecode(done.stderr))}).")
+    return split_paths(done.stdout)
 
 
 class IgnoredFiles:
@@ -224,7 +216,7 @@ class IgnoredFiles:
             yield Path(folder)
 
     def _is_explained(self, file: Path, relative: str, changed_at: float) -> bool:
-        """Tell whether it is a report, or a folder in which nothing changed but what is nobody's input."""
+        """Tell whether it is a report, or a folder in which only files changed that are no input."""
         if not file.is_dir() or file.is_symlink():
             return bool(list_reports(self._root, [relative]))
         try:
@@ -244,7 +236,7 @@ def read_change(file: Path) -> float:
     try:
         return file.lstat().st_ctime_ns / 1_000_000
     except OSError:
-        # It went meanwhile, and nobody knows what else does.
+        # It was removed meanwhile, and other files may be too.
         return _UNKNOWN_TIME
 
 
@@ -265,7 +257,7 @@ class IgnoredThen:
 def describe_ignored(
     checkout: Checkout, hide: Callable[[Sequence[str]], Sequence[str] | None]
 ) -> dict[str, Any] | None:
-    """Return the names of what git ignores in a checkout, without what is nobody's input; None if that is not known.
+    """Return the names of what git ignores in a checkout, without what is no input; None if that is not known.
 
     The values are JSON-safe. `hide` removes from names what the store does not keep.
     """
@@ -340,7 +332,7 @@ def _list_at_or_above(path: str) -> Iterator[str]:
 
 
 def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the untracked paths that are reports of earlier runs or by-products of tools: nobody's input.
+    """Return those of the untracked paths that are reports of earlier runs or by-products of tools, which are no input.
 
     They are known by their names, or by their first bytes, which is all that is read of them.
     """

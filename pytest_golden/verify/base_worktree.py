@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.view import find_linked_sources
 from pytest_golden.history.checkout import read_checkout
-from pytest_golden.history.git import describe_commit, find_commit, last_line, run_git
+from pytest_golden.history.git import describe_commit, find_commit, find_top, last_line, run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.settings import MANIFEST_NAME
@@ -70,7 +70,7 @@ def read_head(folder: Path) -> HeadCommit:
 
 
 def find_base(manifest: Path, ref: str, head: HeadCommit) -> BaseCommit:
-    """Find the commit at which the head left `ref`, so that nobody answers for the changes of others.
+    """Find the commit at which the head left `ref`, so that a change is not blamed for the changes of others.
 
     It is the ref's own commit if this clone knows no common commit, and if the head is an ancestor of the ref without
     edits, since it would then be compared with itself.
@@ -94,11 +94,10 @@ def find_checkout(folder: Path) -> Path:
     Raises:
         GoldenError: it is in no checkout.
     """
-    found = run_git(folder, "rev-parse", "--show-toplevel")
-    if found.returncode:
-        message = f"{folder} is in no git repository."
-        raise GoldenError(message)
-    return Path(found.stdout.removesuffix("\n"))
+    top = find_top(folder)
+    if top is None:
+        raise GoldenError(f"{folder} is in no git repository.")
+    return top
 
 
 def _find_manifest(manifest: Path, commit: str) -> Path | None:
@@ -122,11 +121,10 @@ def _find_manifest(manifest: Path, commit: str) -> Path | None:
     if len(touched) == 1 and not (root / touched[0]).exists():
         return root / touched[0]
     named = ", ".join(touched[:_MOST_NAMED]) + (", ..." if len(touched) > _MOST_NAMED else "")
-    message = (
+    raise GoldenError(
         f"the base {commit[:12]} has no {manifest.name}, and it is not clear which of its manifests became this one, "
         f"since the change edits or removes {named}: make a change that only moves one manifest, or only adds this one."
     )
-    raise GoldenError(message)
 
 
 def _ask(folder: Path, commit: str, *question: str) -> str:
@@ -228,8 +226,7 @@ class BaseWorktree:
         )
         if added.returncode:
             self.close()
-            message = f"git cannot check {commit[:12]} out in a worktree: {last_line(added.stderr)}"
-            raise GoldenError(message)
+            raise GoldenError(f"git cannot check {commit[:12]} out in a worktree: {last_line(added.stderr)}")
 
     def close(self) -> None:
         """Remove it and git's record of it; what cannot be removed goes with the private folder."""
@@ -326,8 +323,7 @@ class BaseEnvironment:
         try:
             process = ChildProcess([*setup], cwd=folder, environment=environment, log=self._private / "setup.log")
         except OSError as error:
-            message = f"`setup:` cannot be started: {setup[0]}: {error.strerror or error}"
-            raise GoldenError(message) from None
+            raise GoldenError(f"`setup:` cannot be started: {setup[0]}: {error.strerror or error}") from None
         try:
             code = process.wait(longest_seconds)
         except BaseException:
@@ -346,11 +342,10 @@ class BaseEnvironment:
         """Refuse an environment in which this very checkout is installed: the base would import the head's code."""
         found = find_sources_below(self._checkout)
         if found:
-            message = (
+            raise GoldenError(
                 f"the head's code is installed in this environment ({found[0]}), and the base would run it. "
                 "Declare how the base is installed, such as `setup: python -m pip install --no-deps -e .`"
             )
-            raise GoldenError(message)
 
 
 def find_setup_seconds(projects: Iterable[GoldenProjectConfig]) -> float:

@@ -37,7 +37,7 @@ _LAST_LINES = 15
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 #: Git sets these for its hooks; they would make every other git command use that index.
 VARIABLES_OF_HOOKS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE")
-# Meant for the person's own gate: a verification sets these for each gate itself, or once for all of them.
+# These are for the person's own gate: a verification sets them for each gate itself, or once for all.
 _NOT_HANDED_ON = frozenset(
     {
         "GOLDEN_BASE",

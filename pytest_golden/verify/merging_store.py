@@ -96,7 +96,7 @@ def merge_stores(
         store = opened.enter_context(Store.open(location))
         with store.write() as connection:
             report = _Merge(connection, rules, progress).run(copies)
-        # Outside, so that nobody waits for it; what does not fit in its time is left to the next gate.
+        # Outside the transaction, so that it blocks nobody; the next gate learns what does not fit in its time.
         if learns:
             learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
     return report
@@ -300,7 +300,7 @@ def _count_streaks(connection: Connection, project: str, since: int) -> None:
 
 
 def read_last_gate(connection: Connection, where: str) -> LastGate | None:
-    """Read a store's last gate run that was somebody's own; None where there is none."""
+    """Read the last gate run in a store that a person ran in an own folder; None if there is none."""
     row = connection.execute(
         select(gate_runs)
         .where(is_own_run())

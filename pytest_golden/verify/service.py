@@ -46,7 +46,7 @@ _ADVICE = "Mend that; `pytest --golden` shows it too"
 
 
 class Verifier:
-    """One verification. `say` receives messages, `show` what is running if somebody watches."""
+    """One verification. `say` receives messages, `show` what is running, if a person watches."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 
-#: Nobody starts more shards than this; a larger number is a typing error.
+#: A larger number of shards is taken for a typing error.
 MOST_SHARDS = 1000
 _SHARD_FORM = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
 _UNKNOWN_SECONDS = 1.0
