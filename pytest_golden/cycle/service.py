@@ -26,6 +26,7 @@ from pytest_golden.gate.state_folder import find_state_folder, find_store_place,
 from pytest_golden.gateway.model import Ending
 from pytest_golden.history.git import find_commit, run_git
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import NO_STORE
 from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.location import parse_location
@@ -389,7 +390,4 @@ def _look(checkout: Path) -> dict[str, str]:
 
 def _compare(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     changed = sorted(one for one in {*before, *now} if before.get(one) != now.get(one))
-    if not changed:
-        return []
-    more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
-    return [f"the checkout itself changed while {name} ran: {', '.join(changed[:_MOST_NAMED])}{more}"]
+    return [f"the checkout itself changed while {name} ran: {name_some(changed, _MOST_NAMED)}"] if changed else []

@@ -14,7 +14,7 @@ from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.git import find_commit, find_head, find_top, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline
-from pytest_golden.regression.wording import show_path
+from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -227,9 +227,7 @@ def warn_of_ignored_baselines(folder: Path) -> str | None:
 
 def describe_ignored_baselines(folder: Path, ignored: Sequence[str]) -> str:
     """Describe in one line a few of the ignored baselines, the rules that match them, and what to do."""
-    named = [show_path(f"{folder.name}/{path}") for path in ignored[:_MOST_NAMED]]
-    more = len(ignored) - len(named)
-    shown = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    shown = name_some([show_path(f"{folder.name}/{path}") for path in ignored], _MOST_NAMED)
     rules = _find_rules(folder.parent, [f"{folder.name}/{path}" for path in ignored])
     by = ", ".join(map(str, rules[:_MOST_NAMED])) or "git"
     is_are = "is" if len(ignored) == 1 else "are"

@@ -14,7 +14,7 @@ from pytest_golden.history.run_environment import compare_surroundings
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RunVerdict
-from pytest_golden.regression.wording import format_duration, format_size
+from pytest_golden.regression.wording import format_duration, format_size, name_some
 from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import StepType
@@ -305,8 +305,7 @@ def _list_step_changes(changes: Collection[StepChange]) -> str:
     has_failed = any(change.field in _ERRORS and change.right for change in changes)
     shown = [_write(change) for change in told or changes]
     words = ["it failed", *(shown if told else ())] if has_failed else shown
-    more = len(words) - _MOST_SHOWN
-    return ", ".join(words[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return name_some(words, _MOST_SHOWN)
 
 
 def _write(change: StepChange) -> str:

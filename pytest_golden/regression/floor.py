@@ -14,14 +14,13 @@ from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.verdict import ChangedBaseline, Weakening, WeakeningKind
-from pytest_golden.regression.wording import format_duration, format_size, show_path
+from pytest_golden.regression.wording import format_duration, format_size, name_some, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
-__all__ = ["ChangedBaseline", "Weakening", "WeakeningKind", "find_weakenings"]
 _MOST_NAMED = 10
 _WHOLE_SUBMODULE = "all of them (a submodule)"
 _BY_SUFFIX = "by suffix"
@@ -303,11 +302,8 @@ def find_changed_baselines(old: GoldenProjectConfig, changed: Iterable[ChangedBa
         ]
         if not paths:
             continue
-        named = ", ".join(paths[:_MOST_NAMED])
-        more = len(paths) - _MOST_NAMED
-        rest = f" and {more} more" if more > 0 else ""
         count = "baseline was" if len(paths) == 1 else f"{len(paths)} baselines were"
-        message = f"{count} {'removed' if is_gone else 'changed'}: {named}{rest}"
+        message = f"{count} {'removed' if is_gone else 'changed'}: {name_some(paths, _MOST_NAMED)}"
         yield Weakening(old.name, WeakeningKind.BASELINE, message)
 
 

@@ -20,6 +20,7 @@ from pytest_golden.regression.wording import (
     find_sealed_signal,
     format_duration,
     format_size,
+    name_some,
     quote_pattern,
     show_path,
     summarize_output,
@@ -186,8 +187,7 @@ def _find_problems(outcome: PipelineOutcome) -> Iterator[Finding]:
 def _describe_change(outcome: PipelineOutcome) -> str:
     if not outcome.changed_underneath:
         return outcome.message or "the project's files changed while it ran"
-    more = len(outcome.changed_underneath) - 10
-    named = ", ".join(map(show_path, outcome.changed_underneath[:10])) + (f" and {more} more" if more > 0 else "")
+    named = name_some([*map(show_path, outcome.changed_underneath)], 10)
     return f"the project's files changed while it ran, by this run or by someone else: {named}"
 
 
@@ -273,8 +273,7 @@ def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcom
 
 def _unexpected_warnings(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[str]:
     if project.unexpected_files == "warn" and (paths := _unexpected_paths(project, outcome)):
-        more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
-        yield f"wrote files that no pattern of `writes:` or `outputs:` names: {', '.join(map(show_path, paths[:10]))}{more}"
+        yield f"wrote files that no pattern of `writes:` or `outputs:` names: {name_some([*map(show_path, paths)], 10)}"
 
 
 def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[str, ...]:

@@ -52,6 +52,12 @@ def show_path(path: str) -> str:
     )
 
 
+def name_some(names: Sequence[str], most: int) -> str:
+    """Name the first few of many, and count the others: `a, b and 4 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def describe_exit(exit_code: int) -> str:
     """Return the exit code and what shells mean by it: `exit code 127 (command not found)`."""
     meaning = {126: " (found, but it may not be executed)", 127: " (command not found)"}.get(exit_code, "")

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_golden.history.recorded_store import RecordedRun
-    from pytest_golden.regression.floor import Weakening
-    from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict
+    from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, Weakening
 
 _ALWAYS_CLEAN = frozenset({bool, int, NoneType})
 

@@ -17,9 +17,8 @@ from pytest_golden.report.result_text import make_visible, short_reason
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_golden.regression.floor import Weakening
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict
+    from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, Weakening
 
 
 Level = Literal["error", "warning", "notice"]

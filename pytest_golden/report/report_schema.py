@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_golden.regression.floor import WeakeningKind
 from pytest_golden.regression.model import OutputChange, ResultStatus
-from pytest_golden.regression.verdict import RunStatus
+from pytest_golden.regression.verdict import RunStatus, WeakeningKind
 
 SCHEMA_VERSION = 1
 

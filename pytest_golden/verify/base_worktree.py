@@ -25,6 +25,7 @@ from pytest_golden.history.checkout import read_checkout
 from pytest_golden.history.git import describe_commit, find_commit, find_top, last_line, run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.unexpected import is_named
+from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import MANIFEST_NAME
 from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.verify.gates import (
@@ -258,14 +259,14 @@ def _find_submodules(head: Path, base: Path) -> Iterator[str]:
     paths = [path for told, _, path in entries if told.startswith(_SUBMODULE_MODE)]
     empty = [path for path in paths if _is_filled(head / path) and not _is_filled(base / path)]
     if empty:
-        yield f"submodules are empty there ({_list_names(empty)}): let `setup:` run `git submodule update --init`"
+        yield f"submodules are empty there ({name_some(empty, _MOST_NAMED)}): let `setup:` run `git submodule update --init`"
 
 
 def _find_pointers(head: Path, base: Path) -> Iterator[str]:
     listed = run_git(base, "ls-files", "-z", "--", ":(attr:filter=lfs)").stdout.split("\0")
     paths = [path for path in listed if path and _is_pointer(base / path) and not _is_pointer(head / path)]
     if paths:
-        yield f"files of git-lfs are not fetched there ({_list_names(paths)}): let `setup:` run `git lfs pull`"
+        yield f"files of git-lfs are not fetched there ({name_some(paths, _MOST_NAMED)}): let `setup:` run `git lfs pull`"
 
 
 def _is_filled(folder: Path) -> bool:
@@ -423,7 +424,7 @@ def find_missing_inputs(
             paths = list(_list_missing(project, result, there, head.read(project)))
             if paths:
                 missing[result.name] = (
-                    f"what git ignores is not there ({_list_names(paths)}): let `setup:` copy it from $GOLDEN_HEAD"
+                    f"what git ignores is not there ({name_some(paths, _MOST_NAMED)}): let `setup:` copy it from $GOLDEN_HEAD"
                 )
     return missing
 
@@ -440,8 +441,3 @@ def _list_missing(
         is_lacked = change.kind == "file" and change.how == "added"
         if is_lacked and not any(is_named(inside.rstrip("/"), pattern) for pattern in products):
             yield change.name
-
-
-def _list_names(paths: list[str]) -> str:
-    more = len(paths) - _MOST_NAMED
-    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -31,9 +31,8 @@ from pytest_golden.journal.outside.signed import CALLBACK_KEYS
 from pytest_golden.journal.rules import RESERVED_SOURCES
 from pytest_golden.manifest.keys import FILE_KEYS
 from pytest_golden.regression.comparison import Comparison, ProjectRuns, Verdict
-from pytest_golden.regression.floor import WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
-from pytest_golden.regression.verdict import RegressionCheckResult
+from pytest_golden.regression.verdict import RegressionCheckResult, WeakeningKind
 from pytest_golden.storage import schema
 from pytest_golden.trajectory.insight.model import FailureCategory, Quality, ReasoningIssueType, Severity, SuccessType
 from pytest_golden.trajectory.insight.reflection import Priority, SuggestionCategory, SuggestionType

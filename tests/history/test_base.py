@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_golden.regression.floor import ChangedBaseline as Changed
+    from pytest_golden.regression.verdict import ChangedBaseline as Changed
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest, RetiredProject
-from pytest_golden.regression.floor import ChangedBaseline, Weakening, find_weakenings
+from pytest_golden.regression.floor import find_weakenings
+from pytest_golden.regression.verdict import ChangedBaseline, Weakening
 
 ROOT = Path("/work")
 

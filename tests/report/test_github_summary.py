@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.regression.floor import Weakening, WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
+from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind, judge_run
 from pytest_golden.report.github import MOST_BYTES, job_summary
 from tests.report.samples import NASTY, every_kind_of_result
 

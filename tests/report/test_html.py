@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.regression.floor import Weakening, WeakeningKind
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
+from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind, judge_run
 from pytest_golden.report import html_page
 from pytest_golden.report.gate_report import gate_report
 from pytest_golden.report.html_page import html_report, write_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.regression.floor import Weakening, WeakeningKind
+from pytest_golden.regression.verdict import Weakening, WeakeningKind
 from pytest_golden.report.gate_report import gate_report
 from pytest_golden.report.report_schema import report_schema
 from tests.docs.documents import DOCS
