@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_golden.errors import GoldenError, JournalError, StorageError, StorageTrouble
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, Spool, read_spool
 from pytest_golden.gate.state_folder import SPOOL_NAME, StorePlace, find_state_folder, find_store_place
-from pytest_golden.gate.store import close_interrupted, has_run, record_event, record_missing
+from pytest_golden.gate.store import close_interrupted, record_event, record_missing
 from pytest_golden.history.past_store import read_slowdown_judge
+from pytest_golden.journal.store import has_entry
 from pytest_golden.storage.files import put_aside
 from pytest_golden.storage.folder import STORE_NAME
 from pytest_golden.storage.location import parse_location
@@ -164,7 +165,7 @@ class RunRecord:
         try:
             return self._write(lambda connection: record_event(connection, event))
         except JournalError:
-            if isinstance(event, RunBegun) or self._write(lambda connection: has_run(connection, event.run_id)):
+            if isinstance(event, RunBegun) or self._write(lambda connection: has_entry(connection, event.run_id)):
                 raise
         self._say_restored()
         return self._write(partial(_record_all, events=self._told))

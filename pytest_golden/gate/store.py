@@ -115,11 +115,6 @@ def record_missing(connection: Connection, events: Iterable[GateEvent]) -> int:
     return len(lost)
 
 
-def has_run(connection: Connection, run_id: str) -> bool:
-    """Tell whether a run was begun in this store."""
-    return has_entry(connection, run_id)
-
-
 def close_interrupted(
     connection: Connection, *, run_id: str, workspace_root: str, host: str, moment: int, is_own_store: bool
 ) -> tuple[InterruptedRun, ...]:

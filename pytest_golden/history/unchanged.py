@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,14 +107,22 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         finder = PlaceFinder(manifest, tree.root, held)
         places = {project.name: finder.find(project) for project in manifest.projects}
         products = {os.path.realpath(product) for product in question.products}
-        claims = Claims(
-            places.values(), (*finder.list_kept(), *tree.reports, *filter(None, map(finder.relate, products)))
-        )
+        no_inputs = (*tree.reports, *filter(None, map(finder.relate, products)))
+        claims = Claims(places.values(), (*finder.list_kept(), *no_inputs))
         ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
         unclaimed = Unclaimed(claims, ignored, ignored_judging)
-        present = _describe_present(question, tree, entries, past, unclaimed, products)
-        if question.reads:
-            present = replace(present, no_reads=frozenset((*tree.reports, *filter(None, map(finder.relate, products)))))
+        shown_root = (question.hide({"root": str(folder)}) or {"root": ""})["root"]
+        present = Present(
+            entries,
+            describe_surroundings(manifest.projects, folder) if past else {},
+            _FilesSince(tree.root, question.hide),
+            _GoneSince(tree.root, products),
+            question.hide,
+            os.environ,
+            unclaimed,
+            (platform.node(), shown_root),
+            frozenset(no_inputs) if question.reads else None,
+        )
     except SettingsError:
         raise
     except GoldenError as error:
@@ -185,27 +193,6 @@ def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResu
             return read_last_results(connection, names, with_reads=question.reads)
     except GoldenError:
         return {}
-
-
-def _describe_present(
-    question: Question,
-    tree: Tree,
-    entries: Mapping[str, GoldenProjectConfig] | None,
-    past: Mapping[str, LastResult],
-    unclaimed: Unclaimed,
-    products: Collection[str],
-) -> Present:
-    manifest = question.manifest
-    return Present(
-        entries,
-        describe_surroundings(manifest.projects, manifest.workspace_root) if past else {},
-        _FilesSince(tree.root, question.hide),
-        _GoneSince(tree.root, products),
-        question.hide,
-        os.environ,
-        unclaimed,
-        (platform.node(), (question.hide({"root": str(manifest.workspace_root)}) or {"root": ""})["root"]),
-    )
 
 
 class _FilesSince:

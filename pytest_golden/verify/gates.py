@@ -202,8 +202,7 @@ def _await_report(gate: StartedGate, named: str, show: Callable[[str], None] | N
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         told = f"the gate of the {named} left a report that cannot be read: {type(error).__name__}: {error}"
         raise BrokenDownError(told, gate.process.log) from None
-    kinds = {reason.kind for result in report.results.values() for reason in result.reasons}
-    if ReasonKind.INTERRUPTED in kinds:
+    if any(result.is_interrupted for result in report.results.values()):
         raise KeyboardInterrupt
     return report
 

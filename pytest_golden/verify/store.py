@@ -25,7 +25,7 @@ from pytest_golden.journal.model import ImmediateResult
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.comparison import SideRuns, Verdict, tells_nothing
-from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.storage.folder import flush, make_folder
 from pytest_golden.storage.location import parse_location
@@ -114,7 +114,7 @@ def _fold(results: Iterable[GoldenProjectResult]) -> dict[str, SideRuns]:
     """Count the results of each project, newest first; one that says nothing counts only if there is no other."""
     runs: dict[str, SideRuns] = {}
     for result in results:
-        if any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons):
+        if result.is_interrupted:
             continue
         present = runs.get(result.name)
         if present is None or not _says_something(present.result):
