@@ -310,11 +310,14 @@ def test_many_trees_go_in_many_transactions(store: Store) -> None:
     assert Journal(store).summary().n == 0
 
 
-def test_one_write_removes_no_more_than_some_and_others_write_between(store: Store) -> None:
+def test_one_write_removes_no_more_than_some_and_others_write_between(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_golden.gate.pruning_store._ENTRIES_AT_ONCE", 20)
     journal = moved(store, 0)
     for _ in range(5):
         root = log(store, 0)
-        for _ in range(69):
+        for _ in range(6):
             log(store, 0, parent_id=root)
     left: list[int] = []
 
@@ -323,9 +326,9 @@ def test_one_write_removes_no_more_than_some_and_others_write_between(store: Sto
         journal.log_intent("between", agent_id="other")
 
     report = prune(interrupted(store, look), older_than(1))
-    assert report.entries == 350
-    # What is learned first of all; then two trees of 70 each time, since three would be too many.
-    assert left == [350, 351, 212, 73]
+    assert report.entries == 35
+    # What is learned first of all; then two trees of 7 each time, since three would be too many.
+    assert left == [35, 36, 23, 10]
     assert count(store, entries) == len(left)
 
 

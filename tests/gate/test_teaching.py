@@ -376,10 +376,14 @@ def test_correction_becomes_a_candidate_of_the_agent_that_was_corrected(recorded
     assert recorded.learn().is_all
 
 
-def test_corrections_are_found_behind_any_number_of_other_signals(local: Recorded) -> None:
+def test_corrections_are_found_behind_any_number_of_other_signals(
+    local: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_OVERLAP", "_WORTH_KEEPING"):
+        monkeypatch.setattr(f"pytest_golden.gate.teaching.{name}", 10)
     journal = Journal(local.store)
     entry = journal.log_intent("load the orders", agent_id="etl")
-    for number in range(1_100):
+    for number in range(12):
         journal.add_signal("cron", "neutral", f"tick {number}", entry_id=entry.id)
     assert local.learn().verdicts == []
     with local.store.read() as connection:
