@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_golden.history.base import BaseManifest
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import Manifest
-    from pytest_golden.regression.floor import ChangedBaseline, Weakening
     from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.regression.verdict import ChangedBaseline, Weakening
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns

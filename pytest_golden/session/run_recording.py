@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from pytest_golden.gate.state_folder import StorePlace
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.regression.floor import Weakening
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.regression.verdict import RunVerdict
+    from pytest_golden.regression.verdict import RunVerdict, Weakening
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.gateway import SessionGateway
