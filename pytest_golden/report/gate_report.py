@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.report.report_schema import SCHEMA_VERSION
+from pytest_golden.regression.model import GoldenProjectResult
+from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, Weakening
+from pytest_golden.values.shape import VersionedShape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pytest_golden.history.recorded_store import RecordedRun
-    from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, Weakening
 
 _ALWAYS_CLEAN = frozenset({bool, int, NoneType})
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport(VersionedShape):
+    """What `pytest --golden --golden-json` writes. Readers must tolerate further keys."""
+
+    verdict: RunVerdict = field(metadata=form(merged=True))
+    regression_detected: bool = field(metadata=form(about="A golden project failed the gate."))
+    weakened_floor: tuple[Weakening, ...]
+    gate: Mapping[str, Any] = field(metadata=form(write=dict))
+    results: tuple[GoldenProjectResult, ...] = field(metadata=form(about="In declaration order."))
 
 
 def gate_report(
@@ -33,15 +47,8 @@ def gate_report(
         gate: facts of the run itself: entry_id, commit, branch, dirty, deselected and the like.
         weakened_floor: what is weaker than in the base.
     """
-    report = {
-        "schema_version": SCHEMA_VERSION,
-        **(verdict or check.verdict).to_dict(),
-        "regression_detected": check.regression_detected,
-        "weakened_floor": [weakening.to_dict() for weakening in weakened_floor],
-        "gate": dict(gate),
-        "results": [result.to_dict() for result in check.results],
-    }
-    clean: dict[str, Any] = _clean(report)
+    report = GateReport(verdict or check.verdict, check.regression_detected, tuple(weakened_floor), gate, check.results)
+    clean: dict[str, Any] = _clean(report.to_dict())
     return clean
 
 

@@ -38,10 +38,10 @@ def test_the_schema_names_every_key_of_a_result() -> None:
     schema = report_schema()
     report = gate_report(every_kind_of_result(), gate=GATE, weakened_floor=FLOOR)
     assert set(report) == set(schema["properties"])
-    result = schema["properties"]["results"]["items"]
+    result = schema["$defs"]["GoldenProjectResult"]
     # A report that was read back from the store has one more.
     assert {*report["results"][0], "entry_id"} == set(result["properties"])
-    assert set(report["weakened_floor"][0]) == set(schema["properties"]["weakened_floor"]["items"]["properties"])
+    assert set(report["weakened_floor"][0]) == set(schema["$defs"]["Weakening"]["properties"])
 
 
 def test_the_schema_refuses_other_things() -> None:
