@@ -11,10 +11,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
-from pytest_golden.journal.model import Assessment, ExpectationStatus, RoutedBy
-from pytest_golden.regression.verdict import RunStatus
+from pydantic import BaseModel, create_model
+
+from pytest_golden.history.recorded_model import Declaration, FailureExplanation
+from pytest_golden.journal.model import Expectation, JournalEntry, Signal
+from pytest_golden.learning.lessons.model import Recalled, SkillMemory
+from pytest_golden.regression.model import GoldenProjectResult, Reason
+from pytest_golden.regression.verdict import RunVerdict
+from pytest_golden.values.shape_model import list_of, model_of, schema_of
 
 #: The largest answer of a tool, both forms together; the rest is for the protocol around it.
 MOST_BYTES = 250 * 1024
@@ -31,9 +38,6 @@ _UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-_TEXT: dict[str, Any] = {"type": "string"}
-_OPTIONAL_TEXT: dict[str, Any] = {"type": ["string", "null"]}
-_ASSESSMENT: dict[str, Any] = {"type": "string", "enum": [str(word) for word in Assessment]}
 
 
 class _Room(NamedTuple):
@@ -151,64 +155,40 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
+@cache
+def describe_answers() -> Mapping[str, Mapping[str, Any]]:
+    """Return the JSON Schema of each tool's answer, by the tool's name."""
+    expectation = model_of(Expectation, "id", "description", "status", "expires_at")
+    lesson = model_of(SkillMemory, "id", "lesson", "what_failed", "what_worked", "why", "approved")
+    entry = model_of(JournalEntry, "id", "intent", "intent_type", "assessment", expectations=list_of(expectation))
+    logged = model_of(JournalEntry, "entry_id", "assessment", entry_id=str)
+    recalled = model_of(Recalled, "lesson", "score", "why", lesson=lesson)
+    project = model_of(Declaration, "name", "path", "description", "expected_outcome", last_status=str | None)
+    reason = model_of(Reason, "kind", "message")
+    result = model_of(GoldenProjectResult, "name", "status", reasons=list_of(reason))
+    answers = {
+        "log_intent": logged,
+        "log_outcome": model_of(
+            JournalEntry, "entry_id", "assessment", entry_id=str, expectations=list_of(expectation)
+        ),
+        "add_signal": model_of(Signal, "id", "entry_id", "expectation_id", "routed_by"),
+        "review_journal": create_model("Entries", entries=(list_of(entry), ...)),
+        "search_lessons": create_model("Lessons", lessons=(list_of(lesson), ...)),
+        "recall": create_model("Recollection", recall_id=(str | None, ...), recalled=(list_of(recalled), ...)),
+        "list_golden_projects": create_model("Projects", projects=(list_of(project), ...)),
+        "golden_status": model_of(
+            RunVerdict, "final_status", "is_partial", "verdict", gate=dict[str, Any], results=list_of(result)
+        ),
+        "explain_failure": model_of(
+            FailureExplanation,
+            *("project", "status", "reasons", "failing_step", "output_tail", "changed_since_last_pass", "known"),
+            reasons=list_of(reason),
+        ),
+    }
+    return {name: _answer(model) for name, model in answers.items()}
 
 
-def _list_of(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _answer(**properties: dict[str, Any]) -> dict[str, Any]:
-    schema = _object(**properties)
-    noticed = {NOTICE: {"type": "string", "description": "What did not fit into this answer."}}
-    return {**schema, "properties": {**properties, **noticed}}
-
-
-_EXPECTATION = _object(
-    id=_TEXT,
-    description=_TEXT,
-    status={"type": "string", "enum": [str(word) for word in ExpectationStatus]},
-    expires_at=_OPTIONAL_TEXT,
-)
-_ENTRY = _object(
-    id=_TEXT, intent=_TEXT, intent_type=_OPTIONAL_TEXT, assessment=_ASSESSMENT, expectations=_list_of(_EXPECTATION)
-)
-_LESSON = _object(id=_TEXT, lesson=_TEXT, what_failed=_TEXT, what_worked=_TEXT, why=_TEXT, approved={"type": "boolean"})
-_REASON = _object(kind=_TEXT, message=_TEXT)
-_RESULT = _object(name=_TEXT, status=_TEXT, reasons=_list_of(_REASON))
-
-LOG_INTENT = _answer(entry_id=_TEXT, assessment=_ASSESSMENT)
-LOG_OUTCOME = _answer(entry_id=_TEXT, assessment=_ASSESSMENT, expectations=_list_of(_EXPECTATION))
-ADD_SIGNAL = _answer(
-    id=_TEXT,
-    entry_id=_OPTIONAL_TEXT,
-    expectation_id=_OPTIONAL_TEXT,
-    routed_by={"type": "string", "enum": [str(word) for word in RoutedBy]},
-)
-REVIEW_JOURNAL = _answer(entries=_list_of(_ENTRY))
-SEARCH_LESSONS = _answer(lessons=_list_of(_LESSON))
-RECALL = _answer(
-    recall_id=_OPTIONAL_TEXT, recalled=_list_of(_object(lesson=_LESSON, score={"type": "number"}, why=_TEXT))
-)
-LIST_GOLDEN_PROJECTS = _answer(
-    projects=_list_of(
-        _object(name=_TEXT, path=_TEXT, description=_OPTIONAL_TEXT, expected_outcome=_TEXT, last_status=_OPTIONAL_TEXT)
-    )
-)
-GOLDEN_STATUS = _answer(
-    final_status={"enum": [*(str(status) for status in RunStatus), None]},
-    is_partial={"type": "boolean"},
-    verdict=_TEXT,
-    gate={"type": ["object", "null"]},
-    results=_list_of(_RESULT),
-)
-EXPLAIN_FAILURE = _answer(
-    project=_TEXT,
-    status=_OPTIONAL_TEXT,
-    reasons=_list_of(_REASON),
-    failing_step={"type": ["object", "null"]},
-    output_tail=_OPTIONAL_TEXT,
-    changed_since_last_pass={},
-    known=_list_of({}),
-)
+def _answer(model: type[BaseModel]) -> dict[str, Any]:
+    schema = schema_of(model)
+    schema["properties"][NOTICE] = {"type": "string", "description": "What did not fit into this answer."}
+    return schema

@@ -18,7 +18,7 @@ from pytest_golden.journal.review import FILTERS
 from pytest_golden.journal.rules import RESERVED_SOURCES
 from pytest_golden.manifest.kinds import suggest
 from pytest_golden.manifest.units import show
-from pytest_golden.mcp import tool_answers as schemas
+from pytest_golden.mcp.tool_answers import describe_answers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -259,7 +259,6 @@ class GoldenTool:
     name: str
     title: str
     kind: type[Arguments]
-    answers: Mapping[str, Any]
     is_writer: bool = False
 
     def describe(self) -> Tool:
@@ -269,7 +268,7 @@ class GoldenTool:
             title=self.title,
             description=" ".join((self.kind.__doc__ or "").split()),
             input_schema=arguments_schema(self.kind),
-            output_schema=dict(self.answers),
+            output_schema=dict(describe_answers()[self.name]),
             annotations=ToolAnnotations(
                 title=self.title,
                 read_only_hint=not self.is_writer,
@@ -283,15 +282,15 @@ class GoldenTool:
 TOOLS: Mapping[str, GoldenTool] = {
     tool.name: tool
     for tool in (
-        GoldenTool("log_intent", "Log an intent", LogIntent, schemas.LOG_INTENT, is_writer=True),
-        GoldenTool("log_outcome", "Log an outcome", LogOutcome, schemas.LOG_OUTCOME, is_writer=True),
-        GoldenTool("add_signal", "Add a signal", AddSignal, schemas.ADD_SIGNAL, is_writer=True),
-        GoldenTool("review_journal", "Review the journal", ReviewJournal, schemas.REVIEW_JOURNAL),
-        GoldenTool("search_lessons", "Search lessons", SearchLessons, schemas.SEARCH_LESSONS),
-        GoldenTool("recall", "Recall", Recall, schemas.RECALL),
-        GoldenTool("list_golden_projects", "List golden projects", ListGoldenProjects, schemas.LIST_GOLDEN_PROJECTS),
-        GoldenTool("golden_status", "Status of the last gate run", GoldenStatus, schemas.GOLDEN_STATUS),
-        GoldenTool("explain_failure", "Explain a failure", ExplainFailure, schemas.EXPLAIN_FAILURE),
+        GoldenTool("log_intent", "Log an intent", LogIntent, is_writer=True),
+        GoldenTool("log_outcome", "Log an outcome", LogOutcome, is_writer=True),
+        GoldenTool("add_signal", "Add a signal", AddSignal, is_writer=True),
+        GoldenTool("review_journal", "Review the journal", ReviewJournal),
+        GoldenTool("search_lessons", "Search lessons", SearchLessons),
+        GoldenTool("recall", "Recall", Recall),
+        GoldenTool("list_golden_projects", "List golden projects", ListGoldenProjects),
+        GoldenTool("golden_status", "Status of the last gate run", GoldenStatus),
+        GoldenTool("explain_failure", "Explain a failure", ExplainFailure),
     )
 }
 

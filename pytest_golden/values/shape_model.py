@@ -11,7 +11,7 @@ import typing
 from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass
 from datetime import date, datetime
-from enum import Enum
+from enum import StrEnum
 from functools import cache, reduce
 from inspect import getdoc
 from operator import or_
@@ -45,20 +45,24 @@ def model_of(kind: Any, *keys: str, name: str | None = None, **more: Any) -> typ
 
     Args:
         kind: a dataclass with a form.
-        keys: which of its keys the model has; default: all.
+        keys: which of its keys the model has, without a description then; default: all.
         name: the model's name; default: the class's.
         more: types of further keys, or of keys whose type is to be another.
     """
-    fields = _list_fields(kind)
-    chosen = {key: fields[key] for key in keys} if keys else fields
+    fields = {**_list_fields(kind), **{key: (hint, ...) for key, hint in more.items()}}
     model: type[BaseModel] = create_model(  # type: ignore[call-overload]
         name or kind.__name__,
         __config__=ConfigDict(extra="allow"),
-        __doc__=(getdoc(kind) or "").partition("\n\n")[0],
+        __doc__=None if keys else (getdoc(kind) or "").partition("\n\n")[0],
         __module__=kind.__module__,
-        **{**chosen, **{key: (hint, ...) for key, hint in more.items()}},
+        **{key: fields[key] for key in ((*keys, *more) if keys else fields)},
     )
     return model
+
+
+def list_of(item: type[BaseModel]) -> Any:
+    """Return the type of a list of what a model describes."""
+    return list[item]  # type: ignore[valid-type]
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -118,7 +122,7 @@ def _join(hints: tuple[Any, ...]) -> Any:
 
 
 def _json_class(kind: type[Any]) -> Any:
-    if issubclass(kind, Enum):
+    if issubclass(kind, StrEnum):
         return Annotated[str, WithJsonSchema({"type": "string", "enum": [word.value for word in kind]})]
     if kind in _TEXT_FORMATS:
         return Annotated[str, WithJsonSchema({"type": "string", "format": _TEXT_FORMATS[kind]})]

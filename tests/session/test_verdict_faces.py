@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from pytest_golden import web
 from pytest_golden.cli.main import main
-from pytest_golden.mcp.tool_answers import GOLDEN_STATUS
+from pytest_golden.mcp.tool_answers import describe_answers
 from pytest_golden.mcp.tool_calls import golden_status
 from pytest_golden.mcp.tools import GoldenStatus
 from pytest_golden.mcp.workplace import Caller, Workplace
@@ -278,7 +278,7 @@ def _check_store(
         _check_site(case, run.id, store, manifest)
     with Workplace(lambda: Store.open(recorded.path), manifest, is_read_only=True) as place:
         status = golden_status(place, Caller("tests", "here"), GoldenStatus())
-    jsonschema.Draft202012Validator(GOLDEN_STATUS).validate(status)
+    jsonschema.Draft202012Validator(describe_answers()["golden_status"]).validate(status)
     assert (status["final_status"], status["verdict"]) == (case.status, case.told)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from enum import Enum, StrEnum
+from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -22,10 +22,6 @@ AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 class Colour(StrEnum):
     RED = "red"
     BLUE = "blue"
-
-
-class Level(Enum):
-    LOW = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,6 @@ class Whole(Shape):
     anything: Any = field(default=None, metadata=form(write=json_form))
     days: tuple[date, ...] = ()
     where: PurePosixPath | None = None
-    level: Level = Level.LOW
     path: str | None = field(default=None, metadata=form(unless_none=True, about="Where it is."))
     status: str = field(default="open", metadata=form(key="state"))
     secret: str = field(default="", metadata=form(hidden=True))
@@ -118,7 +113,6 @@ WRITTEN = {
     "anything": None,
     "days": [],
     "where": None,
-    "level": 1,
     "path": "a.csv",
     "state": "closed",
     "is_closed": True,

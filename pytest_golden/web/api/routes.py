@@ -15,14 +15,27 @@ from fastapi.routing import APIRoute
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.review import ALL, parse_timestamp
+from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
+from pytest_golden.journal.model import JournalEntry, Signal
+from pytest_golden.journal.review import (
+    ALL,
+    JournalSummary,
+    ListedAgent,
+    ListedEntry,
+    ListedSignal,
+    OpenExpectation,
+    SignalDetails,
+    parse_timestamp,
+)
 from pytest_golden.journal.rules import check_free_source
-from pytest_golden.learning.learned_pages import CURRENT
+from pytest_golden.learning.learned_pages import CURRENT, LessonDetails, ListedLesson
+from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.report.gate_report import recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
+from pytest_golden.values.shape_model import model_of
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.api import schemas
-from pytest_golden.web.api.schemas import PageOf
+from pytest_golden.web.api.schemas import page_of
 from pytest_golden.web.boundary import refuse_other_kinds
 
 if TYPE_CHECKING:
@@ -82,6 +95,8 @@ class JsonRoute(APIRoute):
     """A route of the API: POST requests must declare JSON, and every answer can be written as JSON."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        # A key that a value leaves out while it is None is left out of the answer too.
+        options["response_model_exclude_unset"] = True
         super().__init__(path, _answering_encodable(endpoint), **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -141,14 +156,16 @@ def _make_gates_routes(site: Site) -> APIRouter:
     router = APIRouter(tags=["gates"], route_class=JsonRoute)
     services = site.services
 
-    @router.get("/runs", response_model=PageOf[schemas.ListedRun], responses=problems(400) | leads_on(200, "get_run"))
+    @router.get(
+        "/runs", response_model=page_of(model_of(ListedRun)), responses=problems(400) | leads_on(200, "get_run")
+    )
     def list_runs(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the gate runs, newest first."""
         return services.gates.list_runs(limit, cursor).to_dict()
 
     @router.get(
         "/runs/{id}",
-        response_model=schemas.Run,
+        response_model=schemas.RUN,
         responses=problems(404) | leads_on(200, "get_result", by="results/0/entry_id"),
     )
     def get_run(id: Id) -> Any:  # noqa: A002 - the public name
@@ -156,21 +173,21 @@ def _make_gates_routes(site: Site) -> APIRouter:
         services.gates.get_listed_run(id)
         return recorded_report(services.gates.get_run(id))
 
-    @router.get("/results/{id}", response_model=schemas.Result, responses=problems(404))
+    @router.get("/results/{id}", response_model=model_of(RecordedResult), responses=problems(404))
     def get_result(id: Id) -> Any:  # noqa: A002 - the public name
         """Get one project's result in a run with all that is kept of it."""
         return services.gates.get_result(id).to_dict()
 
     @router.get(
         "/projects",
-        response_model=PageOf[schemas.ListedProject],
+        response_model=page_of(model_of(ListedProject)),
         responses=problems(400) | leads_on(200, "get_project", "name", by="items/0/name"),
     )
     def list_projects(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the declared projects in their order, then those that were declared once."""
         return services.gates.list_projects(services.manifest.read(), limit, cursor).to_dict()
 
-    @router.get("/projects/{name:path}", response_model=schemas.Project, responses=problems(404))
+    @router.get("/projects/{name:path}", response_model=model_of(ProjectDetails), responses=problems(404))
     def get_project(name: Name) -> Any:
         """Get a project with its history, its figures, its last difference and what is known about it."""
         return services.gates.get_project(name, services.manifest.read()).to_dict()
@@ -189,7 +206,9 @@ def _make_journal_routes(site: Site) -> APIRouter:
 def _add_journal_reading(router: APIRouter, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get("/entries", response_model=PageOf[schemas.Entry], responses=problems(400) | leads_on(200, "get_entry"))
+    @router.get(
+        "/entries", response_model=page_of(model_of(ListedEntry)), responses=problems(400) | leads_on(200, "get_entry")
+    )
     def list_entries(
         agent: Word = None,
         filter: Filter = ALL,  # noqa: A002 - the public name
@@ -200,26 +219,26 @@ def _add_journal_reading(router: APIRouter, site: Site) -> None:
         """List the entries, newest first."""
         return pages.list_entries(agent, filter, type, limit, cursor).to_dict()
 
-    @router.get("/entries/{id}", response_model=schemas.Entry, responses=problems(404))
+    @router.get("/entries/{id}", response_model=model_of(JournalEntry), responses=problems(404))
     def get_entry(id: Id) -> Any:  # noqa: A002 - the public name
         """Get an entry with its expectations, signals and history."""
         return journal.get(id).to_dict()
 
     @router.get(
         "/expectations",
-        response_model=PageOf[schemas.Expectation],
+        response_model=page_of(model_of(OpenExpectation)),
         responses=problems(400) | leads_on(200, "get_entry", by="items/0/entry_id"),
     )
     def list_expectations(agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the open expectations, the soonest first."""
         return pages.list_expectations(agent, limit, cursor).to_dict()
 
-    @router.get("/agents", response_model=PageOf[schemas.Agent], responses=problems(400))
+    @router.get("/agents", response_model=page_of(model_of(ListedAgent)), responses=problems(400))
     def list_agents(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the agents, by name."""
         return pages.list_agents(limit, cursor).to_dict()
 
-    @router.get("/summary", response_model=schemas.Summary, responses=problems(400))
+    @router.get("/summary", response_model=model_of(JournalSummary), responses=problems(400))
     def sum_up(agent: Word = None, since: Since = None) -> Any:
         """Get how often entries succeeded: in all, by intent type, and by day."""
         return journal.summary(agent, None if since is None else parse_timestamp(since, utc_now())).to_dict()
@@ -229,7 +248,9 @@ def _add_signals(router: APIRouter, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
     @router.get(
-        "/signals", response_model=PageOf[schemas.Signal], responses=problems(400) | leads_on(200, "get_signal")
+        "/signals",
+        response_model=page_of(model_of(ListedSignal)),
+        responses=problems(400) | leads_on(200, "get_signal"),
     )
     def list_signals(
         routed_by: Word = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
@@ -237,12 +258,12 @@ def _add_signals(router: APIRouter, site: Site) -> None:
         """List the signals, newest first."""
         return pages.list_signals(routed_by, agent, limit, cursor).to_dict()
 
-    @router.get("/signals/{id}", response_model=schemas.RoutedSignal, responses=problems(404))
+    @router.get("/signals/{id}", response_model=model_of(SignalDetails), responses=problems(404))
     def get_signal(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a signal, and how it was routed."""
         return pages.get_signal(id).to_dict()
 
-    @router.post("/signals", response_model=schemas.Signal, status_code=201, responses=problems(400, 403, 413, 415))
+    @router.post("/signals", response_model=model_of(Signal), status_code=201, responses=problems(400, 403, 413, 415))
     def add_signal(news: schemas.NewSignal) -> Any:
         """Add a signal. Its source cannot be a person, the gate or GitHub."""
         check_free_source(news.source)
@@ -253,18 +274,24 @@ def _add_signals(router: APIRouter, site: Site) -> None:
 def _add_writing(router: APIRouter, site: Site) -> None:
     journal = site.services.journal
 
-    @router.post("/entries", response_model=schemas.Entry, status_code=201, responses=problems(400, 403, 413, 415))
+    @router.post(
+        "/entries", response_model=model_of(JournalEntry), status_code=201, responses=problems(400, 403, 413, 415)
+    )
     def log_intent(told: schemas.NewEntry) -> Any:
         """Log an intent, before the work begins."""
         with _refusing_parts():
             return journal.log_intent(**told.model_dump()).to_dict()
 
-    @router.post("/entries/{id}/outcome", response_model=schemas.Entry, responses=problems(400, 403, 404, 413, 415))
+    @router.post(
+        "/entries/{id}/outcome", response_model=model_of(JournalEntry), responses=problems(400, 403, 404, 413, 415)
+    )
     def log_outcome(id: Id, told: schemas.NewOutcome) -> Any:  # noqa: A002 - the public name
         """Log how the work ended, and what is expected now."""
         return journal.log_outcome(id, **told.model_dump()).to_dict()
 
-    @router.post("/entries/{id}/assessment", response_model=schemas.Entry, responses=problems(400, 403, 404, 413, 415))
+    @router.post(
+        "/entries/{id}/assessment", response_model=model_of(JournalEntry), responses=problems(400, 403, 404, 413, 415)
+    )
     def assess(id: Id, told: schemas.NewAssessment) -> Any:  # noqa: A002 - the public name
         """Record a person's assessment, which overrides all rules."""
         return journal.assess(id, told.assessment, told.notes, by=told.by).to_dict()
@@ -290,7 +317,9 @@ def _add_lesson_reading(router: APIRouter, site: Site) -> None:
     lessons, plans = site.services.lesson_pages, site.services.plan_pages
 
     @router.get(
-        "/lessons", response_model=PageOf[schemas.Lesson], responses=problems(400) | leads_on(200, "get_lesson")
+        "/lessons",
+        response_model=page_of(model_of(ListedLesson)),
+        responses=problems(400) | leads_on(200, "get_lesson"),
     )
     def list_lessons(
         q: Words = None,
@@ -302,17 +331,17 @@ def _add_lesson_reading(router: APIRouter, site: Site) -> None:
         """List the lessons, newest first, or those that have the words, best first."""
         return lessons.list_lessons(q, agent, filter, limit, cursor).to_dict()
 
-    @router.get("/lessons/{id}", response_model=schemas.Lesson, responses=problems(404))
+    @router.get("/lessons/{id}", response_model=model_of(LessonDetails), responses=problems(404))
     def get_lesson(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a lesson with its evidence and its history."""
         return lessons.get_lesson(id).to_dict()
 
-    @router.get("/plans", response_model=PageOf[schemas.Plan], responses=problems(400) | leads_on(200, "get_plan"))
+    @router.get("/plans", response_model=page_of(schemas.PLAN), responses=problems(400) | leads_on(200, "get_plan"))
     def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
         """List the plans, newest first, or those that have the words, best first."""
         return plans.list_plans(q, agent, limit, cursor).to_dict()
 
-    @router.get("/plans/{id}", response_model=schemas.Plan, responses=problems(404))
+    @router.get("/plans/{id}", response_model=schemas.PLAN, responses=problems(404))
     def get_plan(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a plan with the outcome that it was read out of."""
         return plans.get_plan(id).to_dict()
@@ -321,17 +350,21 @@ def _add_lesson_reading(router: APIRouter, site: Site) -> None:
 def _add_judging(router: APIRouter, site: Site) -> None:
     lessons = site.services.lessons
 
-    @router.post("/lessons/{id}/approve", response_model=schemas.Lesson, responses=problems(400, 403, 404, 413, 415))
+    @router.post(
+        "/lessons/{id}/approve", response_model=model_of(SkillMemory), responses=problems(400, 403, 404, 413, 415)
+    )
     def approve(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person approve a lesson."""
         return lessons.approve(id, judged.by).to_dict()
 
-    @router.post("/lessons/{id}/reject", response_model=schemas.Lesson, responses=problems(400, 403, 404, 413, 415))
+    @router.post(
+        "/lessons/{id}/reject", response_model=model_of(SkillMemory), responses=problems(400, 403, 404, 413, 415)
+    )
     def reject(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person reject a lesson: it is not shown, and not learned again."""
         return lessons.reject(id, judged.by).to_dict()
 
-    @router.delete("/lessons/{id}", response_model=schemas.Lesson, responses=problems(400, 403, 404))
+    @router.delete("/lessons/{id}", response_model=model_of(SkillMemory), responses=problems(400, 403, 404))
     def delete(id: Id) -> Any:  # noqa: A002 - the public name
         """Delete a lesson with all its versions, and give what it was."""
         return lessons.delete(id).to_dict()
