@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+from collections import defaultdict
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -34,6 +35,20 @@ def pytest_configure() -> None:
     for name in ("httpcore2", "importlib_metadata"):
         if find_spec(name) is not None:
             import_module(name)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show how long the tests of each room took."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+        if isinstance(report, pytest.TestReport):
+            room = report.nodeid.partition("::")[0].split("/")[1:-1]
+            seconds[room[0] if room else "the package"] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.write_sep("=", "seconds of tests by room")
+        terminalreporter.line(
+            ", ".join(f"{room} {total:.0f}" for room, total in sorted(seconds.items(), key=lambda one: -one[1]))
+        )
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.ending import raise_when_ended
@@ -35,11 +34,6 @@ _DEFAULT_REPEAT = 10
 _MOST_REPEAT = 1000
 _SHORT = 12
 _WIDEST = 79
-_FOR_THE_END = (
-    "pytest_golden.cli.verify_lines",
-    "pytest_golden.verify.store",
-    "pytest_golden.gateway.scratch",
-)
 _EPILOG = """\
 It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
 and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
@@ -115,8 +109,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         declared = load_manifest(manifest)
         turn = held.enter_context(ExitStack())
         # Done right after the lock is let go: what the end needs is loaded while the pipelines run.
-        for name in _FOR_THE_END:
-            turn.callback(import_module, name)
+        turn.callback(_load_what_the_end_needs)
         from pytest_golden.gate.state_folder import hold_gate_lock
 
         turn.enter_context(hold_gate_lock(declared.workspace_root, _say))
@@ -190,3 +183,11 @@ def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | No
             _say(text)
 
         yield say, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
+
+
+def _load_what_the_end_needs() -> None:
+    from pytest_golden.cli import verify_lines
+    from pytest_golden.gateway import scratch
+    from pytest_golden.verify import store
+
+    _ = verify_lines, scratch, store
