@@ -41,8 +41,8 @@ again on both, until the failure repeats byte for byte or Fisher's exact test de
 done for what fails on both, but for different reasons.
 
 exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 there is no such
-REF, the base could not be run, or it lacks baselines that git ignores here. If the base has no manifest, the head is
-judged on its own."""
+REF, the base could not be run, or it lacks the baselines of a project that fails here. If the base has no manifest,
+the head is judged on its own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
