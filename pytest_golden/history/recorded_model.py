@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gateway.execution import last_lines
 from pytest_golden.history.changes import PastResult
-from pytest_golden.history.trends import UsualDuration, describe_streak, flakiness, usual_duration
+from pytest_golden.history.trends import NO_DURATION, UsualDuration, describe_streak, flakiness, usual_duration
 from pytest_golden.learning.learned_pages import ListedLesson
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, Reason, ResultStatus
@@ -299,24 +299,32 @@ class ProjectDetails(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectTrend:
+class ProjectTrend(Shape):
     """What the next run's duration is judged by: passes like the last one, the declared factor, and the limit of both."""
 
-    durations: DurationTrend | None
+    durations: DurationTrend | None = field(metadata=_HIDDEN)
     max_slowdown: float | None
 
     @property
+    @in_form(first=True)
+    def pass_count(self) -> int:
+        """How many passes it is judged by."""
+        return 0 if self.durations is None else self.durations.pass_count
+
+    @property
+    @in_form(merged=True, first=True)
+    def usual(self) -> UsualDuration:
+        """The usual duration of these passes; None where there are none."""
+        known = self.durations
+        return UsualDuration(known.median_seconds, known.mad_seconds) if known and known.pass_count else NO_DURATION
+
+    @property
+    @in_form()
     def limit_seconds(self) -> float | None:
         """The limit; None where nothing is declared, or too few passes are known."""
         if self.max_slowdown is None or self.durations is None or not self.durations.is_enough:
             return None
         return self.durations.limit_seconds(self.max_slowdown)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        durations = DurationTrend(0, 0.0, 0.0) if self.durations is None else self.durations
-        told = durations.to_dict() if durations.pass_count else {**dict.fromkeys(durations.to_dict()), "pass_count": 0}
-        return {**told, "max_slowdown": self.max_slowdown, "limit_seconds": self.limit_seconds}
 
 
 @dataclass(frozen=True, slots=True)

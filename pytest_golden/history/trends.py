@@ -47,10 +47,13 @@ class UsualDuration(Shape):
     mad_seconds: float | None
 
 
+NO_DURATION = UsualDuration(None, None)
+
+
 def usual_duration(results: Iterable[PastResult]) -> UsualDuration:
     """Return median and median absolute deviation of the passes' durations, in seconds."""
     trend = describe_durations([one.execution_time_seconds for one in results if one.status is ResultStatus.PASSED])
-    return UsualDuration(None, None) if trend is None else UsualDuration(trend.median_seconds, trend.mad_seconds)
+    return NO_DURATION if trend is None else UsualDuration(trend.median_seconds, trend.mad_seconds)
 
 
 def count_retried(results: Iterable[PastResult]) -> int:

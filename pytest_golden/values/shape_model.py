@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from pytest_golden.values.shape import Part, hints_of, list_parts
+from pytest_golden.values.shape import Part, Shape, hints_of, list_parts
 
 _TEXT_FORMATS = {datetime: "date-time", date: "date"}
 _NOT_NEGATIVE = Field(ge=0)
@@ -128,5 +128,8 @@ def _json_class(kind: type[Any]) -> Any:
         return Annotated[str, WithJsonSchema({"type": "string", "format": _TEXT_FORMATS[kind]})]
     if issubclass(kind, PurePath):
         return str
+    if not is_dataclass(kind):
+        return kind
+    # A class that writes its form by hand is not described by its fields.
     shape: Any = kind
-    return model_of(shape) if is_dataclass(kind) else kind
+    return model_of(shape) if issubclass(kind, Shape) or not hasattr(kind, "to_dict") else dict[str, Any]
