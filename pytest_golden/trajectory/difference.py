@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import StateSnapshot, Step
@@ -63,7 +64,9 @@ class TrajectoryDiff(Shape):
     index: int | None = None
     left_step_id: str | None = None
     right_step_id: str | None = None
-    changes: tuple[StepChange, ...] = field(default=(), metadata=form(write=write_named))
+    changes: tuple[StepChange, ...] = field(
+        default=(), metadata=form(write=write_named, as_type=tuple[Mapping[str, Any], ...])
+    )
     title: str = ""
 
     def __str__(self) -> str:

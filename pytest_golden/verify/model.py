@@ -57,7 +57,7 @@ class Verification(VersionedShape):
     """
 
     base: BaseFacts
-    head: HeadCommit = field(metadata=form(write=lambda head: head._asdict()))
+    head: HeadCommit = field(metadata=form(write=lambda head: head._asdict(), as_type=Mapping[str, Any]))
     comparisons: tuple[Comparison, ...] = field(default=(), metadata=form(key="projects"))
     weakened_floor: tuple[Mapping[str, Any], ...] = ()
     is_floor_accepted: bool = field(default=False, metadata=form(key="floor_accepted"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,7 +49,9 @@ class TrajectoryComparison(Shape):
     The sentences are for people and models; there are at most ten of each kind.
     """
 
-    differences: tuple[TrajectoryDifference, ...] = field(metadata=form(write=write_named))
+    differences: tuple[TrajectoryDifference, ...] = field(
+        metadata=form(write=write_named, as_type=tuple[Mapping[str, Any], ...])
+    )
     key_insights: tuple[str, ...]
     success_advantages: tuple[str, ...]
     failure_disadvantages: tuple[str, ...]
