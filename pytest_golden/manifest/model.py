@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import KW_ONLY, dataclass, field, is_dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pytest_golden.manifest.findings import WrongValueError
@@ -15,11 +16,11 @@ from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM, collect
 from pytest_golden.manifest.rules import find_conflicts
 from pytest_golden.manifest.units import ExpectedKind, ExpectedOutcome
 from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import date
-    from pathlib import Path
 
     from pytest_golden.manifest.kinds import Table
 
@@ -57,19 +58,6 @@ def check_fields(value: object, table: Table) -> dict[str, Any]:
         raise WrongValueError(findings)
     fields.update(clean)
     return fields
-
-
-def as_json(value: Any) -> Any:
-    """Return the JSON form of such a value: objects, arrays, and days as texts."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if is_dataclass(value):
-        value = vars(value)
-    if isinstance(value, dict):
-        return {name: as_json(part) for name, part in value.items()}
-    if isinstance(value, tuple):
-        return [as_json(part) for part in value]
-    return value.isoformat()
 
 
 __all__ = [
@@ -154,7 +142,7 @@ class DeclaredOutput:
 
 @refuse_wrong_arguments
 @dataclass(frozen=True)
-class GoldenProjectConfig:
+class GoldenProjectConfig(Shape):
     """One golden project: the manifest's keys under their own names, described in `keys.py`.
 
     `path` and the other paths are kept as declared, relative to the workspace root or absolute (`is_absolute_path`).
@@ -216,21 +204,16 @@ class GoldenProjectConfig:
         """The expected outcome, taken apart."""
         return ExpectedOutcome.parse(self.expected_outcome)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values; `GoldenProjectConfig(**values)` is equal to this one."""
-        values: dict[str, Any] = as_json(self)
-        return values
-
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Shape):
     """All golden projects in the order of their declaration.
 
     `workspace_root` is absolute and need not exist. `path` is the file, None for an inline form or a text from
     elsewhere. `lines` gives the line in which each project's declaration begins, counted from 1.
     """
 
-    projects: tuple[GoldenProjectConfig, ...]
+    projects: tuple[GoldenProjectConfig, ...] = field(metadata=form(key="golden_projects"))
     workspace_root: Path
     require_golden_projects: bool = False
     retired: tuple[RetiredProject, ...] = ()
@@ -244,18 +227,6 @@ class Manifest:
     def find_project(self, name: str) -> GoldenProjectConfig | None:
         """Find a project by its name."""
         return next((project for project in self.projects if project.name == name), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values under the manifest's own keys, with `path` and `lines` beside them."""
-        return {
-            "workspace_root": str(self.workspace_root),
-            "require_golden_projects": self.require_golden_projects,
-            "setup": None if self.setup is None else list(self.setup),
-            "golden_projects": [project.to_dict() for project in self.projects],
-            "retired": [{"name": project.name, "reason": project.reason} for project in self.retired],
-            "path": None if self.path is None else str(self.path),
-            "lines": dict(self.lines),
-        }
 
 
 def is_absolute_path(text: str) -> bool:
