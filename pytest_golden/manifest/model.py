@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import date
 from functools import wraps
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -20,7 +21,6 @@ from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import date
 
     from pytest_golden.manifest.kinds import Table
 
@@ -77,7 +77,7 @@ __all__ = [
 
 @refuse_wrong_arguments
 @dataclass(frozen=True)
-class Mount:
+class Mount(Shape):
     """A folder or file outside project_dir that the pipeline needs, and what it may do there."""
 
     path: str
@@ -89,7 +89,7 @@ class Mount:
 
 @refuse_wrong_arguments
 @dataclass(frozen=True)
-class Quarantine:
+class Quarantine(Shape):
     """Until that day, the day itself included, the result is reported and does not fail the gate."""
 
     until: date
@@ -101,7 +101,7 @@ class Quarantine:
 
 @refuse_wrong_arguments
 @dataclass(frozen=True)
-class RetiredProject:
+class RetiredProject(Shape):
     """A golden project that was taken out on purpose."""
 
     name: str
@@ -113,7 +113,7 @@ class RetiredProject:
 
 @refuse_wrong_arguments
 @dataclass(frozen=True)
-class DeclaredOutput:
+class DeclaredOutput(Shape):
     """Files that a pipeline must write and how they are compared with their baselines: `OUTPUT_KEYS` in `keys.py`.
 
     `path` is a glob below project_dir. `compare` None goes by the suffix of each file that is found.
