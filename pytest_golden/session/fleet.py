@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from pytest_golden.session.scheduler import is_distributed, is_worker
 from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.declared import Declared
@@ -50,8 +53,9 @@ def join_fleet(
     settings: GoldenSettings,
     declared: Declared,
     earlier: EarlierRuns,
+    say: Callable[[str], None],
 ) -> FleetFace | None:
-    """Connect to the fleet that is named; None without one, or where nothing will run.
+    """Connect to the fleet that is named; None without one, or where nothing will run. `say` shows a line to people.
 
     Raises:
         SettingsError: the cluster cannot be used, or something is asked for that no fleet can do.
@@ -66,7 +70,7 @@ def join_fleet(
     address = find_address(settings.gateway)
     _refuse_combinations(config, settings)
     _refuse_plugged_in(config)
-    cluster = Cluster.connect(settings.gateway, address, lambda text: _say(config, text))
+    cluster = Cluster.connect(settings.gateway, address, partial(_say_at_once, config, say))
     try:
         return FleetFace(_make_gateway(config, settings, declared, earlier, cluster))
     except BaseException:
@@ -158,10 +162,8 @@ def _list_products(settings: GoldenSettings) -> list[Path]:
     return [path for path in (settings.junit, settings.json, settings.html, *beside) if path is not None]
 
 
-def _say(config: pytest.Config, text: str) -> None:
-    terminal = config.pluginmanager.get_plugin("golden_terminal")
+def _say_at_once(config: pytest.Config, say: Callable[[str], None], text: str) -> None:
+    """Say something while a project is waited for: captured text would be shown only after that."""
     capture = config.pluginmanager.get_plugin("capturemanager")
-    if terminal is not None:
-        # Said while a project is waited for: what is captured is read when nobody waits any more.
-        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
-            terminal.say(text)
+    with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        say(text)

@@ -60,7 +60,7 @@ class SessionOwner:
             SettingsError: the base cannot be compared with, or the ref of `--golden-changed` is not there.
         """
         config, settings, declared, recording = self._config, self._settings, self._declared, self._recording
-        lock = GoldenLock(declared.manifest.workspace_root, self._say)
+        lock = GoldenLock(declared.manifest.workspace_root, self.say)
         recorder = GoldenRecorder(
             config,
             declared,
@@ -101,7 +101,8 @@ class SessionOwner:
         # A ref that is not there is refused before anything runs.
         _ = self.earlier.selection
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Write a line of its own on the terminal, if there is one."""
         if self._screen is not None:
             self._screen.say(text)
 
@@ -118,7 +119,7 @@ class SessionOwner:
             self._board,
             self._gateway,
             shard=self._shard,
-            say=self._say,
+            say=self.say,
             warnings=self._warnings,
         )
 

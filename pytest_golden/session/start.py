@@ -64,10 +64,10 @@ def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
         register(GoldenDistribution(declared, earlier, notes), "golden_distribution")
     register(gateway, "golden_session_gateway")
     register(OwnGateway(settings, declared, earlier), "golden_own_gateway")
-    if settings.gateway is not None:
+    if settings.gateway is not None and owner is not None:
         from pytest_golden.session.fleet import join_fleet
 
-        fleet = join_fleet(config, settings, declared, earlier)
+        fleet = join_fleet(config, settings, declared, earlier, owner.say)
         if fleet is not None:
             register(fleet, "golden_fleet")
     work = ItemWork(declared, settings.require_said, markers.list_names)
