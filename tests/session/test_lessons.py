@@ -109,6 +109,15 @@ def lessons(recorded: Recorded, agent: str | None = None) -> list[SkillMemory]:
         return list(Lessons(store).list_lessons(agent, include_superseded=True))
 
 
+def test_address_with_a_port_in_error_and_commit_costs_no_lesson(repository: Repository, recorded: Recorded) -> None:
+    repository.commit("echo 'OSError: 10.0.17.55:5432 does not answer' >&2; exit 3", "Ask 10.0.17.55:5432 directly")
+    repository.run()
+    repository.commit(WORKS, "Wait for 10.0.17.55:5432 to answer")
+    repository.run()
+    (lesson,) = lessons(recorded)
+    assert "Wait for 10.0.17.55:5432 to answer" in json.dumps(lesson.to_dict())
+
+
 def recalls(recorded: Recorded) -> list[tuple[str | None, str | None, bool | None]]:
     with Store.open(recorded.path) as store, store.read() as connection:
         rows = connection.execute(select(lesson_recalls).order_by(lesson_recalls.c.number))
