@@ -22,7 +22,7 @@ from pytest_golden.gateway.preparation import build_path_variable, find_missing
 from pytest_golden.gateway.resolution import resolve_project
 from pytest_golden.gateway.runners.choice import find_runner, find_runner_command
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
-from pytest_golden.history.base import warn_of_ignored_baselines
+from pytest_golden.history.base_files import warn_of_ignored_baselines
 from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact

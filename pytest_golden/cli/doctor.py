@@ -25,7 +25,7 @@ from pytest_golden.gate.state_folder import find_spool_folder, find_state_folder
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.history.base import warn_of_ignored_baselines
+from pytest_golden.history.base_files import warn_of_ignored_baselines
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.manifest.reader import load_manifest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
-from pytest_golden.history.base import read_base_manifest
+from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.git import last_line, run_git, run_git_raw
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.floor import find_weakenings

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.history.base import read_base_manifest
+from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.checkout import Checkout, list_changed_files, read_checkout
 from pytest_golden.history.past_store import LastResult, read_last_results
 from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, locate_venv

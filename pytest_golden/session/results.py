@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
-    from pytest_golden.history.base import BaseManifest
+    from pytest_golden.history.base_files import BaseManifest
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
@@ -266,7 +266,7 @@ class FloorCheck:
         path = self._declared.manifest_path
         if self._base is None or path is None or self._accepts_outputs or session.config.option.collectonly:
             return
-        from pytest_golden.history.base import find_changed_baselines
+        from pytest_golden.history.base_files import find_changed_baselines
 
         base = self._base
         try:
@@ -295,7 +295,7 @@ class FloorCheck:
         if path is None:
             message = "--golden-base compares manifests, and --golden-projects has none: give one or the other."
             raise SettingsError(message)
-        from pytest_golden.history.base import read_base_manifest
+        from pytest_golden.history.base_files import read_base_manifest
 
         base = read_base_manifest(path, ref)
         if base.text is not None:

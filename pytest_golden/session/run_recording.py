@@ -26,7 +26,7 @@ from pytest_golden.gate.state_folder import (
 )
 from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
-from pytest_golden.history.base import find_accepted_edits
+from pytest_golden.history.base_files import find_accepted_edits
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.inputs import InputReader
 from pytest_golden.history.past_store import ACCEPTS, ENVIRONMENT, IGNORED, read_slowdown_judge

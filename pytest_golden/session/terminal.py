@@ -298,7 +298,7 @@ class GoldenTerminal:
         lines = describe_accepted(self._recorder.results, in_full=self._verbosity > 0)
         for line in lines or ["nothing: no project ran as expected"]:
             self._screen.say(table.fit(line, self._fitting_width()))
-        from pytest_golden.history.base import warn_of_ignored_baselines
+        from pytest_golden.history.base_files import warn_of_ignored_baselines
 
         folder = find_baselines_folder(self._declared.manifest_path, self._declared.manifest.workspace_root)
         ignored = warn_of_ignored_baselines(folder)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
 from pytest_golden.errors import GoldenError, ManifestError
-from pytest_golden.history.base import (
+from pytest_golden.history.base_files import (
     describe_ignored_baselines,
     list_committed_baselines,
     list_ignored_baselines,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
-from pytest_golden.history.base import find_changed_baselines
+from pytest_golden.history.base_files import find_changed_baselines
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.comparison import (
     ProjectRuns,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.history import base as base_baselines
-from pytest_golden.history.base import (
+from pytest_golden.history import base_files as base_baselines
+from pytest_golden.history.base_files import (
     find_changed_baselines,
     list_ignored_baselines,
     read_base_manifest,
