@@ -26,7 +26,10 @@ _MOST_REPEATED = 500_000
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Stands as the key of a mapping for the plain word <<.
 _MERGE = object()
+_TOO_DEEP = f"nested more than {_DEEPEST} levels deep; a manifest needs no more than six"
 _HINTS = {
+    # libyaml has a limit of its own since 0.2.6, and looks ahead.
+    "maximum nesting depth": _TOO_DEEP,
     "mapping values are not allowed": 'quote a text that holds ": "',
     "cannot start any token": "indent with blanks, not tabs, and quote a text that begins with %, @ or `",
     "while parsing a flow": "close the bracket or brace that is open, and put commas between what stands in it",
@@ -227,9 +230,7 @@ class _Composer:
 
     def _open(self, event: Any) -> None:
         if len(self._frames) >= _DEEPEST:
-            self._give_up(
-                _pack(event.start_mark), f"nested more than {_DEEPEST} levels deep; a manifest needs no more than six"
-            )
+            self._give_up(_pack(event.start_mark), _TOO_DEEP)
         if event.tag is not None:
             self._refuse_tag(event)
         is_list = type(event) is yaml.SequenceStartEvent

@@ -39,6 +39,13 @@ def _mistakes(compose: Compose, text: str) -> list[tuple[int, int, str]]:
     return [(*mistake.spot, mistake.message) for mistake in mistakes]
 
 
+@pytest.mark.parametrize("opened", ["[", "{a: "])
+def test_nesting_beyond_the_limit_of_the_parser_is_refused_in_the_same_words(compose: Compose, opened: str) -> None:
+    [(line, _, message)] = _mistakes(compose, opened * 200_000)
+    assert line == 1
+    assert "nested more than 50 levels deep" in message
+
+
 def _bomb(levels: int) -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, levels)]
@@ -119,8 +126,8 @@ def test_a_quoted_merge_sign_is_a_key(compose: Compose) -> None:
         ("a: 1\n\x07", 2, 1, "U+0007"),
         ("a: \ud800\n", 1, 4, "U+D800"),
         ("a: " + "[" * 60, 1, 53, "nested more than 50"),
-        ("[" * 200_000, 1, 51, "nested more than 50"),
-        ("{a: " * 200_000, 1, 201, "nested more than 50"),
+        ("[" * 900, 1, 51, "nested more than 50"),
+        ("{a: " * 900, 1, 201, "nested more than 50"),
         (_bomb(12), 6, 25, "repeat more than"),
         ("%YAML 2.0\n---\na: 1\n", 1, 1, "incompatible"),
     ],
