@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROJECTS = [f"p{number:02d}" for number in range(30)]
-PYTEST = [sys.executable, "-m", "pytest", "--golden", "-p", "no:cacheprovider", "-p", "no:randomly"]
+# Plug-ins of others would take most of the time.
+OTHERS = ("cacheprovider", "randomly", "hypothesispytest", "anyio")
+PYTEST = [sys.executable, "-m", "pytest", "--golden", *(word for name in OTHERS for word in ("-p", f"no:{name}"))]
 RESULT_LINE = re.compile(r"(?:PASSED|FAILED|ERROR|SKIPPED) +(p\d\d)\b.*\n")
 LONGEST_DELAY = 0.05
 
