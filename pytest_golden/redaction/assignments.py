@@ -7,25 +7,11 @@ text is consumed at most once, so the time is linear whatever the text.
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_golden.redaction.rule import (
-    MARK,
-    NUMBER,
-    compile_late,
-    is_access_token_name,
-    is_authorization_name,
-    is_nothing,
-    is_number,
-    is_password_name,
-    is_reference,
-    is_secret_name,
-    is_weak_name,
-    looks_random,
-    starts_reference,
-)
+from pytest_golden.redaction import rule
+from pytest_golden.redaction.rule import MARK, compile_late
 
 # What may follow or precede some stems tells at once that no secret is named: `tokens: 3`, `tokenizer`, `primary_key`.
 _STEMS = {
@@ -50,7 +36,12 @@ _NAME_REACH = 64
 _NAME_SIGNS = compile_late(r"[\w.\-]*+")
 # The value of REDISCLI_AUTH, not that of a constant or an expression in code.
 _LOGIN = compile_late(r"(?!0x)(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s()\[\]]{6,}+")
+# The value of X_PAT, a personal access token; with other values it is the name of a pattern.
 _ACCESS_TOKEN = compile_late(r"(?=\D*\d)[\w.\-]{20,}+")
+# Names of secrets and of files that hold them.
+_FILE_TOO = ("credential", "credentials", "pwd")
+# Passwords may be all digits; the digits of a token are a count.
+_PASSWORDS = ("passw", "pwd", "passphrase", "passcode")
 # ODBC's password. It is the shell's folder too, whose value is a path.
 _ODBC_PASSWORD = "PWD"
 
@@ -144,49 +135,25 @@ def find_secret_part(name: str, value: str) -> Span | None:
 
     The scheme of an authorization header stays.
     """
-    if is_nothing(value) or is_reference(value):
+    if rule.is_nothing(value) or rule.is_reference(value):
         return None
-    kinds = _read_name(name)
-    if not kinds:
-        return 0, len(value)
+    lowered = name.lower()
     if (
-        (_Kind.WEAK in kinds and not looks_random(value))
-        or (_Kind.LOGIN in kinds and _LOGIN.fullmatch(value) is None)
-        or (_Kind.ACCESS_TOKEN in kinds and _ACCESS_TOKEN.fullmatch(value) is None)
-        or (_Kind.FILE_TOO in kinds and _is_path(value))
+        (rule.is_weak_name(name) and not rule.looks_random(value))
+        or (name.endswith("_AUTH") and _LOGIN.fullmatch(value) is None)
+        or (lowered.endswith("_pat") and _ACCESS_TOKEN.fullmatch(value) is None)
+        or (lowered.endswith(_FILE_TOO) and _is_path(value))
     ):
         return None
-    scheme = _SCHEME.match(value) if _Kind.AUTHORIZATION in kinds else None
+    scheme = _SCHEME.match(value) if rule.is_authorization_name(name) else None
     start = scheme.end() if scheme else 0
-    return None if is_reference(value[start:]) else (start, len(value))
-
-
-class _Kind(Enum):
-    """What a name says about the values that it may have."""
-
-    WEAK = auto()
-    LOGIN = auto()
-    ACCESS_TOKEN = auto()
-    AUTHORIZATION = auto()
-    FILE_TOO = auto()
-
-
-@lru_cache(maxsize=4_096)
-def _read_name(name: str) -> frozenset[_Kind]:
-    kinds = {
-        _Kind.WEAK: is_weak_name(name),
-        _Kind.LOGIN: name.endswith("_AUTH"),
-        _Kind.ACCESS_TOKEN: is_access_token_name(name),
-        _Kind.AUTHORIZATION: is_authorization_name(name),
-        _Kind.FILE_TOO: name.lower().endswith(("credential", "credentials", "pwd")),
-    }
-    return frozenset(kind for kind, is_so in kinds.items() if is_so)
+    return None if rule.is_reference(value[start:]) else (start, len(value))
 
 
 @lru_cache(maxsize=4_096)
 def holds_secret(name: str) -> bool:
     """Tell whether values under this name are looked at."""
-    return is_secret_name(name) or is_weak_name(name) or name == _ODBC_PASSWORD
+    return rule.is_secret_name(name) or rule.is_weak_name(name) or name == _ODBC_PASSWORD
 
 
 @lru_cache(maxsize=128)
@@ -195,14 +162,11 @@ def _stem_pattern(stems: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _mark_found(text: str, hits: Iterator[re.Match[str]], find: Callable[[str, re.Match[str]], Span | None]) -> str:
-    """Replace what `find` gives for each hit; a hit inside what is already replaced is not looked at."""
-    pieces: list[str] = []
-    done = 0
-    for hit in hits:
-        if hit.start() >= done and (span := find(text, hit)) is not None:
-            pieces += (text[done : span[0]], MARK)
-            done = span[1]
-    return "".join((*pieces, text[done:])) if pieces else text
+    def mark(hit: re.Match[str]) -> tuple[int, int, str] | None:
+        span = find(text, hit)
+        return None if span is None else (*span, MARK)
+
+    return rule.replace_hits(text, ((hit.start(), hit) for hit in hits), mark)
 
 
 def _find_argument(text: str, option: re.Match[str]) -> Span | None:
@@ -255,29 +219,28 @@ def _name_end(text: str, position: int) -> int:
 def _is_spaced_key(text: str, name_start: int, name: str) -> bool:
     """Tell whether `key` is the end of `API key` and the like, written as two words."""
     before = re.search(r"[A-Za-z]{1,16} $", text[max(0, name_start - 17) : name_start])
-    return before is not None and name.lower() in {"key", "keys"} and is_secret_name(before[0].strip() + "_" + name)
+    return (
+        before is not None and name.lower() in {"key", "keys"} and rule.is_secret_name(before[0].strip() + "_" + name)
+    )
 
 
 def _element_span(text: str, name_start: int, value_start: int) -> Span | None:
     if not name_start or text[name_start - 1] != "<":
         return None
     body = _ELEMENT.match(text, value_start)
-    return body.span("body") if body and not is_reference(body["body"]) and not is_nothing(body["body"]) else None
+    return (
+        body.span("body")
+        if body and not rule.is_reference(body["body"]) and not rule.is_nothing(body["body"])
+        else None
+    )
 
 
 def _value_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Span | None:
     start = head.end()
-    if (
-        text.startswith("{", start)
-        and (braced := _BRACED.match(text, start))
-        and ";"
-        in {
-            text[name_start - 1 : name_start],
-            text[braced.end() : braced.end() + 1],
-        }
-    ):
+    braced = _BRACED.match(text, start)
+    if braced and ";" in {text[name_start - 1 : name_start], text[braced.end() : braced.end() + 1]}:
         return braced.span("body")
-    if starts_reference(text, start):
+    if rule.starts_reference(text, start):
         return None
     for pattern in _FORMS.get(text[start : start + 1], ()):
         if found := pattern.match(text, start):
@@ -291,14 +254,18 @@ def _value_span(text: str, name: str, name_start: int, head: re.Match[str]) -> S
 
 def _bare_span(text: str, name: str, name_start: int, head: re.Match[str]) -> Span | None:
     start = head.end()
-    if is_authorization_name(name) and (scheme := _SCHEME.match(text, start)):
+    if rule.is_authorization_name(name) and (scheme := _SCHEME.match(text, start)):
         start = scheme.end()
-        if starts_reference(text, start):
+        if rule.starts_reference(text, start):
             return None
         if parameters := _PARAMETERS.match(text, start):
             return parameters.span()
     first = _first_word(text, start, head)
-    if not first or _is_plain_number(name, first, text, head) or is_nothing(_ESCAPED_BREAK.split(first, maxsplit=1)[0]):
+    if (
+        not first
+        or _is_plain_number(name, first, text, head)
+        or rule.is_nothing(_ESCAPED_BREAK.split(first, maxsplit=1)[0])
+    ):
         return None
     if head["gap"] is None and _is_line_start(text, name_start):
         return _part_of(name, text, (start, _line_value_end(text, start, head)))
@@ -317,11 +284,12 @@ def _first_word(text: str, start: int, head: re.Match[str]) -> str:
 
 
 def _is_plain_number(name: str, value: str, text: str, head: re.Match[str]) -> bool:
-    if not is_number(value):
+    if rule.NUMBER.fullmatch(value) is None:
         return False
     in_assignment = head["gap"] is not None or head["sep"].endswith("=")
-    whole = NUMBER.match(text, head.end())
-    return not (is_password_name(name) and in_assignment and whole is not None and len(whole[0]) >= 4)
+    whole = rule.NUMBER.match(text, head.end())
+    is_password = any(stem in name.lower() for stem in _PASSWORDS)
+    return not (is_password and in_assignment and whole is not None and len(whole[0]) >= 4)
 
 
 def _is_line_start(text: str, name_start: int) -> bool:

@@ -6,17 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_golden.redaction.rule import (
-    BREAK,
-    MARK,
-    QUOTE,
-    TO_QUOTE,
-    WORD,
-    compile_late,
-    is_nothing,
-    is_reference,
-    is_secret_name,
-)
+from pytest_golden.redaction import rule
+from pytest_golden.redaction.rule import BREAK, MARK, QUOTE, TO_QUOTE, WORD, compile_late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,8 +74,8 @@ _PROGRAMS = {name: before for names, before in _BEFORE.items() for name in names
 _PROGRAM = compile_late(
     rf"{WORD}(?P<program>{'|'.join(sorted(_PROGRAMS, key=len, reverse=True))})(?:\.exe)?(?={_BLANKS}|{_COMMA}{QUOTE})"
 )
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
-COMMAND_KEYWORDS = frozenset(_PROGRAMS)
+#: What a text in lower case holds at least one of, when there is anything for the rules of this module in it.
+COMMAND_KEYWORDS = frozenset({*_PROGRAMS, "cookie", "@"})
 
 
 def redact_commands(text: str) -> str:
@@ -94,14 +85,12 @@ def redact_commands(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for start, end, program in _segments(text):
-        segment = text[start:end]
         patterns = _compile(_PROGRAMS[program])
-        is_list = segment[:1] not in {" ", "\t"}
-        redacted = (patterns.in_quotes if is_list else patterns.in_line).sub(_mark_argument, segment)
-        if redacted != segment:
-            pieces += (text[done:start], redacted)
-            done = end
-    return "".join((*pieces, text[done:])) if pieces else text
+        is_list = text[start : start + 1] not in {" ", "\t"}
+        pattern = patterns.in_quotes if is_list else patterns.in_line
+        pieces += (text[done:start], pattern.sub(_mark_argument, text[start:end]))
+        done = end
+    return "".join((*pieces, text[done:]))
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
@@ -127,14 +116,8 @@ def _segments(text: str) -> Iterator[tuple[int, int, str]]:
 def _mark_argument(match: re.Match[str]) -> str:
     groups = match.re.groupindex
     group = next(group for group in _GROUPS if group in groups and match[group] is not None)
-    value = match[group]
-    if value == MARK or is_reference(value) or is_nothing(value):
-        return match[0]
-    if "name" in groups and not is_secret_name(match["name"]):
-        return match[0]
-    start, end = match.span(group)
-    whole, begin = match[0], match.start()
-    return whole[: start - begin] + MARK + whole[end - begin :]
+    is_secret = "name" not in groups or rule.is_secret_name(match["name"])
+    return rule.mark_value(match, group) if is_secret else match[0]
 
 
 # Form of cookies: RFC 6265, sections 4.1 and 4.2.
@@ -151,23 +134,18 @@ _TELLING = compile_late(r"sess|sid$|token|auth|jwt|csrf|xsrf|login|identity|cred
 _ATTRIBUTES = frozenset({"path", "domain", "expires", "max-age", "samesite"})
 _SHORTEST = 8
 _SHORTEST_UNNAMED = 24
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
-COOKIE_KEYWORDS = frozenset({"cookie"})
 
 
 def redact_cookies(text: str, lowered: str) -> str:
     """Replace what signs somebody in by the mark; `lowered` is the same text in lower case."""
     if "cookie" not in lowered:
         return text
-    pieces: list[str] = []
-    done = 0
-    for header in _HEADER.finditer(text):
-        if header.end() >= done and (
-            rest := (_MAPPING_REST if header["mapping"] else _HEADER_REST).match(text, header.end())
-        ):
-            pieces += (text[done : rest.start()], redact_cookie_pairs(rest[0]))
-            done = rest.end()
-    return "".join((*pieces, text[done:])) if pieces else text
+
+    def find(header: re.Match[str]) -> tuple[int, int, str] | None:
+        rest = (_MAPPING_REST if header["mapping"] else _HEADER_REST).match(text, header.end())
+        return (*rest.span(), redact_cookie_pairs(rest[0])) if rest else None
+
+    return rule.replace_hits(text, ((header.end(), header) for header in _HEADER.finditer(text)), find)
 
 
 def redact_cookie_pairs(text: str) -> str:
@@ -183,7 +161,7 @@ def is_cookie_name(name: str) -> bool:
 def is_signing_in(name: str, value: str) -> bool:
     """Tell whether a cookie of this name signs somebody in: by its name, or a long value of letters and digits."""
     lowered = name.lower()
-    if lowered in _ATTRIBUTES or is_reference(value):
+    if lowered in _ATTRIBUTES or rule.is_reference(value):
         return False
     if _TELLING.search(lowered):
         return len(value) >= _SHORTEST and not value.isalpha()
@@ -207,8 +185,6 @@ _OF_FILES = (
     "dav",
 )
 _LONGEST_SCHEME = 24
-#: What a text holds at least one of, when there is anything for these rules in it.
-URL_KEYWORDS = frozenset({"@"})
 
 
 def redact_urls(text: str) -> str:
@@ -262,4 +238,4 @@ def _password_span(part: str, scheme: str) -> tuple[int, int] | None:
         if at < 0 or (rest.isdigit() and len(rest) <= 5) or not rest:
             return None
     password = part[colon + 1 : at]
-    return None if not password or password == MARK or is_reference(password) else (colon + 1, at)
+    return None if not password or password == MARK or rule.is_reference(password) else (colon + 1, at)

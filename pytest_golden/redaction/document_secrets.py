@@ -9,23 +9,8 @@ import base64
 import binascii
 import re
 
-from pytest_golden.redaction.rule import (
-    BREAK,
-    MARK,
-    QUOTE,
-    TO_QUOTE,
-    WORD,
-    Rule,
-    apply_rules,
-    compile_late,
-    is_authorization_name,
-    is_nothing,
-    is_reference,
-    is_secret_name,
-    list_keywords,
-    looks_random,
-    mark_value,
-)
+from pytest_golden.redaction import rule
+from pytest_golden.redaction.rule import BREAK, MARK, QUOTE, TO_QUOTE, WORD, Rule, compile_late, mark_value
 
 _SPACE = rf"(?:[ \t]|{BREAK}){{1,32}}+"
 _MAYBE_SPACE = rf"(?:[ \t]|{BREAK}){{0,32}}+"
@@ -46,8 +31,8 @@ _SHORTEST_IN_PAIR = 8
 
 
 def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
-    """Replace what the form of a document gives away by the mark; `lowered` and `absent` are those of `apply_rules`."""
-    text = apply_rules(_RULES, text, lowered, absent)
+    """Replace what the form of a document gives away by the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
+    text = rule.apply_rules(_RULES, text, lowered, absent)
     if "Secret" in text and _KUBERNETES_KIND.search(text):
         text = "---".join(
             _KUBERNETES_DATA.sub(_mark_data, part) if _KUBERNETES_KIND.search(part) else part
@@ -58,10 +43,10 @@ def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
 
 def is_pair_of_secret(name: str, value: str) -> bool:
     """Tell whether two texts beside each other are a secret name and its value, not two names."""
-    if not is_secret_name(name) or is_reference(value):
+    if not rule.is_secret_name(name) or rule.is_reference(value):
         return False
-    return is_authorization_name(name) or (
-        len(value) >= _SHORTEST_IN_PAIR and looks_random(value) and re.search(r"[0-9]", value) is not None
+    return rule.is_authorization_name(name) or (
+        len(value) >= _SHORTEST_IN_PAIR and rule.looks_random(value) and re.search(r"[0-9]", value) is not None
     )
 
 
@@ -83,15 +68,16 @@ def _mark_data(match: re.Match[str]) -> str:
 
 
 def _mark_pair(match: re.Match[str]) -> str:
-    scheme = re.match(r"[A-Z][\w\-]{1,30}[ ]", match["value"]) if is_authorization_name(match["name"]) else None
+    scheme = re.match(r"[A-Z][\w\-]{1,30}[ ]", match["value"]) if rule.is_authorization_name(match["name"]) else None
     called = _SETTER.search(match.string, max(0, match.start() - 24), match.start())
-    if not is_pair_of_secret(match["name"], match["value"]) and not (called and is_secret_name(match["name"])):
+    if not is_pair_of_secret(match["name"], match["value"]) and not (called and rule.is_secret_name(match["name"])):
         return match[0]
     return mark_value(match) if scheme is None else mark_value(match).replace(MARK, scheme[0] + MARK)
 
 
 def _mark_named(match: re.Match[str]) -> str:
-    return mark_value(match) if is_secret_name(match["name"]) else match[0]
+    group = "value" if match["bare"] is None else "bare"
+    return mark_value(match, group) if rule.is_secret_name(match["name"]) else match[0]
 
 
 def _mark_basic_pair(match: re.Match[str]) -> str:
@@ -100,10 +86,6 @@ def _mark_basic_pair(match: re.Match[str]) -> str:
 
 def _mark_group(match: re.Match[str]) -> str:
     return match["keep"] + _GROUP.sub(mark_value, match["rest"])
-
-
-def _mark_pgpass(match: re.Match[str]) -> str:
-    return match[0] if is_nothing(match["value"]) or is_reference(match["value"]) else match["keep"] + MARK
 
 
 _SQL_TEXT = rf"(?P<quote>{QUOTE})(?P<value>(?:(?!(?P=quote))[^\n]){{1,512}})(?=(?P=quote))"
@@ -121,7 +103,6 @@ _RULES = (
             r"(?P<keep>(?<![\w.\-/:])(?:[\w.\-]{1,253}+|\*):(?:[56]4\d\d|26257|\*):(?=[\w.\-]{0,63}[A-Za-z*])[\w.\-*]{1,64}+"
             r":(?=[\w.\-@]{0,63}[A-Za-z*])[\w.\-@*]{1,64}+:)(?P<value>(?:[^\s\"'\\,]|\\[:\\])++)"
         ),
-        _mark_pgpass,
     ),
     Rule(
         ("kty",),
@@ -226,7 +207,7 @@ _RULES = (
             rf"(?<![A-Za-z])(?i:name|key|variable)(?:{QUOTE})?[ ]?[:=][ ]?(?:{QUOTE})?{_NAME}(?:{QUOTE})?,?{_MAYBE_SPACE}"
             rf"(?:{QUOTE})?(?i:value)(?:{QUOTE})?[ ]?[:=][ ]?(?:{QUOTE}(?P<value>{TO_QUOTE})|(?P<bare>[^\s\"'\\{{\[,]++))"
         ),
-        lambda match: _mark_named(match) if match["bare"] is None else _mark_bare(match),
+        _mark_named,
         ignores_case=True,
         offset=0,
         needs=("value",),
@@ -252,11 +233,5 @@ _RULES = (
 )
 
 
-def _mark_bare(match: re.Match[str]) -> str:
-    if not is_secret_name(match["name"]) or is_reference(match["bare"]) or is_nothing(match["bare"]):
-        return match[0]
-    return match[0][: match.start("bare") - match.start()] + MARK
-
-
 #: What a text in lower case holds at least one of, when there is anything for these rules in it.
-DOCUMENT_KEYWORDS = list_keywords(_RULES) | {"secret"}
+DOCUMENT_KEYWORDS = rule.list_keywords(_RULES) | {"secret"}

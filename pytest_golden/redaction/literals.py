@@ -16,16 +16,9 @@ from urllib.parse import quote, quote_plus, unquote
 
 import yaml
 
+from pytest_golden.redaction import rule
 from pytest_golden.redaction.command_secrets import find_url_password
-from pytest_golden.redaction.rule import (
-    MARK,
-    compile_late,
-    is_nothing,
-    is_reference,
-    is_secret_name,
-    is_weak_name,
-    looks_random,
-)
+from pytest_golden.redaction.rule import MARK, compile_late
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -110,7 +103,7 @@ def is_worth_hiding(value: str) -> bool:
         return False
     if stripped.lower() in _COMMON or stripped in MARK or len(set(stripped)) == 1:
         return False
-    return not (is_nothing(stripped) or is_reference(stripped))
+    return not (rule.is_nothing(stripped) or rule.is_reference(stripped))
 
 
 def secret_literals(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -152,7 +145,7 @@ def redact_spellings(text: str, forms: tuple[str, ...]) -> str:
 
 def _values_of(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, value in pairs:
-        if is_secret_name(name) or (is_weak_name(name) and looks_random(value)):
+        if rule.is_secret_name(name) or (rule.is_weak_name(name) and rule.looks_random(value)):
             yield value
         elif (password := find_url_password(value)) is not None:
             yield password

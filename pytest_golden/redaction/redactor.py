@@ -13,33 +13,8 @@ from functools import lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_golden.redaction import command_secrets, document_secrets, escapes
 from pytest_golden.redaction.assignments import ASSIGNMENT_KEYWORDS, find_secret_part, holds_secret, redact_assignments
-from pytest_golden.redaction.command_secrets import (
-    COMMAND_KEYWORDS,
-    COOKIE_KEYWORDS,
-    URL_KEYWORDS,
-    is_cookie_name,
-    is_signing_in,
-    redact_arguments,
-    redact_commands,
-    redact_cookie_pairs,
-    redact_cookies,
-    redact_strict_urls,
-    redact_urls,
-)
-from pytest_golden.redaction.document_secrets import (
-    DOCUMENT_KEYWORDS,
-    is_basic_credential,
-    is_pair_of_secret,
-    redact_documents,
-)
-from pytest_golden.redaction.escapes import (
-    ESCAPE_KEYWORDS,
-    may_hold_escape,
-    merge_redacted,
-    strip_all_colours,
-    strip_escapes,
-)
 from pytest_golden.redaction.literals import redact_spellings, spellings
 from pytest_golden.redaction.rule import MARK, compile_late, is_nothing, is_reference, lower_each
 from pytest_golden.redaction.tokens import TOKEN_KEYWORDS, redact_tokens
@@ -66,13 +41,13 @@ def is_secret_field(mapping: Mapping[Any, Any], name: str, value: str) -> bool:
     """Tell whether a text in a mapping is secret, whatever its name says by itself."""
     if name in PRIVATE_MEMBERS:
         return "kty" in mapping and len(value) >= _SHORTEST_MEMBER
-    return name == _WHOLE_AUTH or (name in _AUTH and is_basic_credential(value))
+    return name == _WHOLE_AUTH or (name in _AUTH and document_secrets.is_basic_credential(value))
 
 
 def find_inner_test(mapping: Mapping[Any, Any], name: str) -> Callable[[str, str], bool] | None:
     """Return what tells whether a text in the mapping of this name is secret, or None when nothing is to be asked."""
-    if is_cookie_name(name):
-        return is_signing_in
+    if command_secrets.is_cookie_name(name):
+        return command_secrets.is_signing_in
     if _is_group(name) or (name in _SECRET_DATA and mapping.get("kind") == "Secret"):
         return _is_something
     return None
@@ -92,14 +67,11 @@ _DEEPEST = 200
 _WITHOUT_TEXT = frozenset({NoneType, bool, int, float})
 # One look for all keywords pays while the text is short enough.
 _SHORT, _VERY_SHORT = 400, 60
-_KEYWORDS = (
-    TOKEN_KEYWORDS
-    | ASSIGNMENT_KEYWORDS
-    | URL_KEYWORDS
-    | COMMAND_KEYWORDS
-    | COOKIE_KEYWORDS
-    | DOCUMENT_KEYWORDS
-    | ESCAPE_KEYWORDS
+_KEYWORDS = TOKEN_KEYWORDS.union(
+    ASSIGNMENT_KEYWORDS,
+    command_secrets.COMMAND_KEYWORDS,
+    document_secrets.DOCUMENT_KEYWORDS,
+    escapes.ESCAPE_KEYWORDS,
 )
 
 
@@ -114,8 +86,8 @@ def _drop_longer(keywords: Iterable[str]) -> list[str]:
 
 _LEAST_KEYWORDS = _drop_longer(_KEYWORDS)
 _RULES: tuple[Callable[[str, str, set[int]], str], ...] = (
-    redact_documents,
-    lambda text, lowered, _: redact_cookies(text, lowered),
+    document_secrets.redact_documents,
+    lambda text, lowered, _: command_secrets.redact_cookies(text, lowered),
     lambda text, lowered, _: redact_assignments(text, lowered),
     redact_tokens,
 )
@@ -144,17 +116,17 @@ class Redactor:
         """
         if not self.extra and _is_known_clean(text) and redact_spellings(text, self._spellings) == text:
             return text
-        return self._redact_coloured(text) if may_hold_escape(text) else self._redact_plain(text)
+        return self._redact_coloured(text) if escapes.may_hold_escape(text) else self._redact_plain(text)
 
     def known(self, text: str) -> str:
         """Return the text without known values and without secrets that are recognizable by form; names are not read.
 
         Use it for binary content: among random bytes, a name followed by "=" means nothing.
         """
-        text = redact_strict_urls(redact_spellings(text, self._spellings))
+        text = command_secrets.redact_strict_urls(redact_spellings(text, self._spellings))
         for rule in self.extra:
             # It could remove half of a binary file as a terminal title.
-            text = text if rule is strip_escapes else rule(text)
+            text = text if rule is escapes.strip_escapes else rule(text)
         return redact_tokens(text, lower_each(text), set())
 
     def _redact_coloured(self, text: str) -> str:
@@ -162,10 +134,10 @@ class Redactor:
         for _ in range(_MOST_ROUNDS):
             before = text
             text = self._redact_plain(before)
-            plain = strip_all_colours(text)
+            plain = escapes.strip_all_colours(text)
             redacted = self._redact_plain(plain)
             if redacted != plain:
-                text = merge_redacted(text, plain, redacted)
+                text = escapes.merge_redacted(text, plain, redacted)
             if text == before:
                 break
         return text
@@ -192,14 +164,11 @@ class Redactor:
         absent: set[int] = set()
         for _ in range(_MOST_ROUNDS):
             before = text
-            text = self._redact_once(before, absent)
+            text = redact_spellings(before, self._spellings)
+            text = text if _is_known_clean(text) else _apply_all(text, absent)
             if text == before:
                 break
         return text
-
-    def _redact_once(self, text: str, absent: set[int]) -> str:
-        redacted = redact_spellings(text, self._spellings)
-        return redacted if _is_known_clean(redacted) else _apply_all(redacted, absent)
 
     def _redact_value(self, value: Any, depth: int) -> Any:
         if type(value) in _WITHOUT_TEXT:
@@ -234,15 +203,15 @@ class Redactor:
 
     def _redact_field(self, mapping: Mapping[Any, Any], name: Any, value: Any, depth: int) -> Any:
         """Redact what stands in a mapping under a name; what else stands in it can make it secret."""
-        if isinstance(name, str) and may_hold_escape(name):
-            name = strip_all_colours(name)
+        if isinstance(name, str) and escapes.may_hold_escape(name):
+            name = escapes.strip_all_colours(name)
         if type(name) is str and _is_ordinary_name(name):
             return self._redact_value(value, depth)
         if isinstance(name, str) and isinstance(value, str):
             if is_secret_field(mapping, name, value):
                 return MARK
-            if is_cookie_name(name):
-                return self.text(redact_cookie_pairs(value))
+            if command_secrets.is_cookie_name(name):
+                return self.text(command_secrets.redact_cookie_pairs(value))
         if isinstance(name, str) and isinstance(value, dict) and (is_secret := find_inner_test(mapping, name)):
             hidden = {
                 key: MARK if isinstance(inner, str) and is_secret(str(key), inner) else inner
@@ -285,10 +254,10 @@ class Redactor:
 def _redact_words(items: Any) -> Any:
     """Redact texts beside each other: a command line, or a name with its value."""
     words = list(items)
-    if len(words) == 2 and is_pair_of_secret(*words):
+    if len(words) == 2 and document_secrets.is_pair_of_secret(*words):
         part = find_secret_part(*words) or (len(words[1]), len(words[1]))
         return [words[0], words[1][: part[0]] + MARK + words[1][part[1] :]]
-    return redact_arguments(words)
+    return command_secrets.redact_arguments(words)
 
 
 def redact(value: _Value) -> _Value:
@@ -303,7 +272,7 @@ def redact_known(text: str) -> str:
 
 def _apply_all(text: str, absent: set[int]) -> str:
     """Apply every built-in rule once; `absent` is what `apply_rules` found out about this text before."""
-    redacted = redact_commands(redact_urls(text))
+    redacted = command_secrets.redact_commands(command_secrets.redact_urls(text))
     lowered = lower_each(redacted)
     for rules in _RULES:
         before = redacted
@@ -328,13 +297,13 @@ def _is_known_clean(text: str) -> bool:
 def _is_clean(text: str) -> bool:
     if _ANY_KEYWORD.search(lower_each(text)) is None:
         return True
-    return not may_hold_escape(text) and _apply_all(text, set()) == text
+    return not escapes.may_hold_escape(text) and _apply_all(text, set()) == text
 
 
 @lru_cache(maxsize=4_096)
 def _is_ordinary_name(name: str) -> bool:
     """Tell whether a name in a mapping makes no value a secret, whatever else stands in it."""
-    return not (is_telling_name(name) or is_cookie_name(name) or holds_secret(name))
+    return not (is_telling_name(name) or command_secrets.is_cookie_name(name) or holds_secret(name))
 
 
 def _same_mapping(value: dict[Any, Any], redacted: dict[Any, Any]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -80,7 +80,7 @@ def is_secret_name(name: str) -> bool:
         words.pop()
     if not words or words[0] in _COUNTERS or "public" in words:
         return False
-    return _ends_secretly("".join(words)) or _is_pass(words)
+    return "".join(words).endswith((*_ENDINGS, *_KEY_ENDINGS)) or _is_pass(words)
 
 
 @lru_cache(maxsize=4096)
@@ -89,23 +89,9 @@ def is_weak_name(name: str) -> bool:
     return name.endswith("_AUTH") or _NOT_ALNUM.sub("", name.lower()) == "pass"
 
 
-def is_password_name(name: str) -> bool:
-    """Tell whether a secret name is that of a password, which may be all digits; a token's digits are a count."""
-    return any(stem in name.lower() for stem in ("passw", "pwd", "passphrase", "passcode"))
-
-
 def is_authorization_name(name: str) -> bool:
     """Tell whether a name is that of an HTTP header whose value starts with a scheme."""
     return name.lower().endswith("authorization")
-
-
-def is_access_token_name(name: str) -> bool:
-    """Tell whether a secret name is that of a personal access token, `X_PAT`; with other values it is a pattern's."""
-    return name.lower().endswith("_pat")
-
-
-def _ends_secretly(compact: str) -> bool:
-    return compact.endswith(_ENDINGS) or compact.endswith(_KEY_ENDINGS)
 
 
 def _is_pass(words: list[str]) -> bool:
@@ -182,11 +168,6 @@ def is_nothing(value: str) -> bool:
     return stripped.lower() in _NOTHING or (len(stripped) < 4 and not any(sign.isalnum() for sign in stripped))
 
 
-def is_number(value: str) -> bool:
-    """Tell whether a value is a number or a count."""
-    return NUMBER.fullmatch(value) is not None
-
-
 def looks_random(value: str) -> bool:
     """Tell whether a value is more than plain words."""
     return _LOOKS_RANDOM.search(value) is not None
@@ -202,15 +183,32 @@ TO_QUOTE = r"(?:[^\\\"'\n]|\\{8,}+|\\(?!\\{0,6}[\"'])[^\n])++"
 """The text in quotation marks, up to the next one."""
 
 
-def mark_value(match: re.Match[str]) -> str:
-    """Return the match with the mark in place of its group `value`, or of everything but its group `keep`."""
+def mark_value(match: re.Match[str], group: str = "value") -> str:
+    """Return the match with the mark in place of a group, or of everything but its group `keep`."""
     groups = match.re.groupindex
-    if "value" not in groups:
+    if group not in groups:
         return (match["keep"] if "keep" in groups else "") + MARK
-    value = match["value"]
+    value = match[group]
     if value is None or is_reference(value) or is_nothing(value):
         return match[0]
-    return match[0][: match.start("value") - match.start()] + MARK + match[0][match.end("value") - match.start() :]
+    return match[0][: match.start(group) - match.start()] + MARK + match[0][match.end(group) - match.start() :]
+
+
+Hit = TypeVar("Hit")
+
+
+def replace_hits(text: str, hits: Iterable[tuple[int, Hit]], find: Callable[[Hit], tuple[int, int, str] | None]) -> str:
+    """Replace what `find` gives for each hit: start, end, and what stands there instead.
+
+    A hit comes with its place. One inside what is already replaced is passed over, so the time is linear.
+    """
+    pieces: list[str] = []
+    done = 0
+    for place, hit in hits:
+        if place >= done and (found := find(hit)) is not None:
+            pieces += (text[done : found[0]], found[2])
+            done = found[1]
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
 class Rule(NamedTuple):
@@ -282,12 +280,9 @@ def _places(keywords: Iterable[str], text: str) -> Iterator[int]:
 
 
 def _replace_at(places: Iterable[int], rule: Rule, text: str) -> str:
-    pieces: list[str] = []
-    done = 0
-    pattern = compile_once(rule.pattern)
-    for place in places:
-        start = place - (rule.offset or 0)
-        if start >= done and (found := pattern.match(text, start)):
-            pieces += (text[done:start], rule.replace(found))
-            done = found.end()
-    return "".join((*pieces, text[done:])) if pieces else text
+    def find(start: int) -> tuple[int, int, str] | None:
+        found = compile_once(rule.pattern).match(text, start)
+        return (start, found.end(), rule.replace(found)) if found else None
+
+    starts = (place - (rule.offset or 0) for place in places)
+    return replace_hits(text, ((start, start) for start in starts), find)

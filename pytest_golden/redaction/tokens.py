@@ -6,20 +6,13 @@ import base64
 import binascii
 import re
 
-from pytest_golden.redaction.rule import (
-    MARK,
-    Rule,
-    apply_rules,
-    compile_late,
-    is_reference,
-    list_keywords,
-    looks_random,
-)
+from pytest_golden.redaction import rule
+from pytest_golden.redaction.rule import MARK, Rule, compile_late, mark_value
 
 
 def redact_tokens(text: str, lowered: str, absent: set[int]) -> str:
-    """Replace secrets of a known form by the mark; `lowered` and `absent` are those of `apply_rules`."""
-    text = apply_rules(_RULES, text, lowered, absent)
+    """Replace secrets of a known form by the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
+    text = rule.apply_rules(_RULES, text, lowered, absent)
     return _redact_private_keys(text) if "PRIVATE KEY" in text else text
 
 
@@ -38,9 +31,7 @@ def _mark_jwt(match: re.Match[str]) -> str:
 
 def _mark_bearer(match: re.Match[str]) -> str:
     value = match["value"]
-    if is_reference(value) or len(value) < 8 or not looks_random(value):
-        return match[0]
-    return match["keep"] + MARK
+    return mark_value(match) if len(value) >= 8 and rule.looks_random(value) else match[0]
 
 
 def _mark_basic(match: re.Match[str]) -> str:
@@ -72,74 +63,54 @@ def _is_mixed(value: str) -> bool:
 # The start of a word, also behind the n of a JSON text's \\n and behind the end of a colour.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\dm))"
 
-# Tokens that begin with a mark of their service, and what follows it there.
+# Marks of services that tokens begin with, and what follows them.
 _MARKED = {
     "$2": r"[aby]\$\d\d\$[A-Za-z0-9./]{53}",
-    "$5$": r"[A-Za-z0-9./=$]{40,}+",
-    "$6$": r"[A-Za-z0-9./=$]{80,}+",
+    "$5$": "[A-Za-z0-9./=$]{40,}+",
+    "$6$": "[A-Za-z0-9./=$]{80,}+",
     "$apr1$": r"[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}",
     "$argon2": r"(?:id|i|d)\$[\w=,$+/]{40,}+",
     "AGE-SECRET-KEY-1": "[A-Z0-9]{50,}+",
-    "AKCp": "[A-Za-z0-9]{60,}+",
+    "AKCp xai-": "[A-Za-z0-9]{60,}+",
     "ATATT3": r"[\w\-]{50,}+(?:=[0-9A-F]{8})?",
     "ATBB": "[A-Za-z0-9]{28,}+",
-    "CFPAT-": r"[\w\-]{40,}+",
+    "CFPAT- sq0csp-": r"[\w\-]{40,}+",
     "CCIPAT_": r"\w{40,}+",
     "HRKU-": r"[\w\-]{30,}+",
     "LTAI": "[A-Za-z0-9]{16,20}(?![A-Za-z0-9])",
     "NRAK-": "[A-Z0-9]{27}",
-    "PMAK-": r"[0-9a-f]{24}-[0-9a-f]{34}",
-    "dbtc_": "[A-Za-z0-9]{30,}+",
-    "dbtu_": "[A-Za-z0-9]{30,}+",
-    "dckr_pat_": r"[\w\-]{20,}+",
+    "PMAK-": "[0-9a-f]{24}-[0-9a-f]{34}",
+    "dbtc_ dbtu_ hf_": "[A-Za-z0-9]{30,}+",
+    "dckr_pat_ gldt- glrt-": r"[\w\-]{20,}+",
     "dop_v1_": "[0-9a-f]{64}",
-    "dp.pt.": "[A-Za-z0-9]{40,}+",
+    "dp.pt. gsk_ ntn_ pplx-": "[A-Za-z0-9]{40,}+",
     "figd_": r"[\w\-]{36,}+",
     "glc_": "[A-Za-z0-9+/=]{60,}+",
-    "gldt-": r"[\w\-]{20,}+",
     "glpat-": r"[\w\-]{16,}+",
-    "glptt-": "[0-9a-f]{40}",
-    "glrt-": r"[\w\-]{20,}+",
-    "glsa_": r"[A-Za-z0-9]{32}_[0-9a-f]{8}",
-    "gsk_": "[A-Za-z0-9]{40,}+",
-    "hf_": "[A-Za-z0-9]{30,}+",
-    "hvb.": r"[\w\-]{24,}+",
-    "hvs.": r"[\w\-]{24,}+",
+    "glptt- pul- sbp_ sqa_ sqp_ squ_": "[0-9a-f]{40}",
+    "glsa_": "[A-Za-z0-9]{32}_[0-9a-f]{8}",
+    "hvb. hvs.": r"[\w\-]{24,}+",
     "lin_api_": "[A-Za-z0-9]{32,}+",
-    "lsv2_pt_": "[0-9a-f]{32}_[0-9a-f]{10}",
-    "lsv2_sk_": "[0-9a-f]{32}_[0-9a-f]{10}",
-    "nfp_": "[A-Za-z0-9]{36}",
-    "npm_": "[A-Za-z0-9]{36}",
-    "ntn_": "[A-Za-z0-9]{40,}+",
+    "lsv2_pt_ lsv2_sk_": "[0-9a-f]{32}_[0-9a-f]{10}",
+    "nfp_ npm_ pnb_ pnu_": "[A-Za-z0-9]{36}",
     "ops_eyJ": r"[\w\-]{60,}+",
     "pbkdf2_sha256$": r"\d{1,9}\$[^\s$]{1,64}\$[A-Za-z0-9+/=]{40,}+",
-    "pnb_": "[A-Za-z0-9]{36}",
-    "pnu_": "[A-Za-z0-9]{36}",
-    "pplx-": "[A-Za-z0-9]{40,}+",
-    "pscale_pw_": r"[\w\-]{32,}+",
-    "pscale_tkn_": r"[\w\-]{32,}+",
-    "pul-": "[0-9a-f]{40}",
+    "pscale_pw_ pscale_tkn_": r"[\w\-]{32,}+",
     "pypi-AgE": r"[\w\-]{50,}+",
     "r8_": "[A-Za-z0-9]{37}",
     "rubygems_": "[0-9a-f]{48}",
-    "sbp_": "[0-9a-f]{40}",
-    "shpat_": "[0-9a-fA-F]{32}",
-    "shpss_": "[0-9a-fA-F]{32}",
+    "shpat_ shpss_": "[0-9a-fA-F]{32}",
     "sntrys_": r"[\w\-=]{40,}+",
     "sq0atp-": r"[\w\-]{22,}+",
-    "sq0csp-": r"[\w\-]{40,}+",
-    "sqa_": "[0-9a-f]{40}",
-    "sqp_": "[0-9a-f]{40}",
-    "squ_": "[0-9a-f]{40}",
-    "tskey-": r"[a-z]{1,16}-[A-Za-z0-9]{8,}+(?:-[A-Za-z0-9]{16,}+)?",
+    "tskey-": "[a-z]{1,16}-[A-Za-z0-9]{8,}+(?:-[A-Za-z0-9]{16,}+)?",
     "whsec_": "[A-Za-z0-9+/=]{24,}+",
-    "xai-": "[A-Za-z0-9]{60,}+",
 }
+_MARKS = {mark: rest for marks, rest in _MARKED.items() for mark in marks.split()}
 
 _RULES = (
     Rule(
-        tuple(_MARKED),
-        _START + "(?:" + "|".join(re.escape(mark) + rest for mark, rest in _MARKED.items()) + ")",
+        tuple(_MARKS),
+        _START + "(?:" + "|".join(re.escape(mark) + rest for mark, rest in _MARKS.items()) + ")",
         offset=0,
     ),
     Rule((".atlasv1.",), _START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w\-]{40,}+", offset=14),
@@ -207,7 +178,7 @@ _RULES = (
 )
 
 #: What a text in lower case holds at least one of, when there is anything for these rules in it.
-TOKEN_KEYWORDS = list_keywords(_RULES) | {"private key"}
+TOKEN_KEYWORDS = rule.list_keywords(_RULES) | {"private key"}
 _BEGIN = compile_late(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = compile_late(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
 _COLOUR = r"(?:\x1b\[[\d;]{0,16}m)"
@@ -242,20 +213,14 @@ def describe_token(text: str, position: int) -> str | None:
     kind = next((kind for mark, kind in _KINDS.items() if text.startswith(mark, position)), None)
     if kind is not None:
         return kind
-    marks = (*_MARKED, *(word for rule in _RULES if rule.offset == 0 for word in rule.keywords))
+    marks = (*_MARKS, *(word for one in _RULES if one.offset == 0 for word in one.keywords))
     mark = next((mark for mark in marks if text.startswith(mark, position)), None)
     return None if mark is None else f"a token that begins with {mark}"
 
 
 def _redact_private_keys(text: str) -> str:
-    pieces: list[str] = []
-    done = 0
-    for begin in _BEGIN.finditer(text):
-        if begin.start() < done:
-            continue
-        pieces += (text[done : begin.start()], MARK)
-        done = _block_end(text, begin.end())
-    return "".join((*pieces, text[done:]))
+    begins = ((begin.start(), begin) for begin in _BEGIN.finditer(text))
+    return rule.replace_hits(text, begins, lambda begin: (begin.start(), _block_end(text, begin.end()), MARK))
 
 
 def _is_key_end(word: str) -> bool:
