@@ -205,29 +205,6 @@ class GoldenSettings:
     `require_said` says where `require` is set, for the reason of a skip that fails; empty if it is not set.
     """
 
-    __slots__ = (
-        "base",
-        "changed",
-        "floor",
-        "gateway",
-        "html",
-        "json",
-        "junit",
-        "keep",
-        "learning",
-        "manifest",
-        "mode",
-        "projects",
-        "reads",
-        "require",
-        "require_said",
-        "sandbox",
-        "shard",
-        "shard_plan",
-        "store",
-        "update",
-    )
-
     manifest: Path | None
     projects: str | None
     mode: str
@@ -250,8 +227,7 @@ class GoldenSettings:
     gateway: str | None
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        for name in self.__slots__:
-            setattr(self, name, values[name])
+        vars(self).update(values)
 
 
 class Sources:

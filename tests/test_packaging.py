@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import pytest_golden
+
 REPOSITORY = Path(__file__).parent.parent
 
 
@@ -37,3 +39,8 @@ def test_all_is_every_extra_but_the_demonstration() -> None:
     ]
     (everything,) = extras["all"]
     assert re.findall(r"\w+", everything.partition("[")[2]) == [name for name in extras if name not in {"all", "demo"}]
+
+
+@pytest.mark.parametrize("name", pytest_golden.__all__)
+def test_every_public_name_is_where_it_is_looked_for(name: str) -> None:
+    assert getattr(pytest_golden, name) is not None

@@ -16,7 +16,7 @@ from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_streams, write_log
 from pytest_golden.gateway.model import Ending, OutputFinding, PatternVerdict, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD, WrittenFiles
-from pytest_golden.manifest.model import ExpectedKind
+from pytest_golden.manifest.units import ExpectedKind
 from pytest_golden.trajectory.building import build_trajectory
 from pytest_golden.trajectory.readers.golden_steps import read_golden_steps
 

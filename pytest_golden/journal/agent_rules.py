@@ -12,8 +12,19 @@ import yaml
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rules import Retention, Rules
-from pytest_golden.manifest.findings import WrongValueError, findings_below, wrong
-from pytest_golden.manifest.kinds import FLAG, TEXT, Key, Kind, Table, list_of, one_of, record_of
+from pytest_golden.manifest.kinds import (
+    FLAG,
+    TEXT,
+    Key,
+    Kind,
+    Table,
+    WrongValueError,
+    findings_below,
+    list_of,
+    one_of,
+    record_of,
+    wrong,
+)
 from pytest_golden.manifest.units import bare, show
 
 VARIABLE = "GOLDEN_JOURNAL_RULES"

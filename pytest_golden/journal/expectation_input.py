@@ -12,8 +12,20 @@ from pytest_golden.journal.caller_input import clean_json, clean_text
 from pytest_golden.journal.checks.model import CHECK, read_check
 from pytest_golden.journal.hints import find_problem
 from pytest_golden.journal.model import Expectation, Polarity
-from pytest_golden.manifest.findings import WrongValueError, check_each, findings_below, wrong
-from pytest_golden.manifest.kinds import FLAG, TEXT, Key, Kind, Table, check_text, one_of, record_of
+from pytest_golden.manifest.kinds import (
+    FLAG,
+    TEXT,
+    Key,
+    Kind,
+    Table,
+    WrongValueError,
+    check_each,
+    check_text,
+    findings_below,
+    one_of,
+    record_of,
+    wrong,
+)
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import from_ms, to_ms

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from pytest_golden.manifest.findings import UNREADABLE, Step
+from pytest_golden.manifest.kinds import UNREADABLE, Step
 from pytest_golden.manifest.units import Unquoted, read_unquoted, show
 
 if TYPE_CHECKING:

@@ -10,33 +10,75 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from pytest_golden.manifest.findings import (
-    UNREADABLE,
-    Check,
-    Finding,
-    WrongValueError,
-    check_each,
-    findings_below,
-    wrong,
-)
-from pytest_golden.manifest.units import (
-    DURATION_FORM,
-    SIZE_FORM,
-    ExpectedOutcome,
-    Unquoted,
-    bare,
-    check_regex,
-    parse_duration,
-    parse_json_path,
-    parse_size,
-    show,
-)
+from pytest_golden.manifest import units
+from pytest_golden.manifest.units import Unquoted, bare, show
+
+Step = str | int
+Check = Callable[[Any], Any]
+
+# Stands where a value was refused and reported before the checks began; they pass over it.
+UNREADABLE: Final = object()
+
+
+class Finding(NamedTuple):
+    """One mistake: the way to it from the value that was checked, and whether it is the last key itself that is wrong."""
+
+    path: tuple[Step, ...]
+    message: str
+    at_key: bool = False
+
+    def __str__(self) -> str:
+        """Return `mounts[0].mode: message`."""
+        shown = self.path[:-1] if self.at_key else self.path
+        way = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in shown).lstrip(".")
+        return f"{way}: {self.message}" if way else self.message
+
+
+class WrongValueError(ValueError):
+    """A value with several mistakes, or with one that lies inside it."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("; ".join(str(finding) for finding in self.findings))
+
+
+def wrong(message: str) -> WrongValueError:
+    """Make the error for a value that is wrong as a whole; of a wrong type too, since all refusals are `ValueError`."""
+    return WrongValueError([Finding((), message)])
+
+
+def findings_below(step: Step, error: ValueError) -> list[Finding]:
+    """Return the mistakes of a part as mistakes of the whole that holds it at `step`."""
+    inner = error.findings if isinstance(error, WrongValueError) else (Finding((), str(error)),)
+    return [finding._replace(path=(step, *finding.path)) for finding in inner]
+
+
+def check_each(items: Iterable[Any], check: Check) -> tuple[Any, ...]:
+    """Check every item of a list.
+
+    Raises:
+        WrongValueError: all mistakes of all items.
+    """
+    clean: list[Any] = []
+    findings: list[Finding] = []
+    for index, item in enumerate(items):
+        if item is UNREADABLE:
+            continue
+        try:
+            clean.append(check(item))
+        except ValueError as error:
+            findings += findings_below(index, error)
+    if findings:
+        raise WrongValueError(findings)
+    return tuple(clean)
+
 
 VERSION_NUMBER = 1
 NAME_FORM = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -115,6 +157,31 @@ class Table:
         return Table.of(kept, {**self.refusals, **refusals})
 
 
+def as_key(kind: Kind, description: str) -> Mapping[str, Any]:
+    """Return the `metadata` of a dataclass field that is a key of a record."""
+    return {"key": (kind, description)}
+
+
+def declared(default: Any, kind: Kind, description: str) -> Any:
+    """Return a dataclass field that is a key of a record. A default of None means that null may be written."""
+    return field(default=default, metadata=as_key(kind, description))
+
+
+def table_of(
+    record: Any,
+    *,
+    optional: str = "",
+    find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None,
+) -> Table:
+    """Make the table of a dataclass. Fields without a default are required, but for the one that is `optional`."""
+    keys = []
+    for one in fields(record):
+        kind, description = one.metadata["key"]
+        lacks_default = one.default is MISSING and one.default_factory is MISSING
+        keys.append(Key(one.name, kind, description, lacks_default and one.name != optional, one.default is None))
+    return Table.of(keys, find_conflicts=find_conflicts)
+
+
 def collect(record: Mapping[str, Any], table: Table) -> tuple[dict[str, Any], list[Finding]]:
     """Check a record; return its good values, clean, and all mistakes of the others."""
     clean: dict[str, Any] = {}
@@ -122,7 +189,9 @@ def collect(record: Mapping[str, Any], table: Table) -> tuple[dict[str, Any], li
     for name, value in record.items():
         key = table.keys.get(name)
         if key is None:
-            findings.append(Finding((name,), _refuse(name, table), at_key=True))
+            findings.append(
+                Finding((name,), table.refusals.get(name) or _refuse_unknown(name, tuple(table.keys)), at_key=True)
+            )
         elif value is not UNREADABLE:
             try:
                 clean[name] = key.check(value)
@@ -200,10 +269,6 @@ def suggest(word: object, known: Iterable[str]) -> str | None:
     known = tuple(known)
     near = difflib.get_close_matches(word, known, n=1) or difflib.get_close_matches(word.lower(), known, n=1)
     return near[0] if near else None
-
-
-def _refuse(name: str, table: Table) -> str:
-    return table.refusals.get(name) or _refuse_unknown(name, tuple(table.keys))
 
 
 @lru_cache(maxsize=256)
@@ -309,8 +374,13 @@ def _check_date(value: Any) -> date:
 def _check_outcome(value: Any) -> str:
     if isinstance(value, Mapping):
         raise wrong('an expected outcome is one text; write it in quotes: "specific_error:<regular expression>"')
+    return _check_readable(units.ExpectedOutcome.parse, value)
+
+
+def _check_readable(read: Callable[[str], object], value: Any) -> str:
+    """Check a text that `read` understands, and return it as it is."""
     text = check_text(value)
-    ExpectedOutcome.parse(text)
+    read(text)
     return text
 
 
@@ -405,52 +475,34 @@ def _check_pattern_below(value: Any) -> str:
     return text
 
 
-def _check_pattern(value: Any) -> str:
-    text = check_text(value)
-    check_regex(text)
-    return text
-
-
-def _check_json_path(value: Any) -> str:
-    text = check_text(value)
-    parse_json_path(text)
-    return text
-
-
 def _check_tolerance(value: Any) -> float:
-    number = _read_number(value)
-    if number is None:
-        raise wrong(f"{show(value)} is not a number; write one from 0 up, such as 0.01 or 1e-6")
+    number = _read_number(value, "one from 0 up, such as 0.01 or 1e-6")
     if number < 0:
         raise wrong(f"{show(value)} is below 0; write a tolerance from 0 up")
     return number
 
 
 def _check_factor(value: Any) -> float:
-    number = _read_number(value)
-    if number is None:
-        raise wrong(f"{show(value)} is not a number; write a factor above 1, such as 2.0")
+    number = _read_number(value, "a factor above 1, such as 2.0")
     if number <= 1:
         raise wrong(f"{show(value)} is not above 1; write how many times as long it may take, such as 2.0")
     return number
 
 
-def _read_number(value: Any) -> float | None:
+def _read_number(value: Any, advice: str) -> float:
     plain = bare(value)
     if isinstance(plain, str) and _NUMBER.fullmatch(plain):
         plain = float(plain)
-    if isinstance(plain, bool) or not isinstance(plain, int | float):
-        return None
-    try:
-        number = float(plain)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    if isinstance(plain, int | float) and not isinstance(plain, bool):
+        with suppress(OverflowError):
+            if math.isfinite(number := float(plain)):
+                return number
+    raise wrong(f"{show(value)} is not a number; write {advice}")
 
 
 def _check_bytes(value: Any) -> int:
     plain = bare(value)
-    return 0 if plain == 0 and not isinstance(plain, bool | float) else parse_size(value)
+    return 0 if plain == 0 and not isinstance(plain, bool | float) else units.parse_size(value)
 
 
 ARGUMENT = Kind(check_argument, {"type": "string"})
@@ -463,9 +515,12 @@ COUNT = Kind(_check_count, {"type": "integer", "minimum": 0})
 VERSION = Kind(_check_version, {"const": VERSION_NUMBER})
 DAY = Kind(_check_date, {"type": "string", "format": "date"})
 DURATION = Kind(
-    parse_duration, {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": DURATION_FORM}]}
+    units.parse_duration,
+    {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": units.DURATION_FORM}]},
 )
-SIZE = Kind(parse_size, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": SIZE_FORM}]})
+SIZE = Kind(
+    units.parse_size, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": units.SIZE_FORM}]}
+)
 OUTCOME = Kind(
     _check_outcome, {"type": "string", "pattern": r"^(success|specific_error:\s*\S[\s\S]*|exit_code:\s*[0-9]{1,3}\s*)$"}
 )
@@ -480,12 +535,14 @@ GLOB = Kind(
     {"type": "string", "minLength": 1, "pattern": rf"^(?!/)(?!{_ELSEWHERE_FORM})(?!.*\\)(?!(.*/)?\.\.(/|$))"},
 )
 PATTERN_BELOW = Kind(_check_pattern_below, {"type": "string", "minLength": 1, "pattern": rf"^(?!{_ELSEWHERE_FORM})"})
-PATTERN = Kind(_check_pattern, {"type": "string", "minLength": 1, "format": "regex"})
-JSON_PATH = Kind(_check_json_path, {"type": "string", "pattern": r"^\$[.\[]"})
+PATTERN = Kind(partial(_check_readable, units.check_regex), {"type": "string", "minLength": 1, "format": "regex"})
+JSON_PATH = Kind(partial(_check_readable, units.parse_json_path), {"type": "string", "pattern": r"^\$[.\[]"})
 TOLERANCE = Kind(
     _check_tolerance, {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": NUMBER_FORM}]}
 )
 FACTOR = Kind(
     _check_factor, {"anyOf": [{"type": "number", "exclusiveMinimum": 1}, {"type": "string", "pattern": NUMBER_FORM}]}
 )
-BYTES = Kind(_check_bytes, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_FORM}]})
+BYTES = Kind(
+    _check_bytes, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": units.SIZE_FORM}]}
+)

@@ -1,4 +1,7 @@
-"""What a manifest declares, as frozen values that check their own fields by a table of keys. No file is read here."""
+"""What a manifest declares: frozen values that check their own fields. No file is read here.
+
+Each field says what its key in the manifest may hold, and the text that editors and the documentation show.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from functools import wraps
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pytest_golden.manifest.findings import WrongValueError
-from pytest_golden.manifest.keys import MOUNT_KEYS, OUTPUT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS, RETIRED_KEYS
-from pytest_golden.manifest.kinds import LONGEST_NAME, NAME_FORM, collect
-from pytest_golden.manifest.rules import find_conflicts
-from pytest_golden.manifest.units import ExpectedKind, ExpectedOutcome
+from pytest_golden.manifest import kinds
+from pytest_golden.manifest.comparisons import COMPARISONS
+from pytest_golden.manifest.kinds import TEXT, as_key, declared, list_of, one_of, record_of, table_of
+from pytest_golden.manifest.rules import find_conflicts, find_output_conflicts
+from pytest_golden.manifest.units import ExpectedOutcome
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, form
 
@@ -53,26 +56,11 @@ def check_fields(value: object, table: Table) -> dict[str, Any]:
     fields = vars(value)
     defaults = vars(type(value))
     given = {name: field for name, field in fields.items() if name not in defaults or field is not defaults[name]}
-    clean, findings = collect(given, table)
+    clean, findings = kinds.collect(given, table)
     if findings:
-        raise WrongValueError(findings)
+        raise kinds.WrongValueError(findings)
     fields.update(clean)
     return fields
-
-
-__all__ = [
-    "DeclaredOutput",
-    "ExpectedKind",
-    "ExpectedOutcome",
-    "GoldenProjectConfig",
-    "Manifest",
-    "Mount",
-    "Quarantine",
-    "RetiredProject",
-    "is_absolute_path",
-    "slug",
-    "stem_name",
-]
 
 
 @refuse_wrong_arguments
@@ -80,11 +68,20 @@ __all__ = [
 class Mount(Shape):
     """A folder or file outside project_dir that the pipeline needs, and what it may do there."""
 
-    path: str
-    mode: Literal["read", "copy", "write"] = "read"
+    path: str = field(
+        metadata=as_key(TEXT, "A folder or file outside project_dir; relative to workspace_root, absolute, or with ~.")
+    )
+    mode: Literal["read", "copy", "write"] = declared(
+        "read",
+        one_of("read", "copy", "write"),
+        "read, copy (copy-on-write: changes are thrown away) or write (really written: weakens the floor).",
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, MOUNT_KEYS)
+
+
+MOUNT_KEYS = table_of(Mount)
 
 
 @refuse_wrong_arguments
@@ -92,11 +89,16 @@ class Mount(Shape):
 class Quarantine(Shape):
     """Until that day, the day itself included, the result is reported and does not fail the gate."""
 
-    until: date
-    reason: str
+    until: date = field(
+        metadata=as_key(kinds.DAY, "The last day of the quarantine; afterwards the project fails the gate again.")
+    )
+    reason: str = field(metadata=as_key(TEXT, "Why its result does not count until then."))
 
     def __post_init__(self) -> None:
         check_fields(self, QUARANTINE_KEYS)
+
+
+QUARANTINE_KEYS = table_of(Quarantine)
 
 
 @refuse_wrong_arguments
@@ -104,91 +106,185 @@ class Quarantine(Shape):
 class RetiredProject(Shape):
     """A golden project that was taken out on purpose."""
 
-    name: str
-    reason: str
+    name: str = field(metadata=as_key(kinds.NAME, "The name of a golden project that is no longer declared."))
+    reason: str = field(metadata=as_key(TEXT, "Why it is gone."))
 
     def __post_init__(self) -> None:
         check_fields(self, RETIRED_KEYS)
 
 
+RETIRED_KEYS = table_of(RetiredProject)
+
+
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class DeclaredOutput(Shape):
-    """Files that a pipeline must write and how they are compared with their baselines: `OUTPUT_KEYS` in `keys.py`.
+    """Files that a pipeline must write and how they are compared with their baselines.
 
     `path` is a glob below project_dir. `compare` None goes by the suffix of each file that is found.
     """
 
-    path: str
-    compare: Literal["bytes", "text", "json", "table", "image_size", "exists"] | None = None
-    ignore_lines: tuple[str, ...] = ()
-    masks: tuple[str, ...] = ()
-    ignore_paths: tuple[str, ...] = ()
-    unordered: bool = False
-    absolute_tolerance: float = 0.0
-    relative_tolerance: float = 0.0
-    key: tuple[str, ...] = ()
-    ignore_columns: tuple[str, ...] = ()
-    schema_only: bool = False
-    min_rows: int | None = None
-    max_rows: int | None = None
-    allow_secret: str | None = None
-    min_bytes: int | None = None
-    max_bytes: int | None = None
+    path: str = field(metadata=as_key(kinds.GLOB, "Pattern (a glob) of the files, below project_dir."))
+    compare: Literal["bytes", "text", "json", "table", "image_size", "exists"] | None = declared(
+        None, one_of(*COMPARISONS), "How a file is compared with its baseline. Default: by the suffix of each file."
+    )
+    ignore_lines: tuple[str, ...] = declared(
+        (), list_of(kinds.PATTERN, one_alone=True), "text: lines in which one of these is found do not count."
+    )
+    masks: tuple[str, ...] = declared(
+        (), list_of(kinds.PATTERN, one_alone=True), "text, json: what these match in texts counts as equal."
+    )
+    ignore_paths: tuple[str, ...] = declared(
+        (),
+        list_of(kinds.JSON_PATH, one_alone=True),
+        "json: parts that do not count, such as $.run.id, $.rows[0], $.rows[*].at or $..updated_at.",
+    )
+    unordered: bool = declared(False, kinds.FLAG, "text, json, table: lines, arrays or rows may stand in any order.")
+    absolute_tolerance: float = declared(
+        0.0, kinds.TOLERANCE, "json, table: numbers are equal that differ by no more than this."
+    )
+    relative_tolerance: float = declared(
+        0.0, kinds.TOLERANCE, "json, table: numbers are equal that differ by no more than this part of the larger."
+    )
+    key: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), "table: the columns that tell rows apart; they must be unique."
+    )
+    ignore_columns: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "table: columns that do not count.")
+    schema_only: bool = declared(False, kinds.FLAG, "table: true compares the columns and their types, and no rows.")
+    min_rows: int | None = declared(None, kinds.COUNT, "table: the least number of rows.")
+    max_rows: int | None = declared(None, kinds.COUNT, "table: the greatest number of rows.")
+    allow_secret: str | None = declared(
+        None,
+        TEXT,
+        "Why this output may become a baseline although redaction finds a secret in it, such as 'made-up test data'.",
+    )
+    min_bytes: int | None = declared(None, kinds.BYTES, "exists: the least size; bytes, or 10kB, 2MiB.")
+    max_bytes: int | None = declared(None, kinds.BYTES, "exists: the greatest size.")
 
     def __post_init__(self) -> None:
         check_fields(self, OUTPUT_KEYS)
 
 
+OUTPUT_KEYS = table_of(DeclaredOutput, find_conflicts=find_output_conflicts)
+
+
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class GoldenProjectConfig(Shape):
-    """One golden project: the manifest's keys under their own names, described in `keys.py`.
+    """One golden project: the manifest's keys under their own names.
 
     `path` and the other paths are kept as declared, relative to the workspace root or absolute (`is_absolute_path`).
     `timeout` and `cpu_limit` are seconds, `memory_limit` is bytes; all take the manifest's texts as well.
     `steps` is the text `auto` or the names of step readers.
     """
 
-    name: str
-    path: str
-    description: str | None = None
-    expected_outcome: str = "success"
+    name: str = field(metadata=as_key(kinds.NAME, "Unique; letters, digits, _ . and -. Default: the path's stem."))
+    path: str = field(metadata=as_key(TEXT, "The pipeline: absolute (also D:/...) or relative to workspace_root."))
+    description: str | None = declared(None, kinds.ARGUMENT, "What it does and why it must never break.")
+    expected_outcome: str = declared(
+        "success", kinds.OUTCOME, 'How it must end: success, "specific_error:<regular expression>" or "exit_code:<n>".'
+    )
     _: KW_ONLY
-    title: str | None = None
-    runner: str = "auto"
-    args: tuple[str, ...] = ()
-    command: tuple[str, ...] | None = None
-    project_dir: str | None = None
-    timeout: float = 600.0
-    memory_limit: int | None = None
-    network: bool = True
-    venv: str | None = None
-    set_env: Mapping[str, str] = field(default_factory=FrozenDict, hash=False)
-    pass_env: tuple[str, ...] = ()
-    pass_files: tuple[str, ...] = ()
-    mounts: tuple[Mount, ...] = ()
-    before: tuple[tuple[str, ...], ...] = ()
-    after: tuple[tuple[str, ...], ...] = ()
-    needs: tuple[str, ...] = ()
-    depends_on: tuple[str, ...] = ()
-    quarantine: Quarantine | None = None
-    tags: tuple[str, ...] = ()
-    retries: int = 0
-    independent: bool = False
-    steps: str | tuple[str, ...] = "auto"
-    skip_if_missing: tuple[str, ...] = ()
-    cpu_limit: float | None = None
-    unexpected_files: Literal["allow", "warn", "fail"] = "allow"
-    writes: tuple[str, ...] = ()
-    outputs: tuple[DeclaredOutput, ...] = ()
-    max_slowdown: float | None = None
+    title: str | None = declared(None, TEXT, "Free text for people. Default: the name.")
+    runner: str = declared(
+        "auto",
+        kinds.NAME,
+        "auto, command, or the name of a runner: odibi, dbt, python, shell, notebook, or a plugged-in one.",
+    )
+    args: tuple[str, ...] = declared((), list_of(kinds.ARGUMENT), "Arguments added to the runner's command.")
+    command: tuple[str, ...] | None = declared(
+        None,
+        kinds.COMMAND,
+        "Instead of the runner's command: a list, or a text split as a shell would, without a shell. "
+        "{path} stands for the pipeline. A named runner still reads the steps and judges as it does.",
+    )
+    project_dir: str | None = declared(
+        None, TEXT, "The folder that the pipeline sees copy-on-write and works in. Default: the folder of path."
+    )
+    timeout: float = declared(
+        600.0, kinds.DURATION, "After this time the pipeline is ended: seconds, or 500ms, 90s, 10m, 2h."
+    )
+    memory_limit: int | None = declared(
+        None, kinds.SIZE, "Resident memory of the whole process tree: bytes, or 500MB, 2GiB. null: none."
+    )
+    network: bool = declared(True, kinds.FLAG, "false cuts the network off, except loopback inside the view.")
+    venv: str | None = declared(
+        None, TEXT, "A virtual environment of its own, first on PATH. Default: the environment of the gate."
+    )
+    set_env: Mapping[str, str] = field(
+        default_factory=FrozenDict,
+        hash=False,
+        metadata=as_key(
+            kinds.ENVIRONMENT, "Environment variables with their values. Numbers are taken as they are written."
+        ),
+    )
+    pass_env: tuple[str, ...] = declared(
+        (), list_of(kinds.VARIABLE), "Names of environment variables that are passed on."
+    )
+    pass_files: tuple[str, ...] = declared(
+        (), list_of(TEXT), "Files shown read-only in the view's HOME; the values in them are redacted."
+    )
+    mounts: tuple[Mount, ...] = declared(
+        (), list_of(record_of(MOUNT_KEYS)), "Folders and files outside project_dir that the pipeline needs."
+    )
+    before: tuple[tuple[str, ...], ...] = declared(
+        (), list_of(kinds.COMMAND), "Commands run in the same view before the pipeline; a failing one is an ERROR."
+    )
+    after: tuple[tuple[str, ...], ...] = declared(
+        (), list_of(kinds.COMMAND), "Commands run in the same view after the pipeline; a failing one is an ERROR."
+    )
+    needs: tuple[str, ...] = declared(
+        (), list_of(kinds.NAME), "Projects declared earlier without whose pass this one is not run."
+    )
+    depends_on: tuple[str, ...] = declared(
+        (), list_of(TEXT), "Patterns of further files that the pipeline reads, for running only what changed."
+    )
+    quarantine: Quarantine | None = declared(
+        None, record_of(QUARANTINE_KEYS), "It runs and is reported, and does not fail the gate until that day."
+    )
+    tags: tuple[str, ...] = declared(
+        (), list_of(kinds.TAG, one_alone=True), "pytest markers of this project, for -m. One may stand without a list."
+    )
+    retries: int = declared(
+        0, kinds.COUNT, "How often a run that is not as expected is tried again. A pass after that is flaky."
+    )
+    independent: bool = declared(False, kinds.FLAG, "true: it may run beside other projects under pytest-xdist.")
+    steps: str | tuple[str, ...] = declared(
+        "auto",
+        kinds.STEPS,
+        "Which step readers look at what the pipeline left behind: auto, a name, or a list of names. otel receives"
+        " OpenTelemetry's spans.",
+    )
+    skip_if_missing: tuple[str, ...] = declared(
+        (), list_of(TEXT), "Programs or Python modules without which it is SKIPPED."
+    )
+    cpu_limit: float | None = declared(
+        None, kinds.DURATION, "CPU time of the whole process tree, written like timeout. null: none."
+    )
+    unexpected_files: Literal["allow", "warn", "fail"] = declared(
+        "allow",
+        one_of("allow", "warn", "fail"),
+        "What to do about written files that no output and no pattern of writes names.",
+    )
+    writes: tuple[str, ...] = declared(
+        (),
+        list_of(kinds.PATTERN_BELOW),
+        "Patterns of the files that the pipeline is expected to write, below project_dir.",
+    )
+    outputs: tuple[DeclaredOutput, ...] = declared(
+        (),
+        list_of(record_of(OUTPUT_KEYS)),
+        "Files that it must write, each compared with its baseline below golden_baselines.",
+    )
+    max_slowdown: float | None = declared(
+        None, kinds.FACTOR, "How many times as long as the median of its own recent passes it may take. null: any."
+    )
 
     def __post_init__(self) -> None:
         fields = check_fields(self, PROJECT_KEYS)
         findings = find_conflicts(fields)
         if findings:
-            raise WrongValueError(findings)
+            raise kinds.WrongValueError(findings)
         fields["set_env"] = FrozenDict(self.set_env)
         fields["mounts"] = tuple(Mount(**mount) for mount in fields["mounts"])
         fields["outputs"] = tuple(DeclaredOutput(**output) for output in fields["outputs"])
@@ -203,6 +299,9 @@ class GoldenProjectConfig(Shape):
     def expected(self) -> ExpectedOutcome:
         """The expected outcome, taken apart."""
         return ExpectedOutcome.parse(self.expected_outcome)
+
+
+PROJECT_KEYS = table_of(GoldenProjectConfig, optional="name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +337,13 @@ def slug(text: str) -> str:
     """Make a name of any text; empty when no letter or digit is left."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(character for character in plain if not unicodedata.combining(character))
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", plain).strip("_.-")[:LONGEST_NAME]
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", plain).strip("_.-")[: kinds.LONGEST_NAME]
 
 
 def stem_name(path: str) -> str:
     """Return the name that a project has by its path: the stem, as a slug where it is no name."""
     stem = PureWindowsPath(path).stem
-    return stem[:LONGEST_NAME] if re.fullmatch(NAME_FORM, stem) else slug(stem)
+    return stem[: kinds.LONGEST_NAME] if re.fullmatch(kinds.NAME_FORM, stem) else slug(stem)
 
 
 def find_independent(projects: Iterable[GoldenProjectConfig]) -> frozenset[str]:

@@ -7,25 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import ManifestError, ManifestProblem
+from pytest_golden.manifest import model, rules
 from pytest_golden.manifest.composing import Document, Mistake, Spot, UnusableTextError, compose, spot_of_offset
-from pytest_golden.manifest.findings import UNREADABLE, Finding
-from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS, PROJECT_KEYS, RETIRED_KEYS
-from pytest_golden.manifest.kinds import Table, collect
-from pytest_golden.manifest.model import GoldenProjectConfig, Manifest, RetiredProject, is_absolute_path, stem_name
-from pytest_golden.manifest.rules import (
-    Declared,
-    find_conflicts,
-    find_doubled_names,
-    find_retired_and_declared,
-    find_wrong_needs,
-)
+from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS
+from pytest_golden.manifest.kinds import UNREADABLE, Finding, Table, collect
+from pytest_golden.manifest.model import GoldenProjectConfig, Manifest, RetiredProject
 from pytest_golden.manifest.units import Unquoted, show
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from pytest_golden.manifest.findings import Step
+    from pytest_golden.manifest.kinds import Step
 
 
 MANIFEST_NAME = "golden_projects.yaml"
@@ -177,45 +170,49 @@ class _Assembly:
             self._note([Finding((key,), f"a list is wanted, not {show(value)}; begin each item with a dash")])
         return []
 
-    def _read_projects(self, top: Mapping[str, Any]) -> list[Declared]:
+    def _read_projects(self, top: Mapping[str, Any]) -> list[rules.Declared]:
         items = self._read_list(top, "golden_projects")
         projects = [self._read_project(index, item) for index, item in enumerate(items)]
-        self._note_items(find_doubled_names(projects), "golden_projects")
-        for finding in find_wrong_needs(projects):
+        self._note_items(rules.find_doubled_names(projects), "golden_projects")
+        for finding in rules.find_wrong_needs(projects):
             index = int(finding.path[0])
             self._note_together([finding._replace(path=finding.path[1:])], index, _as_mapping(items[index]))
         return projects
 
-    def _read_project(self, index: int, item: Any) -> Declared:
-        clean = self._read_item(item, PROJECT_KEYS, "golden_projects", index)
+    def _read_project(self, index: int, item: Any) -> rules.Declared:
+        clean = self._read_item(item, model.PROJECT_KEYS, "golden_projects", index)
         raw = _as_mapping(item)
         if "path" in clean and "name" not in raw:
             clean["name"] = self._name_by_path(clean["path"], index)
         fields = {**self._defaults, **clean}
-        self._note_together(find_conflicts(fields), index, raw)
+        self._note_together(rules.find_conflicts(fields), index, raw)
         line = self._document.find_spot(("golden_projects", index)).line
-        return Declared(_as_text(raw.get("name", clean.get("name"))), "name" if "name" in raw else "path", line, fields)
+        return rules.Declared(
+            _as_text(raw.get("name", clean.get("name"))), "name" if "name" in raw else "path", line, fields
+        )
 
     def _read_item(self, item: Any, table: Table, *above: Step) -> dict[str, Any]:
         # An empty item is a project or record that lacks its required keys, not one that was left out.
         return self._read_record({} if _is_null(item) else item, table, *above)
 
     def _name_by_path(self, path: str, index: int) -> str:
-        name = stem_name(path)
+        name = model.stem_name(path)
         if not name:
             message = f"{show(path)} gives the project no name; write the key name"
             self._note([Finding(("path",), message)], "golden_projects", index)
         return name
 
-    def _read_retired(self, top: Mapping[str, Any], projects: list[Declared]) -> list[dict[str, Any]]:
+    def _read_retired(self, top: Mapping[str, Any], projects: list[rules.Declared]) -> list[dict[str, Any]]:
         items = self._read_list(top, "retired")
-        records = [self._read_item(item, RETIRED_KEYS, "retired", index) for index, item in enumerate(items)]
-        self._note_items(find_retired_and_declared([record.get("name") for record in records], projects), "retired")
+        records = [self._read_item(item, model.RETIRED_KEYS, "retired", index) for index, item in enumerate(items)]
+        self._note_items(
+            rules.find_retired_and_declared([record.get("name") for record in records], projects), "retired"
+        )
         return records
 
     def _resolve_root(self, declared: str, folder: Path) -> Path:
         root = Path(declared)
-        if is_absolute_path(declared) and not root.is_absolute():
+        if model.is_absolute_path(declared) and not root.is_absolute():
             self._note(
                 [Finding(("workspace_root",), f"{show(declared)} is a path of Windows; write a relative one here")]
             )

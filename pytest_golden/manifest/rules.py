@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.manifest.findings import Finding
-from pytest_golden.manifest.kinds import suggest
+from pytest_golden.manifest.comparisons import COMPARISONS_OF_RULE, comparison_of_pattern
+from pytest_golden.manifest.kinds import Finding, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # Guessing is slow among thousands of names, and after a few guesses the mistake is understood.
 _MOST_GUESSES = 20
@@ -104,3 +104,38 @@ def find_retired_and_declared(retired: Sequence[str | None], projects: Sequence[
             findings.append(Finding((index, "name"), f"{name!r} is already retired above; remove one of the two"))
         seen.add(name)
     return findings
+
+
+def find_output_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
+    """Find rules of an output that its comparison does not know, and ranges that nothing can meet."""
+    return [*_rules_of_another_kind(fields), *_secret_without_baseline(fields), *_empty_ranges(fields)]
+
+
+def _rules_of_another_kind(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    path, declared = fields.get("path"), fields.get("compare")
+    if declared is None and not isinstance(path, str):
+        return
+    comparison = declared or comparison_of_pattern(str(path))
+    found = f"{path} does not say by its suffix what it is" if comparison is None else f"this output is {comparison}"
+    for rule, comparisons in COMPARISONS_OF_RULE.items():
+        if _is_said(fields.get(rule)) and comparison not in comparisons:
+            wanted = " or ".join(f"compare: {word}" for word in comparisons)
+            yield Finding((rule,), f"{rule} is for {wanted}, and {found}; write that, or remove {rule}")
+
+
+def _secret_without_baseline(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    if fields.get("allow_secret") is not None and fields.get("compare") == "exists":
+        told = "allow_secret is only for outputs that become baselines, and compare: exists keeps none; remove it"
+        yield Finding(("allow_secret",), told)
+
+
+def _empty_ranges(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    for low, high in (("min_rows", "max_rows"), ("min_bytes", "max_bytes")):
+        least, most = fields.get(low), fields.get(high)
+        if least is not None and most is not None and least > most:
+            yield Finding((low,), f"{least} is more than {high}, {most}; nothing could meet both")
+
+
+def _is_said(value: Any) -> bool:
+    # A value that equals the default asks for nothing. 0 rows or bytes are a bound, and only those numbers are ints here.
+    return value is not None and (value not in (False, (), 0.0) or (isinstance(value, int) and value is not False))

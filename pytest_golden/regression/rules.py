@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
-from pytest_golden.manifest.model import ExpectedKind
+from pytest_golden.manifest.units import ExpectedKind
 from pytest_golden.regression.cause import find_cause
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.regression.unexpected import find_unexpected
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
-    from pytest_golden.manifest.model import ExpectedOutcome, GoldenProjectConfig
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.manifest.units import ExpectedOutcome
 
 _MOST_FILES_NAMED = 50
 _NO_NEWS = frozenset({ReasonKind.PROJECT_CHANGED, ReasonKind.PATTERN_TIMED_OUT})

@@ -6,8 +6,16 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.manifest.keys import MOUNT_KEYS, OUTPUT_KEYS, PROJECT_KEYS, QUARANTINE_KEYS
-from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Mount, Quarantine
+from pytest_golden.manifest.model import (
+    MOUNT_KEYS,
+    OUTPUT_KEYS,
+    PROJECT_KEYS,
+    QUARANTINE_KEYS,
+    DeclaredOutput,
+    GoldenProjectConfig,
+    Mount,
+    Quarantine,
+)
 from pytest_golden.regression.wording import format_duration
 from pytest_golden.settings import SETTINGS
 

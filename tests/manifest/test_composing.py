@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.manifest import composing
 from pytest_golden.manifest.composing import Document, UnusableTextError
-from pytest_golden.manifest.findings import UNREADABLE
+from pytest_golden.manifest.kinds import UNREADABLE
 from pytest_golden.manifest.units import bare
 
 if TYPE_CHECKING:

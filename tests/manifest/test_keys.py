@@ -13,16 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import ManifestError
-from pytest_golden.manifest.keys import (
-    DEFAULT_KEYS,
-    FILE_KEYS,
+from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS, manifest_schema
+from pytest_golden.manifest.model import (
     MOUNT_KEYS,
     OUTPUT_KEYS,
     QUARANTINE_KEYS,
     RETIRED_KEYS,
-    manifest_schema,
-)
-from pytest_golden.manifest.model import (
     DeclaredOutput,
     GoldenProjectConfig,
     Manifest,

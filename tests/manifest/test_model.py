@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.manifest.keys import PROJECT_KEYS
 from pytest_golden.manifest.kinds import NAME_FORM
 from pytest_golden.manifest.model import (
+    PROJECT_KEYS,
     GoldenProjectConfig,
     Manifest,
     Mount,

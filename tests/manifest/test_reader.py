@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import ManifestError, ManifestProblem
-from pytest_golden.manifest.keys import PROJECT_KEYS
+from pytest_golden.manifest.model import PROJECT_KEYS
 from pytest_golden.manifest.reader import LARGEST_BYTES, load_manifest, parse_manifest
 
 if TYPE_CHECKING:

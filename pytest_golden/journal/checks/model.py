@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_golden.journal.hints import write_text
-from pytest_golden.manifest.findings import check_each, wrong
-from pytest_golden.manifest.kinds import COMMAND, TEXT, Key, Kind, Table, check_text, record_of
+from pytest_golden.manifest.kinds import COMMAND, TEXT, Key, Kind, Table, check_each, check_text, record_of, wrong
 from pytest_golden.manifest.units import parse_duration, show
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.storage.columns import storable
