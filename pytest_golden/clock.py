@@ -9,12 +9,12 @@ import os
 import time
 from datetime import UTC, datetime
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-# The interpreter reads base 32 with the letters a to v.
-_READABLE = str.maketrans(_CROCKFORD, "0123456789abcdefghijklmnopqrstuv")
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+#: `int(digits.translate(READABLE), 32)`: the interpreter reads base 32 with the letters a to v.
+READABLE = str.maketrans(CROCKFORD, "0123456789abcdefghijklmnopqrstuv")
 _ULID_DIGITS = 26
 # Five bits of each of 256 bytes: every digit comes equally often.
-_DIGIT_OF_BYTE = (_CROCKFORD * 8).encode("ascii")
+_DIGIT_OF_BYTE = (CROCKFORD * 8).encode("ascii")
 
 
 def utc_now() -> datetime:
@@ -51,7 +51,7 @@ def millisecond_digits() -> str:
     now = time.time_ns() // 1_000_000
     known, digits = _last_millisecond
     if now != known:
-        digits = "".join(_CROCKFORD[(now >> shift) & 31] for shift in range(45, -1, -5))
+        digits = "".join(CROCKFORD[(now >> shift) & 31] for shift in range(45, -1, -5))
         _last_millisecond = (now, digits)
     return digits
 
@@ -66,10 +66,10 @@ def new_id_after(last_id: str, prefix: str) -> str:
     """
     made = new_id(prefix)
     digits = last_id.removeprefix(f"{prefix}_")
-    if made > last_id or len(digits) != _ULID_DIGITS or digits.strip(_CROCKFORD):
+    if made > last_id or len(digits) != _ULID_DIGITS or digits.strip(CROCKFORD):
         return made
-    number = int(digits.translate(_READABLE), 32) + 1 + int.from_bytes(os.urandom(8), "big")
-    return f"{prefix}_{''.join([_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])}"
+    number = int(digits.translate(READABLE), 32) + 1 + int.from_bytes(os.urandom(8), "big")
+    return f"{prefix}_{''.join([CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])}"
 
 
 def iso_utc(moment: datetime) -> str:

@@ -285,4 +285,3 @@ class Gateway(Protocol):
         self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
     ) -> PipelineOutcome:
         """Execute one golden project and return the facts; never raises for what the project does."""
-        ...

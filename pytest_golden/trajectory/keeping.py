@@ -15,21 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.clock import millisecond_digits, random_digits
+from pytest_golden.clock import CROCKFORD, READABLE, millisecond_digits, random_digits
 from pytest_golden.errors import GoldenError
-from pytest_golden.trajectory.jsonlines import (
-    END_DIGITS,
-    END_PLACE,
-    LineParts,
-    StepFields,
-    completion_line,
-    end_line,
-    header_line,
-    make_step,
-    read_trajectory,
-    snapshot_line,
-    step_line,
-)
+from pytest_golden.trajectory import jsonlines
+from pytest_golden.trajectory.jsonlines import LineParts, StepFields, make_step, read_trajectory
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.values.frozen import FrozenDict
 
@@ -43,15 +32,12 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 # Non-blocking: a pipe that nobody reads must not block the caller.
 _FLAGS = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = tuple(map("".join, itertools.product(_CROCKFORD, repeat=2)))
+_PAIRS = tuple(map("".join, itertools.product(CROCKFORD, repeat=2)))
 _ID_PREFIX = "step_"
 _RANDOM_PART = slice(15, 25)
 _COUNT_PART = slice(25, 31)
 _ID_LENGTH = 31
 _MOST_IDS = 32**6
-# Python's `int(text, 32)` reads the letters a to v.
-_READABLE = str.maketrans(_CROCKFORD, "0123456789abcdefghijklmnopqrstuv")
 
 
 class KeptInMemory:
@@ -109,7 +95,7 @@ class KeptInFile:
     def __init__(self, path: str | os.PathLike[str], start: Trajectory) -> None:
         place = Path(path).absolute()
         self.path: Path | None = place / f"{start.id}.jsonl" if place.is_dir() else place
-        self._stream = StepStream(self.path, header_line(start))
+        self._stream = StepStream(self.path, jsonlines.header_line(start))
         self._open: dict[str, int] = {}
 
     @property
@@ -123,29 +109,29 @@ class KeptInFile:
 
     def add_step(self, fields: StepFields, moment: datetime, parts: LineParts | None, *, has_end: bool) -> None:
         """Write a step's line with that timestamp."""
-        line = step_line(
+        line = jsonlines.step_line(
             fields, moment, parts or LineParts.of(fields.content, fields.metadata, fields.context), has_end=has_end
         )
         start = self._stream.write(line)
         if has_end and start is not None:
-            self._open[fields.id] = start + len(line) - END_PLACE
+            self._open[fields.id] = start + len(line) - jsonlines.END_PLACE
 
     def end_step(self, step_id: str, duration_ms: float, metadata: FrozenDict, importance: Importance | None) -> None:
         """Write a line for the end of a step, and its offset into the step's own line."""
         room = self._open.pop(step_id, None)
         if room is None:
             return
-        start = self._stream.write(end_line(step_id, duration_ms, metadata, importance), counts=False)
+        start = self._stream.write(jsonlines.end_line(step_id, duration_ms, metadata, importance), counts=False)
         if start is not None:
             self._stream.note_place(room, start)
 
     def add_snapshot(self, snapshot: StateSnapshot) -> None:
         """Write a snapshot's line."""
-        self._stream.write(snapshot_line(snapshot))
+        self._stream.write(jsonlines.snapshot_line(snapshot))
 
     def end(self, ended: Trajectory) -> None:
         """Write the completion, and close the file."""
-        self._stream.write(completion_line(ended, lost_steps=self.lost_count), counts=False)
+        self._stream.write(jsonlines.completion_line(ended, lost_steps=self.lost_count), counts=False)
         self._stream.close()
         self._open.clear()
 
@@ -205,7 +191,7 @@ class StepStream:
         with suppress(OSError):
             try:
                 os.lseek(self._descriptor, place, os.SEEK_SET)
-                os.write(self._descriptor, b"%*d" % (END_DIGITS, number))
+                os.write(self._descriptor, b"%*d" % (jsonlines.END_DIGITS, number))
             finally:
                 os.lseek(self._descriptor, self._size, os.SEEK_SET)
 
@@ -310,7 +296,7 @@ class StepIds:
         random = step_id[_RANDOM_PART]
         made = self._count if random == self._random else self._earlier.get(random, 0)
         try:
-            return int(step_id[_COUNT_PART].translate(_READABLE), 32) < made
+            return int(step_id[_COUNT_PART].translate(READABLE), 32) < made
         except ValueError:
             return False
 

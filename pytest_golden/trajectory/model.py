@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
 from pytest_golden.trajectory.query import StepQuery, parse_query
@@ -20,22 +20,14 @@ from pytest_golden.trajectory.vocabulary import (
     check_duration,
     freeze_mapping,
 )
-from pytest_golden.values.checking import (
-    Missing,
-    check_mapping,
-    check_text,
-    check_time,
-    check_word,
-    list_items,
-    parse_time,
-    show,
-)
+from pytest_golden.values import checking
+from pytest_golden.values.checking import Missing, check_text, check_time, check_word, list_items, parse_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _MISSING = Missing.MISSING
 _ONE_MS = timedelta(milliseconds=1)
@@ -241,15 +233,11 @@ class Trajectory(VersionedShape):
             ValueError: a key is missing or has a value that is not allowed, or a newer program wrote it; the message
                 says where, such as `steps[3]: type is missing`.
         """
-        check_mapping("a trajectory", mapping)
-        steps: FrozenSequence[Step] = FrozenSequence()
-        for number, step in enumerate(list_items("steps", mapping.get("steps", ()))):
-            with _naming(f"steps[{number}]"):
-                steps = _with_step(steps, Step.from_dict(step))
-        snapshots: FrozenSequence[StateSnapshot] = FrozenSequence()
-        for number, snapshot in enumerate(list_items("state_snapshots", mapping.get("state_snapshots", ()))):
-            with _naming(f"state_snapshots[{number}]"):
-                snapshots = _with_snapshot(snapshots, StateSnapshot.from_dict(snapshot), steps)
+        checking.check_mapping("a trajectory", mapping)
+        steps = _read_items("steps", mapping, lambda kept, step: _with_step(kept, Step.from_dict(step)))
+        snapshots = _read_items(
+            "state_snapshots", mapping, lambda kept, one: _with_snapshot(kept, StateSnapshot.from_dict(one), steps)
+        )
         return cls.from_parts(mapping, steps, snapshots)
 
     @classmethod
@@ -310,10 +298,7 @@ class Trajectory(VersionedShape):
 
 def collect_steps(steps: Iterable[Step]) -> FrozenSequence[Step]:
     """Collect steps in a sequence; each must fit after those before it, as in `Trajectory.with_step`."""
-    collected: FrozenSequence[Step] = FrozenSequence()
-    for step in steps:
-        collected = _with_step(collected, step)
-    return collected
+    return reduce(_with_step, steps, FrozenSequence())
 
 
 def _with_step(steps: FrozenSequence[Step], step: Step) -> FrozenSequence[Step]:
@@ -341,18 +326,22 @@ def _refuse_earlier(last: datetime | None, moment: datetime, what: str) -> None:
         )
 
 
-@contextmanager
-def _naming(place: str) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+def _read_items(
+    field: str, mapping: Mapping[str, Any], add: Callable[[FrozenSequence[Any], Any], FrozenSequence[Any]]
+) -> FrozenSequence[Any]:
+    kept: FrozenSequence[Any] = FrozenSequence()
+    for number, item in enumerate(list_items(field, mapping.get(field, ()))):
+        try:
+            kept = add(kept, item)
+        except ValueError as error:
+            raise ValueError(f"{field}[{number}]: {error}") from None
+    return kept
 
 
 def _check_error(error: Any) -> str | None:
     if error is None or isinstance(error, str):
         return error
-    raise ValueError(f"error must be text or None, not {show(error)}")
+    raise ValueError(f"error must be text or None, not {checking.show(error)}")
 
 
 def _write_error(error: object) -> str | None:
@@ -384,27 +373,8 @@ class TrajectoryStatistics(Shape):
     error_count: int
 
 
-class Ending(Protocol):
-    """What a trajectory says of itself as a whole."""
-
-    @property
-    def duration_ms(self) -> float | None:
-        """Return how long it took; None while it is open."""
-        ...
-
-    @property
-    def outcome(self) -> TrajectoryOutcome | None:
-        """Return how it ended; None while it is open."""
-        ...
-
-    @property
-    def filtered(self) -> bool:
-        """Tell whether steps were left out of it."""
-        ...
-
-
-def summarize_steps(steps: Iterable[Step], ending: Ending, *, total_snapshots: int) -> TrajectoryStatistics:
-    """Count steps, durations, depth and errors in one pass; the steps need not be in memory.
+def summarize_steps(steps: Iterable[Step], ending: Trajectory, *, total_snapshots: int) -> TrajectoryStatistics:
+    """Count steps, durations, depth and errors in one pass; the steps need not be those of `ending`, nor in memory.
 
     A child's time counts in its parent's too. Parents come before their children.
     """

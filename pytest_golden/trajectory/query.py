@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pytest_golden.clock import iso_utc
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
 from pytest_golden.values.checking import check_text, check_time, check_word, parse_time
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import json_form, readable_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -82,7 +82,7 @@ class QueryTerm:
         if self.field == "error":
             return self._is_same_error(step)
         if self.field == "content":
-            return bool(_text_of(step.content) == self.value)
+            return bool(readable_text(step.content) == self.value)
         if self.field == "text":
             return any(self.value.casefold() in text.casefold() for text in self._texts(step))
         return _is_equal(self._measure(step), self.value)
@@ -113,7 +113,7 @@ class QueryTerm:
         elif self.field == "error":
             yield from _list_texts([step.metadata.get(key) or () for key in ("error", "failed")])
         else:
-            yield _text_of(step.content)
+            yield readable_text(step.content)
             if self.field == "text":
                 yield from _list_texts(step.metadata)
                 yield from _list_texts(() if step.context is None else step.context)
@@ -209,13 +209,6 @@ def _kind(value: Any) -> object:
     if isinstance(value, (int, float)):
         return float
     return str if isinstance(value, str) else type(value)
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    plain = json_form(content)
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def _list_texts(value: Any) -> Iterator[str]:

@@ -227,7 +227,6 @@ class EndsSpan(Protocol):
 
     def __call__(self, step_id: str, duration_ms: float, metadata: dict[str, Any], *, failed: bool) -> None:
         """Add to the step what is known only at its end."""
-        ...
 
 
 class Span:

@@ -37,21 +37,22 @@ class StepType(StrEnum):
     STATE_CHANGE = "state_change"
 
 
-class Importance(StrEnum):
-    """How much a step matters, from least to most. As text they sort by letter; compare `rank` instead."""
+class Ranked(StrEnum):
+    """Words from least to most. As text they sort by letter; compare `rank` instead."""
+
+    @property
+    def rank(self) -> int:
+        """Return 0 for the least of the words."""
+        return list(type(self)).index(self)
+
+
+class Importance(Ranked):
+    """How much a step matters, from least to most."""
 
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
     CRITICAL = "critical"
-
-    @property
-    def rank(self) -> int:
-        """Return 0 for low up to 3 for critical."""
-        return _RANKS[self]
-
-
-_RANKS = {importance: rank for rank, importance in enumerate(Importance)}
 
 
 class TrajectoryOutcome(StrEnum):

@@ -6,6 +6,7 @@ Not a serialiser: what was not JSON content is not read back.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
@@ -35,6 +36,12 @@ def json_form(value: Any) -> Any:
     if type(value) in _PLAIN_KINDS:
         return _plain(value)
     return _JsonForm().of(value, 0)
+
+
+def readable_text(value: Any) -> str:
+    """Return text as it is, and any other value as JSON text."""
+    form = value if isinstance(value, str) else json_form(value)
+    return form if isinstance(form, str) else json.dumps(form, ensure_ascii=False)
 
 
 class _JsonForm:

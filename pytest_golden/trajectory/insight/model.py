@@ -5,16 +5,15 @@ Each text is one line and bounded, and so is each list of step ids. `to_dict()` 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
-from pytest_golden.trajectory.vocabulary import TrajectoryOutcome
+from pytest_golden.trajectory.vocabulary import Ranked, TrajectoryOutcome
 from pytest_golden.values.frozen import FrozenDict
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import json_form, readable_text
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
@@ -23,16 +22,7 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.step import Step
 
 
-class _Ranked(StrEnum):
-    """Words from least to most. As text they sort by letter; compare `rank` instead."""
-
-    @property
-    def rank(self) -> int:
-        """Return 0 for the least of the words."""
-        return list(type(self)).index(self)
-
-
-class Severity(_Ranked):
+class Severity(Ranked):
     """How bad a finding is; the same words as a step's importance."""
 
     LOW = "low"
@@ -41,7 +31,7 @@ class Severity(_Ranked):
     CRITICAL = "critical"
 
 
-class Quality(_Ranked):
+class Quality(Ranked):
     """How a trajectory went as a whole, from worst to best."""
 
     POOR = "poor"
@@ -50,7 +40,7 @@ class Quality(_Ranked):
     EXCELLENT = "excellent"
 
 
-class Detail(_Ranked):
+class Detail(Ranked):
     """How long a summary or a prompt is."""
 
     BRIEF = "brief"
@@ -162,8 +152,7 @@ def text_of(content: Any) -> str:
         said = next((content[key] for key in _SAYING_KEYS if isinstance(content.get(key), str)), None)
         if said is not None:
             return str(said)[:MOST_READ]
-    plain = json_form(content)
-    return (plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))[:MOST_READ]
+    return readable_text(content)[:MOST_READ]
 
 
 def one_line(text: str, limit: int = _LONGEST_LINE) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.insight.analysis import MOST_CHARACTERS, describe_analysis
 from pytest_golden.trajectory.insight.model import Detail, TrajectoryAnalysis, one_line
+from pytest_golden.trajectory.vocabulary import Ranked
 from pytest_golden.values.checking import check_text, check_word
 from pytest_golden.values.shape import Shape
 
@@ -48,17 +49,12 @@ class SuggestionCategory(StrEnum):
     REASONING = "reasoning"
 
 
-class Priority(StrEnum):
+class Priority(Ranked):
     """How urgent a suggestion is, from least to most."""
 
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
-
-    @property
-    def rank(self) -> int:
-        """Return 0 for low up to 2 for high."""
-        return list(Priority).index(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.trajectory.otel.json_body import count_json, parse_json
 from pytest_golden.trajectory.otel.model import KINDS, MAX_ATTRIBUTES, MAX_EVENTS
-from pytest_golden.trajectory.readers.model import StepDraft, StepReading
+from pytest_golden.trajectory.readers.model import StepDraft, StepReading, order_by_start
 from pytest_golden.trajectory.vocabulary import Importance, StepType, cut_content
 
 if TYPE_CHECKING:
@@ -40,19 +40,10 @@ _UNNAMED = "unknown_service"
 _PLAIN = frozenset({bool, int, float, type(None)})
 
 
-def order_spans(spans: Iterable[Span]) -> list[Span]:
-    """Sort spans by their start; one without a time stays behind the one before it."""
-    starts: list[int] = []
-    ordered = list(spans)
-    for span in ordered:
-        starts.append(span.start_ns or (starts[-1] if starts else 0))
-    return [ordered[position] for position in sorted(range(len(ordered)), key=starts.__getitem__)]
-
-
 def draft_steps(spans: Collection[Span]) -> tuple[StepDraft, ...]:
     """Return one draft a span, in the order in which they began."""
     ids = _name_spans(spans)
-    return tuple(_draft(span, ids) for span in order_spans(spans))
+    return tuple(_draft(span, ids) for span in order_by_start(spans, lambda span: span.start_ns, 0))
 
 
 def moment(nanoseconds: int) -> datetime:

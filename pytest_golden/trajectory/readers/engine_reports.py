@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.readers.files import find_written, read_json
-from pytest_golden.trajectory.readers.model import StepDraft, StepReading
+from pytest_golden.trajectory.readers.model import StepDraft, StepReading, order_by_start
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
 from pytest_golden.values.checking import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from pytest_golden.trajectory.readers.model import RunFacts, StepReader, ViewFiles
@@ -62,6 +62,16 @@ def _scalar(given: Any) -> Any:
     return given if isinstance(given, (str, int, float)) else None
 
 
+def _member(given: Any, key: str) -> Mapping[str, Any]:
+    value = given.get(key) if isinstance(given, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _list(given: Any, key: str) -> list[Any]:
+    value = given.get(key) if isinstance(given, dict) else None
+    return value if isinstance(value, list) else []
+
+
 def _milliseconds(seconds: Any) -> float | None:
     try:
         return check_duration("duration", seconds * 1000)
@@ -87,14 +97,8 @@ class OdibiStoryReader:
 
 
 def _read_story(story: Any) -> list[StepDraft | None]:
-    return [_read_node(node, story) for node in _list_nodes(story)]
-
-
-def _list_nodes(story: Any) -> list[Any]:
-    if not isinstance(story, dict) or "pipeline_name" not in story:
-        return []
-    nodes = story.get("nodes")
-    return nodes if isinstance(nodes, list) else []
+    is_story = isinstance(story, dict) and "pipeline_name" in story
+    return [_read_node(node, story) for node in _list(story, "nodes")] if is_story else []
 
 
 def _read_node(node: Any, story: Mapping[str, Any]) -> StepDraft | None:
@@ -118,8 +122,9 @@ def _facts(node: Mapping[str, Any], story: Mapping[str, Any]) -> dict[str, Any]:
         facts["error_type"] = _scalar(error_type)
     if attempts := node.get("retry_history"):
         facts["attempts"] = len(attempts) if isinstance(attempts, list) else None
-    if failed_rows := node.get("failed_rows_counts"):
-        facts["failed_rows_counts"] = dict(_counts(failed_rows))
+    if node.get("failed_rows_counts"):
+        counts = _member(node, "failed_rows_counts").items()
+        facts["failed_rows_counts"] = {key: count for key, count in counts if isinstance(count, int)}
     if warnings := node.get("validation_warnings"):
         facts["validation_warning_count"] = len(warnings) if isinstance(warnings, list) else None
     return facts
@@ -136,22 +141,10 @@ def _dependencies(node: Mapping[str, Any], story: Mapping[str, Any]) -> list[str
     """Return the names of the nodes that this one waits for. The story lacks the configuration of a failed or skipped node."""
     names = _member(node, "config_snapshot").get("depends_on")
     if not names:
-        graph_nodes = _member(story, "graph_data").get("nodes")
-        listed = graph_nodes if isinstance(graph_nodes, list) else []
+        listed = _list(_member(story, "graph_data"), "nodes")
         found = (entry for entry in listed if isinstance(entry, dict) and entry.get("id") == node["node_name"])
         names = next(found, {}).get("dependencies")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-
-
-def _member(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = mapping.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _counts(given: Any) -> Iterator[tuple[str, int]]:
-    yield from (
-        ((key, count) for key, count in given.items() if isinstance(count, int)) if isinstance(given, dict) else ()
-    )
 
 
 def _moment(text: Any) -> datetime | None:
@@ -181,20 +174,12 @@ class DbtRunResultsReader:
 
 
 def _read_run_results(document: Any) -> list[StepDraft | None]:
-    drafts = [_read_result(result, _invocation_of(document)) for result in _list_results(document)]
-    usable = _in_order_of_start([draft for draft in drafts if draft is not None])
+    invocation = _member(document, "metadata").get("invocation_id")
+    invocation_id = invocation if isinstance(invocation, str) else None
+    drafts = [_read_result(result, invocation_id) for result in _list(document, "results")]
+    # dbt lists results as they end, in several threads.
+    usable = order_by_start((draft for draft in drafts if draft is not None), lambda draft: draft.timestamp, _FIRST)
     return [*usable, *[None] * (len(drafts) - len(usable))]
-
-
-def _list_results(document: Any) -> list[Any]:
-    results = document.get("results") if isinstance(document, dict) else None
-    return results if isinstance(results, list) else []
-
-
-def _invocation_of(document: Any) -> str | None:
-    metadata = document.get("metadata") if isinstance(document, dict) else None
-    invocation = metadata.get("invocation_id") if isinstance(metadata, dict) else None
-    return invocation if isinstance(invocation, str) else None
 
 
 def _read_result(result: Any, invocation_id: str | None) -> StepDraft | None:
@@ -207,7 +192,7 @@ def _read_result(result: Any, invocation_id: str | None) -> StepDraft | None:
         "status": status,
         "message": message,
         "failures": _scalar(result.get("failures")),
-        "rows_affected": _rows_affected(result),
+        "rows_affected": _scalar(_member(result, "adapter_response").get("rows_affected")),
         "invocation_id": invocation_id,
     }
     if status in FAILED_STATUSES:
@@ -228,11 +213,6 @@ def _importance_of(status: Any) -> Importance:
     return Importance.HIGH if status == "warn" else Importance.MEDIUM
 
 
-def _rows_affected(result: Mapping[str, Any]) -> Any:
-    response = result.get("adapter_response")
-    return _scalar(response.get("rows_affected")) if isinstance(response, dict) else None
-
-
 def _start_of(result: Mapping[str, Any]) -> datetime | None:
     """Return the start of the result's first phase; a skipped result has none."""
     timing = result.get("timing")
@@ -240,14 +220,6 @@ def _start_of(result: Mapping[str, Any]) -> datetime | None:
         return min(parse_time("started_at", phase["started_at"]) for phase in timing) if timing else None
     except (TypeError, KeyError, ValueError):
         return None
-
-
-def _in_order_of_start(drafts: list[StepDraft]) -> list[StepDraft]:
-    """Sort by start; one without stays behind the one before it. dbt lists results as they end, in several threads."""
-    starts: list[datetime] = []
-    for draft in drafts:
-        starts.append(draft.timestamp or (starts[-1] if starts else _FIRST))
-    return [drafts[position] for position in sorted(range(len(drafts)), key=starts.__getitem__)]
 
 
 DEFAULT_READERS: tuple[StepReader, ...] = (OdibiStoryReader(), DbtRunResultsReader())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_golden.trajectory.step import Step, settle_step_fields
 from pytest_golden.trajectory.vocabulary import Importance, StepType, cut_content, cut_mapping, freeze_mapping
@@ -11,7 +12,7 @@ from pytest_golden.values.checking import check_text, check_time
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -72,42 +73,36 @@ class StepReading:
         object.__setattr__(self, "warnings", tuple(self.warnings))
 
 
+Item = TypeVar("Item")
+
+
+def order_by_start(items: Iterable[Item], start_of: Callable[[Item], Any], first: Any) -> list[Item]:
+    """Sort by start; an item without one stays behind the one before it, or behind `first`."""
+    placed: list[tuple[Any, Item]] = []
+    for item in items:
+        first = start_of(item) or first
+        placed.append((first, item))
+    return [item for _, item in sorted(placed, key=itemgetter(0))]
+
+
 class WritePaths(Protocol):
     """The paths that a pipeline wrote, relative to its folder, with `/`."""
 
     @property
     def created(self) -> tuple[str, ...]:
         """Return the files that did not exist before."""
-        ...
 
     @property
     def changed(self) -> tuple[str, ...]:
         """Return the files whose content differs from before."""
-        ...
 
 
 class RunFacts(Protocol):
-    """What is known of the execution when its steps are read."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """Return the pipeline's exit code; None when it never started."""
-        ...
-
-    @property
-    def stdout(self) -> str:
-        """Return head and tail of what it printed."""
-        ...
-
-    @property
-    def stderr(self) -> str:
-        """Return head and tail of what it printed as errors."""
-        ...
+    """What the built-in readers ask of an execution; others may use all of `PipelineOutcome`."""
 
     @property
     def write_set(self) -> WritePaths:
         """Return what it wrote."""
-        ...
 
 
 class ViewFiles(Protocol):
@@ -116,11 +111,9 @@ class ViewFiles(Protocol):
     @property
     def project_dir(self) -> Path:
         """Return the folder where the pipeline saw it."""
-        ...
 
     def find_file(self, relative: str) -> Path | None:
         """Return a host path with the content that the pipeline left at `relative`, or None if there is none."""
-        ...
 
 
 class StepReader(Protocol):
@@ -129,11 +122,9 @@ class StepReader(Protocol):
     @property
     def name(self) -> str:
         """Return the reader's name, by which a manifest or a runner asks for it."""
-        ...
 
     def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
         """Read the steps of this run; never those of an earlier one."""
-        ...
 
 
 def _as_draft(step: StepDraft | Step) -> StepDraft:
