@@ -106,10 +106,7 @@ SETTINGS: Sequence[Setting] = (
         choices=("improvement", "learning"),
     ),
     Setting(
-        "golden-require",
-        "switch",
-        "Refuse to run without golden projects, and let a skipped one fail.",
-        default=False,
+        "golden-require", "switch", "Refuse to run without golden projects, and let a skipped one fail.", default=False
     ),
     Setting(
         "golden-sandbox",

@@ -168,10 +168,7 @@ def declared(default: Any, kind: Kind, description: str) -> Any:
 
 
 def table_of(
-    record: Any,
-    *,
-    optional: str = "",
-    find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None,
+    record: Any, *, optional: str = "", find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None
 ) -> Table:
     """Make the table of a dataclass. Fields without a default are required, but for the one that is `optional`."""
     keys = []

@@ -104,10 +104,7 @@ _RULES = (
             r":(?=[\w.\-@]{0,63}[A-Za-z*])[\w.\-@*]{1,64}+:)(?P<value>(?:[^\s\"'\\,]|\\[:\\])++)"
         ),
     ),
-    Rule(
-        ("kty",),
-        rf"(?P<keep>{QUOTE}(?:d|p|q|dp|dq|qi|k){QUOTE}[ ]?:[ ]?{QUOTE})(?P<value>[\w\-]{{16,}}+)",
-    ),
+    Rule(("kty",), rf"(?P<keep>{QUOTE}(?:d|p|q|dp|dq|qi|k){QUOTE}[ ]?:[ ]?{QUOTE})(?P<value>[\w\-]{{16,}}+)"),
     Rule(
         ("Private-Lines:",),
         rf"(?P<keep>Private-Lines:[ ]?\d+)(?P<value>(?:{BREAK}[ \t]{{0,64}}+[A-Za-z0-9+/=]++(?![^\r\n\\\"']))++)",

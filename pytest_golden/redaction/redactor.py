@@ -68,10 +68,7 @@ _WITHOUT_TEXT = frozenset({NoneType, bool, int, float})
 # One look for all keywords pays while the text is short enough.
 _SHORT, _VERY_SHORT = 400, 60
 _KEYWORDS = TOKEN_KEYWORDS.union(
-    ASSIGNMENT_KEYWORDS,
-    command_secrets.COMMAND_KEYWORDS,
-    document_secrets.DOCUMENT_KEYWORDS,
-    escapes.ESCAPE_KEYWORDS,
+    ASSIGNMENT_KEYWORDS, command_secrets.COMMAND_KEYWORDS, document_secrets.DOCUMENT_KEYWORDS, escapes.ESCAPE_KEYWORDS
 )
 
 

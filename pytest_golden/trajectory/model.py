@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
 from pytest_golden.trajectory.query import StepQuery, parse_query
 from pytest_golden.trajectory.step import FrozenSequence, StateSnapshot, Step, error_text
-from pytest_golden.trajectory.vocabulary import (
-    Importance,
-    StepType,
-    TrajectoryOutcome,
-    check_duration,
-    freeze_mapping,
-)
+from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_duration, freeze_mapping
 from pytest_golden.values import checking
 from pytest_golden.values.checking import Missing, check_text, check_time, check_word, list_items, parse_time
 from pytest_golden.values.frozen import FrozenDict

@@ -209,12 +209,7 @@ class TrajectoryRecorder:
             self._do(lambda: self._end(ended))
 
     def _keep(
-        self,
-        fields: StepFields,
-        parent_step_id: str | None,
-        timestamp: datetime | None,
-        *,
-        has_end: bool = False,
+        self, fields: StepFields, parent_step_id: str | None, timestamp: datetime | None, *, has_end: bool = False
     ) -> str:
         # This runs for each step, so full checks follow only if a cheap one fails.
         parent = find_present_step(self) if parent_step_id is None else parent_step_id

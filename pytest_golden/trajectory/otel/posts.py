@@ -91,11 +91,7 @@ def _type_of(span: Span) -> StepType:
 def _surroundings(span: Span) -> dict[str, str] | None:
     kind = KINDS[span.kind] if 0 <= span.kind < len(KINDS) else ""
     service = span.origin.service
-    known = {
-        "kind": kind,
-        "scope": span.origin.scope,
-        "service": "" if service.startswith(_UNNAMED) else service,
-    }
+    known = {"kind": kind, "scope": span.origin.scope, "service": "" if service.startswith(_UNNAMED) else service}
     return {name: text for name, text in known.items() if text} or None
 
 
