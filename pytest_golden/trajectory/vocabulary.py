@@ -37,6 +37,10 @@ class StepType(StrEnum):
     STATE_CHANGE = "state_change"
 
 
+#: The types of steps that do something.
+ACTING = frozenset({StepType.ACTION, StepType.TOOL_CALL})
+
+
 class Ranked(StrEnum):
     """Words from least to most. As text they sort by letter; compare `rank` instead."""
 

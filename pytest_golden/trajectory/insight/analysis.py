@@ -12,31 +12,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.trajectory.insight import model
 from pytest_golden.trajectory.insight.model import (
-    Detail,
     FailureCategory,
     FailurePoint,
-    Quality,
     Severity,
     SuccessIndicator,
     SuccessType,
-    TrajectoryAnalysis,
-    bounded_ids,
-    count_of,
-    error_of,
-    one_line,
-    text_of,
-    title_of,
-    told_metadata,
 )
 from pytest_golden.trajectory.insight.reasoning import find_reasoning_issues
-from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, freeze_mapping
+from pytest_golden.trajectory.vocabulary import ACTING, Importance, StepType, TrajectoryOutcome, freeze_mapping
 from pytest_golden.values.checking import check_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_golden.trajectory.insight.model import ReasoningIssue
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import Step
 
@@ -63,7 +53,8 @@ def _failed_steps(trajectory: Trajectory) -> Iterator[tuple[int, Step]]:
     passing_on = {
         step.parent_step_id
         for step in failed.values()
-        if step.parent_step_id in failed and _is_same_news(error_of(failed[step.parent_step_id]), error_of(step))
+        if step.parent_step_id in failed
+        and _is_same_news(model.error_of(failed[step.parent_step_id]), model.error_of(step))
     }
     for index, step in enumerate(trajectory.steps):
         if step.id in failed and step.id not in passing_on:
@@ -75,7 +66,7 @@ def _is_same_news(above: str, below: str) -> bool:
 
 
 def _step_points(trajectory: Trajectory, failed: Sequence[tuple[int, Step]]) -> tuple[FailurePoint, ...]:
-    worked = _last_working(trajectory) if failed else {}
+    worked = {_key(step): index for index, step in enumerate(trajectory.steps) if not step.has_error} if failed else {}
     succeeded = trajectory.outcome is TrajectoryOutcome.SUCCESS
     return tuple(
         _step_point(trajectory, index, step, recovered=succeeded or worked.get(_key(step), -1) > index)
@@ -84,12 +75,8 @@ def _step_points(trajectory: Trajectory, failed: Sequence[tuple[int, Step]]) -> 
     )
 
 
-def _last_working(trajectory: Trajectory) -> dict[tuple[StepType, str], int]:
-    return {_key(step): index for index, step in enumerate(trajectory.steps) if not step.has_error}
-
-
 def _key(step: Step) -> tuple[StepType, str]:
-    return step.type, one_line(text_of(step.content))
+    return step.type, model.one_line(model.text_of(step.content))
 
 
 def _is_told_by_the_end(trajectory: Trajectory, step: Step) -> bool:
@@ -97,22 +84,22 @@ def _is_told_by_the_end(trajectory: Trajectory, step: Step) -> bool:
     return (
         trajectory.outcome is TrajectoryOutcome.TIMEOUT
         and step.type is StepType.OBSERVATION
-        and error_of(step) == one_line(trajectory.error or "")
+        and model.error_of(step) == model.one_line(trajectory.error or "")
     )
 
 
 def _step_point(trajectory: Trajectory, index: int, step: Step, *, recovered: bool) -> FailurePoint:
-    error = error_of(step)
-    title = title_of(step)
+    error = model.error_of(step)
+    title = model.title_of(step)
     said = f"{title} failed: {error}" if error and error != title else f"{title} failed"
     context: dict[str, Any] = {
         "index": index,
         "step": title,
         "type": step.type.value,
         "error": error or None,
-        "previous_step": title_of(trajectory.steps[index - 1]) if index else None,
+        "previous_step": model.title_of(trajectory.steps[index - 1]) if index else None,
         "recovered": recovered,
-        "metadata": told_metadata(step),
+        "metadata": model.told_metadata(step),
     }
     return FailurePoint(
         category=_CATEGORIES[step.type],
@@ -142,9 +129,9 @@ def _end_point(
 def _failure_end(
     trajectory: Trajectory, failed: Sequence[tuple[int, Step]], points: Sequence[FailurePoint]
 ) -> FailurePoint | None:
-    error = one_line(trajectory.error or "")
+    error = model.one_line(trajectory.error or "")
     if error:
-        is_told = any(_is_same_news(told, error) for told in (error_of(step) for _index, step in failed) if told)
+        is_told = any(_is_same_news(told, error) for told in (model.error_of(step) for _index, step in failed) if told)
         # After a failed step the end is its consequence, so it is not worse.
         lasting = [point.severity for point in points if not point.context["recovered"]]
         severity = max(lasting, key=lambda each: each.rank, default=Severity.CRITICAL)
@@ -153,7 +140,9 @@ def _failure_end(
         return None
     critical = [step for step in trajectory.steps if _is_alarm(step)]
     if critical:
-        return _end(trajectory, FailureCategory.ERROR, Severity.CRITICAL, title_of(critical[-1], 200), critical[-1])
+        return _end(
+            trajectory, FailureCategory.ERROR, Severity.CRITICAL, model.title_of(critical[-1], 200), critical[-1]
+        )
     return _end(trajectory, FailureCategory.UNKNOWN, Severity.HIGH, "no step and no error tells why it failed")
 
 
@@ -164,14 +153,14 @@ def _is_alarm(step: Step) -> bool:
 def _end(
     trajectory: Trajectory, category: FailureCategory, severity: Severity, said: str, step: Step | None = None
 ) -> FailurePoint:
-    error = one_line(trajectory.error or "")
+    error = model.one_line(trajectory.error or "")
     context: dict[str, Any] = {
         "outcome": None if trajectory.outcome is None else trajectory.outcome.value,
         "error": error or None,
     }
     if step is not None:
-        context["step"] = title_of(step)
-        said = f"{said} at {title_of(step)}" if category is FailureCategory.TIMEOUT else said
+        context["step"] = model.title_of(step)
+        said = f"{said} at {model.title_of(step)}" if category is FailureCategory.TIMEOUT else said
     return FailurePoint(
         category=category,
         severity=severity,
@@ -187,7 +176,7 @@ _LONG_MS = 5_000.0
 
 
 def find_successes(
-    trajectory: Trajectory, failures: Sequence[FailurePoint], issues: Sequence[ReasoningIssue]
+    trajectory: Trajectory, failures: Sequence[FailurePoint], issues: Sequence[model.ReasoningIssue]
 ) -> tuple[SuccessIndicator, ...]:
     """Return what went well, in the order of `SuccessType`; nothing unless the outcome is success."""
     if trajectory.outcome is not TrajectoryOutcome.SUCCESS:
@@ -195,7 +184,7 @@ def find_successes(
     found = [*_path(trajectory, failures), *_reasoning(trajectory, issues), *_tools(trajectory), *_parts(trajectory)]
     if failures:
         ids = [point.step_id for point in failures if point.step_id is not None]
-        said = f"{count_of(len(failures), 'failed step')} recovered from"
+        said = f"{model.count_of(len(failures), 'failed step')} recovered from"
         found.append(SuccessIndicator(SuccessType.EFFECTIVE_RECOVERY, said, tuple(ids[:50])))
     return tuple(found)
 
@@ -203,30 +192,30 @@ def find_successes(
 def _path(trajectory: Trajectory, failures: Sequence[FailurePoint]) -> Iterator[SuccessIndicator]:
     count, duration_ms = len(trajectory.steps), trajectory.duration_ms
     if 0 < count < _MANY_STEPS and duration_ms is not None and duration_ms < _LONG_MS and not failures:
-        said = f"{count_of(count, 'step')} in {duration_ms:,.0f} ms, none of them failed"
-        yield SuccessIndicator(SuccessType.EFFICIENT_PATH, said, bounded_ids(trajectory.steps))
+        said = f"{model.count_of(count, 'step')} in {duration_ms:,.0f} ms, none of them failed"
+        yield SuccessIndicator(SuccessType.EFFICIENT_PATH, said, model.bounded_ids(trajectory.steps))
 
 
-def _reasoning(trajectory: Trajectory, issues: Sequence[ReasoningIssue]) -> Iterator[SuccessIndicator]:
+def _reasoning(trajectory: Trajectory, issues: Sequence[model.ReasoningIssue]) -> Iterator[SuccessIndicator]:
     thoughts = [step for step in trajectory.steps if step.type is StepType.REASONING]
     if len(thoughts) > 1 and not issues:
-        said = f"{count_of(len(thoughts), 'reasoning step')} without an issue"
-        yield SuccessIndicator(SuccessType.CLEAR_REASONING, said, bounded_ids(thoughts))
+        said = f"{model.count_of(len(thoughts), 'reasoning step')} without an issue"
+        yield SuccessIndicator(SuccessType.CLEAR_REASONING, said, model.bounded_ids(thoughts))
 
 
 def _tools(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
-    actions = [step for step in trajectory.steps if step.type in {StepType.ACTION, StepType.TOOL_CALL}]
+    actions = [step for step in trajectory.steps if step.type in ACTING]
     if actions and not any(step.has_error for step in actions):
         said = f"actions and tool calls: {len(actions):,}, none of them failed"
-        yield SuccessIndicator(SuccessType.PROPER_TOOL_USE, said, bounded_ids(actions))
+        yield SuccessIndicator(SuccessType.PROPER_TOOL_USE, said, model.bounded_ids(actions))
 
 
 def _parts(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
     children = Counter(step.parent_step_id for step in trajectory.steps if step.parent_step_id)
     parents = [step for step in trajectory.steps if children[step.id] > 1]
     if parents:
-        said = f"{count_of(len(parents), 'step')} taken apart into two or more"
-        yield SuccessIndicator(SuccessType.GOOD_DECOMPOSITION, said, bounded_ids(parents))
+        said = f"{model.count_of(len(parents), 'step')} taken apart into two or more"
+        yield SuccessIndicator(SuccessType.GOOD_DECOMPOSITION, said, model.bounded_ids(parents))
 
 
 _FAILED = frozenset({TrajectoryOutcome.FAILURE, TrajectoryOutcome.ERROR, TrajectoryOutcome.TIMEOUT})
@@ -234,7 +223,7 @@ _FAILED = frozenset({TrajectoryOutcome.FAILURE, TrajectoryOutcome.ERROR, Traject
 
 def analyze_trajectory(
     t: Trajectory, *, include_reasoning: bool = True, include_success: bool = True, min_severity: Severity | str = "low"
-) -> TrajectoryAnalysis:
+) -> model.TrajectoryAnalysis:
     """Find failure points, success indicators and reasoning issues, and rate the whole.
 
     What is excluded or below `min_severity` is left out, but counts for the quality.
@@ -246,7 +235,7 @@ def analyze_trajectory(
     failures = find_failures(t)
     issues = find_reasoning_issues(t)
     indicators = find_successes(t, failures, issues)
-    return TrajectoryAnalysis(
+    return model.TrajectoryAnalysis(
         trajectory_id=t.id,
         outcome=t.outcome,
         quality=_rate(t.outcome, failures, issues, indicators),
@@ -261,48 +250,48 @@ def analyze_trajectory(
 def _rate(
     outcome: TrajectoryOutcome | None,
     failures: tuple[FailurePoint, ...],
-    issues: tuple[ReasoningIssue, ...],
+    issues: tuple[model.ReasoningIssue, ...],
     indicators: tuple[SuccessIndicator, ...],
-) -> Quality:
+) -> model.Quality:
     """Rate by the outcome, then by the worst finding; their number does not count."""
     severities = [point.severity for point in failures if point.category is not FailureCategory.INCOMPLETE]
     severities += [issue.severity for issue in issues]
     is_troubled = any(severity is not Severity.LOW for severity in severities)
     if outcome in _FAILED:
-        return Quality.POOR
+        return model.Quality.POOR
     if outcome is not TrajectoryOutcome.SUCCESS:
-        return Quality.POOR if is_troubled else Quality.FAIR
+        return model.Quality.POOR if is_troubled else model.Quality.FAIR
     if is_troubled:
-        return Quality.FAIR
-    return Quality.EXCELLENT if indicators and not severities else Quality.GOOD
+        return model.Quality.FAIR
+    return model.Quality.EXCELLENT if indicators and not severities else model.Quality.GOOD
 
 
-MOST_CHARACTERS = {Detail.BRIEF: 400, Detail.NORMAL: 4_000, Detail.DETAILED: 16_000}
-_MOST_FINDINGS = {Detail.NORMAL: 5, Detail.DETAILED: 15}
+MOST_CHARACTERS = {model.Detail.BRIEF: 400, model.Detail.NORMAL: 4_000, model.Detail.DETAILED: 16_000}
+_MOST_FINDINGS = {model.Detail.NORMAL: 5, model.Detail.DETAILED: 15}
 _FIRST_STEPS, _LAST_STEPS = 40, 15
 
 
-def summarize_trajectory(t: Trajectory, *, detail: Detail | str = "normal") -> str:
+def summarize_trajectory(t: Trajectory, *, detail: model.Detail | str = "normal") -> str:
     """Describe what happened, what failed and what went well.
 
     Raises:
         ValueError: unknown detail.
     """
-    level = check_word("detail", detail, Detail)
+    level = check_word("detail", detail, model.Detail)
     told = describe_analysis(analyze_trajectory(t), level)
-    if level is not Detail.DETAILED:
+    if level is not model.Detail.DETAILED:
         return told
     counts = ", ".join(f"{count:,} {kind.value}" for kind, count in t.statistics().step_types.items())
     lines = (told, f"Steps: {counts or 'none'}", *_step_lines(t.steps))
     return cut_lines(lines, MOST_CHARACTERS[level])
 
 
-def describe_analysis(analysis: TrajectoryAnalysis, detail: Detail) -> str:
+def describe_analysis(analysis: model.TrajectoryAnalysis, detail: model.Detail) -> str:
     """Describe the findings, within the bound of the detail."""
-    if detail is Detail.BRIEF:
+    if detail is model.Detail.BRIEF:
         return cut_lines([_headline(analysis)], MOST_CHARACTERS[detail])
     most = _MOST_FINDINGS[detail]
-    lines = [f"Trajectory {one_line(analysis.trajectory_id, 80)}", _headline(analysis)]
+    lines = [f"Trajectory {model.one_line(analysis.trajectory_id, 80)}", _headline(analysis)]
     lines += _section("Failure points", [*_failure_lines(analysis.failure_points, detail)], most)
     issues = [f"[{x.severity.value}] {x.type.value}: {x.evidence}" for x in analysis.reasoning_issues]
     lines += _section("Reasoning issues", issues, most)
@@ -321,13 +310,13 @@ def cut_lines(lines: Iterable[str], limit: int) -> str:
     return f"{text[: limit - len(mark)]}{mark}"
 
 
-def _headline(analysis: TrajectoryAnalysis) -> str:
+def _headline(analysis: model.TrajectoryAnalysis) -> str:
     outcome = "open" if analysis.outcome is None else analysis.outcome.value
     duration = "" if analysis.duration_ms is None else f" in {analysis.duration_ms:,.0f} ms"
     severe = sorted(analysis.failure_points, key=lambda point: -point.severity.rank)
     worst = f"; {severe[0].description}" if severe else ""
-    steps = count_of(analysis.step_count, "step")
-    return one_line(f"{outcome}, quality {analysis.quality.value}, {steps}{duration}{worst}", 390)
+    steps = model.count_of(analysis.step_count, "step")
+    return model.one_line(f"{outcome}, quality {analysis.quality.value}, {steps}{duration}{worst}", 390)
 
 
 def _section(title: str, lines: Sequence[str], most: int) -> Iterator[str]:
@@ -337,10 +326,10 @@ def _section(title: str, lines: Sequence[str], most: int) -> Iterator[str]:
         yield f"- and {len(lines) - most:,} more"
 
 
-def _failure_lines(points: Sequence[FailurePoint], detail: Detail) -> Iterator[str]:
+def _failure_lines(points: Sequence[FailurePoint], detail: model.Detail) -> Iterator[str]:
     for point in points:
         line = f"[{point.severity.value}] {point.category.value}: {point.description}"
-        before = point.context.get("previous_step") if detail is Detail.DETAILED else None
+        before = point.context.get("previous_step") if detail is model.Detail.DETAILED else None
         yield f"{line} (after '{before}')" if before else line
 
 
@@ -348,11 +337,11 @@ def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
     left_out = len(steps) - _FIRST_STEPS - _LAST_STEPS
     for index, step in enumerate(steps):
         if left_out > 0 and index == _FIRST_STEPS:
-            yield f"... {count_of(left_out, 'step')} left out"
+            yield f"... {model.count_of(left_out, 'step')} left out"
         if left_out <= 0 or not _FIRST_STEPS <= index < _FIRST_STEPS + left_out:
             yield _step_line(index, step)
 
 
 def _step_line(index: int, step: Step) -> str:
     duration = "" if step.duration_ms is None else f" ({step.duration_ms:,.0f} ms)"
-    return f"{index + 1}. {step.type.value}: {title_of(step, 120)}{duration}{' FAILED' if step.has_error else ''}"
+    return f"{index + 1}. {step.type.value}: {model.title_of(step, 120)}{duration}{' FAILED' if step.has_error else ''}"

@@ -10,12 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories, write_named
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory, find_failures
 from pytest_golden.trajectory.insight.model import FailureCategory, Quality, SuccessType, count_of, one_line, title_of
-from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome
+from pytest_golden.trajectory.vocabulary import ACTING, StepType, TrajectoryOutcome
 from pytest_golden.values.checking import check_word
 from pytest_golden.values.shape import Shape, form
 
@@ -31,7 +32,6 @@ _MOST_NAMED = 5
 # Durations of the same work vary; only a difference of more than half is reported.
 _NOTABLE_FACTOR = 1.5
 _REASONING = frozenset({StepType.REASONING})
-_ACTING = frozenset({StepType.ACTION, StepType.TOOL_CALL})
 
 
 class TrajectoryDifference(NamedTuple):
@@ -81,7 +81,7 @@ def _differences(
         ("quality", good.quality, bad.quality),
         ("step_count", good.step_count, bad.step_count),
         ("reasoning_steps", _count(success, _REASONING), _count(failure, _REASONING)),
-        ("tool_usage", _count(success, _ACTING), _count(failure, _ACTING)),
+        ("tool_usage", _count(success, ACTING), _count(failure, ACTING)),
         ("error_count", left.error_count, right.error_count),
         ("reasoning_issues", len(good.reasoning_issues), len(bad.reasoning_issues)),
         ("max_depth", left.max_depth, right.max_depth),
@@ -142,7 +142,7 @@ def _name(titles: Sequence[str]) -> str:
 
 
 def _bounded(sentences: Iterator[str]) -> tuple[str, ...]:
-    return tuple(one_line(sentence, 600) for _number, sentence in zip(range(_MOST_SENTENCES), sentences, strict=False))
+    return tuple(one_line(sentence, 600) for sentence in islice(sentences, _MOST_SENTENCES))
 
 
 # Smaller terms change no digit of the sum.
@@ -215,14 +215,15 @@ def error_patterns(
     """
     if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
         raise ValueError(f"min_count must be a whole number, 1 or more, not {min_count!r}")
-    rate = _check_rate(expected_rate)
+    if isinstance(expected_rate, bool) or not isinstance(expected_rate, int | float) or not 0 <= expected_rate <= 1:
+        raise ValueError(f"expected_rate must be a probability from 0 to 1, not {expected_rate!r}")
     counts: Counter[FailureCategory] = Counter()
     total = 0
     for trajectory in ts:
         total += 1
         counts.update({point.category for point in find_failures(trajectory)})
     return tuple(
-        ErrorPattern(category, count, total, count / total, binomial_tail(count, total, rate))
+        ErrorPattern(category, count, total, count / total, binomial_tail(count, total, float(expected_rate)))
         for category, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         if count >= min_count
     )
@@ -247,9 +248,3 @@ def success_patterns(ts: Iterable[Trajectory], *, min_quality: Quality | str = "
         SuccessPattern(kind, count, total, count / total)
         for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     )
-
-
-def _check_rate(rate: object) -> float:
-    if not isinstance(rate, bool) and isinstance(rate, (int, float)) and 0 <= rate <= 1:
-        return float(rate)
-    raise ValueError(f"expected_rate must be a probability from 0 to 1, not {rate!r}")

@@ -14,23 +14,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id, new_id_after, utc_now
-from pytest_golden.trajectory.insight.figures import (
-    ACCURACY,
-    LATENCY,
-    QUALITY,
-    SUCCESS_RATE,
-    ConfidenceInterval,
-    MetricStatistics,
-    check_level,
-    describe_sample,
-    estimate_mean,
-    is_lower_better,
-    limits_of,
-    mean_of,
-    measure_spread,
-    number_of,
-    t_interval,
-)
+from pytest_golden.trajectory.insight import figures
+from pytest_golden.trajectory.insight.figures import ACCURACY, LATENCY, QUALITY, SUCCESS_RATE, mean_of
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, freeze_mapping
 from pytest_golden.values.checking import check_text, check_time, parse_time
@@ -74,7 +59,7 @@ class Measurement(Shape):
 
 
 def _check_value(metric: str, value: object) -> float:
-    number, limits = number_of(value), limits_of(metric)
+    number, limits = figures.number_of(value), figures.limits_of(metric)
     if not math.isfinite(number):
         told = number if isinstance(value, Real) else repr(value)
         raise ValueError(f"{metric} must be a finite number, not {told}; leave out what is not known")
@@ -142,21 +127,17 @@ def score_means(means: Mapping[str, float], weights: Mapping[str, float] | None,
     # Brought to 1 at most, so that no sum of weights overflows.
     largest = max(weight for weight, _ in pairs)
     pairs = [(weight / largest, score) for weight, score in pairs]
-    joined = _geometric(pairs) if method == GEOMETRIC else _weighted(pairs)
     scores = [score for _, score in pairs]
-    return min(max(joined, min(scores)), max(scores))
+    return min(max(_join(pairs, method), min(scores)), max(scores))
 
 
-def _weighted(pairs: list[tuple[float, float]]) -> float:
-    return math.fsum(weight * score for weight, score in pairs) / math.fsum(weight for weight, _ in pairs)
-
-
-def _geometric(pairs: list[tuple[float, float]]) -> float:
+def _join(pairs: list[tuple[float, float]], method: str) -> float:
+    total = math.fsum(weight for weight, _ in pairs)
+    if method == WEIGHTED:
+        return math.fsum(weight * score for weight, score in pairs) / total
     if any(score == 0.0 for _, score in pairs):
         return 0.0
-    return math.exp(
-        math.fsum(weight * math.log(score) for weight, score in pairs) / math.fsum(weight for weight, _ in pairs)
-    )
+    return math.exp(math.fsum(weight * math.log(score) for weight, score in pairs) / total)
 
 
 def _score(metric: str, mean: float) -> float:
@@ -173,7 +154,7 @@ def _check_weight(metric: object, weight: object) -> float:
     if metric not in DEFAULT_WEIGHTS:
         known = ", ".join(DEFAULT_WEIGHTS)
         raise ValueError(f"weights: {metric!r} has no score between 0 and 1 that could be weighed: give {known}")
-    number = number_of(weight)
+    number = figures.number_of(weight)
     if math.isfinite(number) and number >= 0:
         return number
     raise ValueError(f"weights: that of {metric} must be a finite number, 0 or more, not {weight!r}")
@@ -281,14 +262,14 @@ def compare_task_means(
     differences = [after[task] - before[task] for task in tasks]
     if len(tasks) < 2 or not all(map(math.isfinite, differences)):
         return None
-    _, std_dev = measure_spread(differences)
+    _, std_dev = figures.measure_spread(differences)
     rounding = _ROUNDING * max(abs(batch[task]) for task in tasks for batch in (before, after))
     if std_dev is not None and std_dev <= rounding:
         # All differ by the same; what is left is noise of the subtraction.
         difference = mean_of(differences)
         effect_size = 0.0 if abs(difference) <= rounding else None
         return MetricComparison(difference, difference, difference, effect_size, len(tasks))
-    estimate = t_interval(differences, level)
+    estimate = figures.t_interval(differences, level)
     if estimate is None or std_dev is None:
         return None
     return MetricComparison(estimate.mean, estimate.lower, estimate.upper, _ratio(estimate.mean, std_dev), len(tasks))
@@ -363,24 +344,24 @@ class MetricsCollector(VersionedShape):
         """Return the tasks that have a value, sorted."""
         return tuple(sorted({one.task_id for one in self.measurements if one.task_id is not None}))
 
-    def stats(self, metric: str, task_id: str | None = None) -> MetricStatistics | None:
+    def stats(self, metric: str, task_id: str | None = None) -> figures.MetricStatistics | None:
         """Describe the values of a metric; None when there are none."""
-        return describe_sample(self.values(metric, task_id))
+        return figures.describe_sample(self.values(metric, task_id))
 
     def aggregate(
         self, metrics: Iterable[str] | None = None, task_id: str | None = None
-    ) -> dict[str, MetricStatistics]:
+    ) -> dict[str, figures.MetricStatistics]:
         """Describe the metrics named, or all; those without a value are left out."""
         if isinstance(metrics, str):
             raise ValueError(f"metrics must be several names such as [{metrics!r}], not one text")  # noqa: TRY004 - one kind of refusal
         by_metric = self._by_metric(task_id)
         wanted = by_metric if metrics is None else dict.fromkeys(metrics)
-        described = {name: describe_sample(by_metric.get(name, ())) for name in wanted}
+        described = {name: figures.describe_sample(by_metric.get(name, ())) for name in wanted}
         return {name: statistics for name, statistics in described.items() if statistics is not None}
 
     def confidence_interval(
         self, metric: str, level: float = 0.95, task_id: str | None = None
-    ) -> ConfidenceInterval | None:
+    ) -> figures.ConfidenceInterval | None:
         """Return the confidence interval of a metric's mean; None for fewer than two values, and for ends that no float can hold.
 
         Zeros and ones of a metric that lies between 0 and 1 get Wilson's interval, all else Student's t, which is clamped
@@ -389,7 +370,9 @@ class MetricsCollector(VersionedShape):
         Raises:
             ValueError: the level does not lie between 0 and 1.
         """
-        return estimate_mean(self.values(metric, task_id), check_level(level), limits_of(metric))
+        return figures.estimate_mean(
+            self.values(metric, task_id), figures.check_level(level), figures.limits_of(metric)
+        )
 
     def fitness(
         self, weights: Mapping[str, float] | None = None, method: str = WEIGHTED, task_id: str | None = None
@@ -408,7 +391,7 @@ class MetricsCollector(VersionedShape):
 
     def across_tasks(self, metric: str) -> TaskMeans | None:
         """Aggregate a metric's means by task; None when no value of it belongs to a task."""
-        return summarize_tasks(self._find(metric, None), lower_is_better=is_lower_better(metric))
+        return summarize_tasks(self._find(metric, None), lower_is_better=figures.is_lower_better(metric))
 
     @classmethod
     def merge(cls, collectors: Iterable[MetricsCollector]) -> MetricsCollector:
@@ -495,4 +478,4 @@ def compare_metrics(
     first, second = (
         average_tasks(one for one in collector.measurements if one.metric == metric) for collector in (before, after)
     )
-    return compare_task_means(first, second, check_level(level))
+    return compare_task_means(first, second, figures.check_level(level))

@@ -29,7 +29,7 @@ from pytest_golden.trajectory.insight.model import (
     text_of,
     title_of,
 )
-from pytest_golden.trajectory.vocabulary import StepType, TrajectoryOutcome
+from pytest_golden.trajectory.vocabulary import ACTING, StepType, TrajectoryOutcome
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
@@ -319,7 +319,6 @@ _TROUBLE = _words(
     r"retry|retrying|again|fix\w*|instead|however|but|unfortunately|although|though|except|should|would|could|must|if|"
     r"until|unless|before|make sure|check|whether|not|\w+n't|cannot|timed? ?out|crash\w*|earlier|previous\w*|first"
 )
-_ACTING = frozenset({StepType.ACTION, StepType.TOOL_CALL})
 
 
 def find_hasty_conclusions(trajectory: Trajectory) -> Iterator[ReasoningIssue]:
@@ -366,7 +365,7 @@ def find_ignored_errors(steps: Sequence[Step]) -> Iterator[ReasoningIssue]:
     """Return the thoughts that call a success what has just failed; observations may come in between."""
     failed: Step | None = None
     for step in steps:
-        if step.type in _ACTING:
+        if step.type in ACTING:
             failed = step if step.has_error else None
         elif step.type is StepType.REASONING and failed is not None:
             text = text_of(step.content)
@@ -398,7 +397,7 @@ def _last_thoughts(steps: Sequence[Step]) -> list[Step]:
     """Return the reasoning steps after the last thing that was done, in order."""
     thoughts: list[Step] = []
     for step in reversed(steps):
-        if step.type in _ACTING or step.type is StepType.STATE_CHANGE:
+        if step.type in ACTING or step.type is StepType.STATE_CHANGE:
             break
         if step.type is StepType.REASONING:
             thoughts.append(step)

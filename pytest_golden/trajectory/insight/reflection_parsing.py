@@ -192,11 +192,8 @@ def _unwrap_list(value: list[Any]) -> Any:
     texts = [block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)]
     if texts:
         return "\n".join(texts)
-    return value[0] if len(blocks) == len(value) == 1 and _has_wrapper(blocks[0]) else None
-
-
-def _has_wrapper(value: dict[Any, Any]) -> bool:
-    return not _is_answer(value) and any(key in value for key in _WRAPPER_KEYS) and "description" not in value
+    is_wrapper = len(blocks) == len(value) == 1 and "description" not in value[0] and not _is_answer(value[0])
+    return value[0] if is_wrapper and any(key in value[0] for key in _WRAPPER_KEYS) else None
 
 
 def _is_answer(value: dict[Any, Any]) -> bool:
@@ -223,23 +220,10 @@ _NAMES = {
     "rationale": ("rationale", "reason", "why", "justification"),
 }
 _TYPE_SYNONYMS = {
-    "addition": "add",
-    "insert": "add",
-    "include": "add",
-    "append": "add",
-    "change": "modify",
-    "modification": "modify",
-    "edit": "modify",
-    "update": "modify",
-    "replace": "modify",
-    "rewrite": "modify",
-    "rephrase": "modify",
-    "delete": "remove",
-    "removal": "remove",
-    "drop": "remove",
-    "reorganize": "restructure",
-    "reorganise": "restructure",
-    "reorder": "restructure",
+    **dict.fromkeys(("addition", "insert", "include", "append"), "add"),
+    **dict.fromkeys(("change", "modification", "edit", "update", "replace", "rewrite", "rephrase"), "modify"),
+    **dict.fromkeys(("delete", "removal", "drop"), "remove"),
+    **dict.fromkeys(("reorganize", "reorganise", "reorder"), "restructure"),
 }
 _CATEGORY_SYNONYMS = {
     "clarification": "clarity",
@@ -410,40 +394,30 @@ _VERBS = (
     "rewrite|rephrase|replace|remove|removing|delete|drop|restructure|restructuring|reorganize|reorganise|reorder|split|"
     "separate|ask|instruct|tell|explain|limit|mention|describe|use"
 )
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+
+
 # An order, or that something should be done.
 _ORDER = re.compile(rf"^(?:please\s+|consider\s+|try\s+|also\s+)*(?:{_VERBS})\b", re.IGNORECASE)
-_OUGHT = re.compile(
-    rf"\b(?:should|must|ought to|needs? to|could|consider|recommend|suggest)\b(?:\s+\w+){{0,3}}?\s+(?:{_VERBS})\b",
-    re.IGNORECASE,
+_OUGHT = _words(
+    rf"(?:should|must|ought to|needs? to|could|consider|recommend|suggest)\b(?:\s+\w+){{0,3}}?\s+(?:{_VERBS})"
 )
-_CAUSE = re.compile(r"\b(?:because|caused by|root causes?|due to|the reason)\b", re.IGNORECASE)
-_HOPE = re.compile(r"\b(?:will|would|should)\b.*\b(?:improve|reduce|prevent|avoid|better|fewer)\b", re.IGNORECASE)
-_TYPES = (
-    (SuggestionType.REMOVE, re.compile(r"\b(?:remov\w+|delet\w+|drop)\b", re.IGNORECASE)),
-    (
-        SuggestionType.RESTRUCTURE,
-        re.compile(r"\b(?:restructur\w+|reorgani[sz]\w+|reorder\w*|split|separate)\b", re.IGNORECASE),
-    ),
-    (
-        SuggestionType.ADD,
-        re.compile(r"\b(?:add|adding|includ\w+|insert|provide|specify|state|define|mention)\b", re.IGNORECASE),
-    ),
-)
-_CATEGORIES = (
-    (SuggestionCategory.EXAMPLE, re.compile(r"\b(?:examples?|samples?|few-shot)\b", re.IGNORECASE)),
-    (
-        SuggestionCategory.CONSTRAINT,
-        re.compile(r"\b(?:constrain\w*|limits?|must|never|require\w*|forbid\w*|only)\b", re.IGNORECASE),
-    ),
-    (
-        SuggestionCategory.REASONING,
-        re.compile(r"\b(?:reason\w*|logic\w*|think\w*|step by step|verif\w+)\b", re.IGNORECASE),
-    ),
-    (
-        SuggestionCategory.STRUCTURE,
-        re.compile(r"\b(?:(?:re)?structur\w*|sections?|order|format\w*|layout|reorgani[sz]\w+)\b", re.IGNORECASE),
-    ),
-)
+_CAUSE = _words(r"because|caused by|root causes?|due to|the reason")
+_HOPE = _words(r"(?:will|would|should)\b.*\b(?:improve|reduce|prevent|avoid|better|fewer)")
+_TYPES = {
+    SuggestionType.REMOVE: _words(r"remov\w+|delet\w+|drop"),
+    SuggestionType.RESTRUCTURE: _words(r"restructur\w+|reorgani[sz]\w+|reorder\w*|split|separate"),
+    SuggestionType.ADD: _words(r"add|adding|includ\w+|insert|provide|specify|state|define|mention"),
+}
+_CATEGORIES = {
+    SuggestionCategory.EXAMPLE: _words(r"examples?|samples?|few-shot"),
+    SuggestionCategory.CONSTRAINT: _words(r"constrain\w*|limits?|must|never|require\w*|forbid\w*|only"),
+    SuggestionCategory.REASONING: _words(r"reason\w*|logic\w*|think\w*|step by step|verif\w+"),
+    SuggestionCategory.STRUCTURE: _words(r"(?:re)?structur\w*|sections?|order|format\w*|layout|reorgani[sz]\w+"),
+}
 
 
 def settle_text(text: str, limit: int) -> str:
@@ -456,12 +430,14 @@ def settle_text(text: str, limit: int) -> str:
 
 def infer_type(text: str) -> SuggestionType:
     """Tell from its verb what a suggestion does; modify when it does not say."""
-    return next((kind for kind, pattern in _TYPES if pattern.search(text)), SuggestionType.MODIFY)
+    return next((kind for kind, pattern in _TYPES.items() if pattern.search(text)), SuggestionType.MODIFY)
 
 
 def infer_category(text: str) -> SuggestionCategory:
     """Tell from its words what a suggestion concerns; clarity when it does not say."""
-    return next((category for category, pattern in _CATEGORIES if pattern.search(text)), SuggestionCategory.CLARITY)
+    return next(
+        (category for category, pattern in _CATEGORIES.items() if pattern.search(text)), SuggestionCategory.CLARITY
+    )
 
 
 def first_paragraph(text: str) -> str:
@@ -475,24 +451,16 @@ def first_paragraph(text: str) -> str:
 
 def list_suggestions(text: str) -> tuple[Suggestion, ...]:
     """Return the sentences that order or recommend a change, each once."""
-    found = dict.fromkeys(
-        sentence for sentence in _sentences(text) if _ORDER.match(sentence) or _OUGHT.search(sentence)
-    )
+    wanted = (sentence for sentence in _sentences(text) if _ORDER.match(sentence) or _OUGHT.search(sentence))
     return tuple(
-        Suggestion(
-            type=infer_type(sentence),
-            category=infer_category(sentence),
-            description=sentence,
-            rationale="read out of a reply in prose",
-        )
-        for sentence in list(found)[:_MOST_SUGGESTIONS]
+        Suggestion(infer_type(one), infer_category(one), one, "read out of a reply in prose")
+        for one in list(dict.fromkeys(wanted))[:_MOST_SUGGESTIONS]
     )
 
 
 def list_causes(text: str) -> tuple[str, ...]:
     """Return the sentences that name a cause, each once."""
-    found = dict.fromkeys(sentence for sentence in _sentences(text) if _CAUSE.search(sentence))
-    return tuple(found)[:_MOST_CAUSES]
+    return tuple(dict.fromkeys(filter(_CAUSE.search, _sentences(text))))[:_MOST_CAUSES]
 
 
 def find_hope(text: str) -> str:

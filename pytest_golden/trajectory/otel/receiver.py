@@ -24,15 +24,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.trajectory.otel.posts import (
-    MAX_BODY_BYTES,
-    PROTOBUF_MISSING,
-    Post,
-    can_read_protobuf,
-    check_json,
-    describe_refusal,
-    read_posts,
-)
+from pytest_golden.trajectory.otel import posts
+from pytest_golden.trajectory.otel.posts import MAX_BODY_BYTES, Post
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -124,7 +117,7 @@ class OtlpReceiver:
         """Return the steps received so far, inside the with-block or after it."""
         if self._spool is None:
             raise RuntimeError("the receiver has received nothing before its with-block")
-        return read_posts(self._spool.posts(), self._spool.refused)
+        return posts.read_posts(self._spool.posts(), self._spool.refused)
 
     def discard(self) -> None:
         """Stop, and remove what was received."""
@@ -152,7 +145,7 @@ class SpanServer:
         self._selector = selectors.DefaultSelector()
         self._connections: OrderedDict[_Connection, None] = OrderedDict()
         self._held_bytes = 0
-        self._reads_protobuf = can_read_protobuf()
+        self._reads_protobuf = posts.can_read_protobuf()
         self._adopted: deque[socket.socket] = deque()
         self._wake_read, self._wake_write = socket.socketpair()
         for end in (self._wake_read, self._wake_write):
@@ -311,7 +304,7 @@ class SpanServer:
                 "415 Unsupported Media Type", f"neither JSON nor protobuf, or packed unknown: {kind} {encoding}"[:80]
             )
         if kind in _PROTOBUF and not self._reads_protobuf:
-            return self._refuse("415 Unsupported Media Type", PROTOBUF_MISSING)
+            return self._refuse("415 Unsupported Media Type", posts.PROTOBUF_MISSING)
         if request.body is None:
             return self._refuse("413 Content Too Large", f"they are larger than {MAX_BODY_BYTES >> 20} MiB")
         return self._keep(Post(request.body, kind not in _PROTOBUF, encoding == "gzip")) if request.body else _OK
@@ -323,9 +316,9 @@ class SpanServer:
     def _keep(self, post: Post) -> str:
         try:
             if post.is_json:
-                check_json(post)
+                posts.check_json(post)
         except ValueError as error:
-            return self._refuse("400 Bad Request", describe_refusal(error))
+            return self._refuse("400 Bad Request", posts.describe_refusal(error))
         self._spool.add(post)
         return _OK
 
