@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from pytest_golden.gateway.model import WrittenFile
+from pytest_golden.trajectory.readers.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK_BYTES = 1 << 20
 _ZEROS = memoryview(bytes(_CHUNK_BYTES))
-_SAFE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def lstat_or_none(path: str) -> os.stat_result | None:
@@ -48,10 +48,10 @@ def is_content(found: os.stat_result | None) -> bool:
 def opened(path: str) -> Iterator[IO[bytes]]:
     """Open a regular file of our own for reading, even if its mode forbids that."""
     try:
-        descriptor = os.open(path, _SAFE_FLAGS)
+        file = open_regular(path)
     except PermissionError:
-        descriptor = _open_up(path)
-    with os.fdopen(descriptor, "rb") as file:
+        file = os.fdopen(_open_up(path), "rb")
+    with file:
         yield file
 
 
@@ -138,10 +138,10 @@ def has_equal_content(left: str, left_found: os.stat_result, right: str, right_f
     if stat.S_ISLNK(left_found.st_mode):
         return os.readlink(left) == os.readlink(right)
     try:
-        descriptor = os.open(right, _SAFE_FLAGS)
+        other = open_regular(right)
     except PermissionError:
         return False
-    with os.fdopen(descriptor, "rb") as other, opened(left) as one:
+    with other, opened(left) as one:
         while True:
             chunk = one.read(_CHUNK_BYTES)
             if chunk != other.read(_CHUNK_BYTES):
@@ -152,12 +152,6 @@ def has_equal_content(left: str, left_found: os.stat_result, right: str, right_f
 
 def find_regular_file(root: str, relative: str) -> str | None:
     """Return the path of a regular file below a folder, None when any part of the way is missing or a symlink."""
-    path = root
     parts = [part for part in relative.replace("\\", "/").split("/") if part not in {"", "."}]
-    for position, part in enumerate(parts):
-        path = os.path.join(path, part)
-        found = lstat_or_none(path)
-        expected = stat.S_ISREG if position == len(parts) - 1 else stat.S_ISDIR
-        if part == ".." or found is None or not expected(found.st_mode):
-            return None
-    return path if parts else None
+    found = lstat_below(root, "/".join(parts)) if parts and ".." not in parts else None
+    return os.path.join(root, *parts) if found is not None and stat.S_ISREG(found.st_mode) else None

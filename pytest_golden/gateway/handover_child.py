@@ -2,7 +2,7 @@
 
 A bare script: `python -I -S handover_child.py PORT PROGRAM ARGUMENT...`, with the channel's number in GOLDEN_HANDOVER. A
 private network cannot be reached from outside, but a socket that was opened in it can be served by any process that holds
-it. The other end is `Handover` in `sockets.py`.
+it. The other end is `Handover` in `process.py`.
 """
 
 from __future__ import annotations

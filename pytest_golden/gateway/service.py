@@ -32,6 +32,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProje
 from pytest_golden.gateway.runners.choice import find_runner_command
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.view import write_kept
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.redaction.literals import literals_in_file, secret_arguments, secret_literals
@@ -394,7 +395,7 @@ class ExecutionGateway:
             remove_tree(folder)
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir(mode=0o700)
-            prepared.view.write_kept(folder)
+            write_kept(prepared.view, folder)
         except OSError as error:
             return replace(outcome, warnings=(*outcome.warnings, f"its view could not be kept in {folder}: {error}"))
         return replace(outcome, kept_view=str(folder))

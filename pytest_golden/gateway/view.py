@@ -109,10 +109,6 @@ class OverlayView:
         """Return the upper layer, and the sorted paths in it: all that the pipeline wrote, with equal bytes too."""
         return self.upper, tuple(sorted(UpperLayer(str(self.project_dir), str(self.upper)).written))
 
-    def write_kept(self, folder: Path) -> None:
-        """Copy the files that the pipeline wrote into a folder, for a person to look at."""
-        _copy_written(self.take_write_set(), self.upper, folder)
-
 
 class CopyView:
     """A private copy of the original, made by the file system's own cloning where it has that."""
@@ -153,10 +149,6 @@ class CopyView:
         founds = ((path, lstat_or_none(os.path.join(self.copy, path))) for path in self._differences()[0])
         files = (path for path, found in founds if found is not None and not stat.S_ISDIR(found.st_mode))
         return self.copy, tuple(sorted(files))
-
-    def write_kept(self, folder: Path) -> None:
-        """Copy the files that the pipeline wrote into a folder, for a person to look at."""
-        _copy_written(self.take_write_set(), self.copy, folder)
 
     def _differences(self) -> tuple[list[str], list[str]]:
         after = take_fingerprint(str(self.copy), is_ours=True, known=self._before.marks.keys())
@@ -224,8 +216,10 @@ def _copy_data(origin: str, copy: str, size_bytes: int) -> None:
             target.writelines(source.read(min(left, _CHUNK_BYTES)) for left in range(end - start, 0, -_CHUNK_BYTES))
 
 
-def _copy_written(write_set: WriteSet, source: Path, folder: Path) -> None:
-    for relative, file in write_set.files.items():
+def write_kept(view: View, folder: Path) -> None:
+    """Copy the files that the pipeline wrote into a folder, for a person to look at."""
+    source = view.upper if isinstance(view, OverlayView) else view.copy
+    for relative, file in view.take_write_set().files.items():
         if file.sha256 == UNREAD:
             continue
         copy = folder / relative

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, Problem
 from pytest_golden.gateway.resolution import NO_STAND_INS, ProjectUnusableError, resolve_project, write_stand_ins
+from pytest_golden.gateway.view import write_kept
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
 from tests.gateway.conftest import NOT_ROOT, VIEWS
@@ -168,7 +169,7 @@ def test_stand_ins_are_no_part_of_what_was_written(view: str, run_in_view: RunIn
         "files": None,
     }
     (tmp_path / "kept").mkdir()
-    run.prepared.view.write_kept(tmp_path / "kept")
+    write_kept(run.prepared.view, tmp_path / "kept")
     assert [path.name for path in (tmp_path / "kept").rglob("*")] == ["sql", "made"]
 
 

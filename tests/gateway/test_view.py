@@ -22,6 +22,7 @@ from pytest_golden.gateway.view import (
     find_program_folders,
     is_below,
     select_hidden,
+    write_kept,
 )
 from pytest_golden.gateway.write_set import take_fingerprint
 from tests.gateway.conftest import VIEWS
@@ -63,7 +64,7 @@ def test_what_was_written_is_kept_for_people(
     (project_dir / "input").write_text("in")
     run = run_in_view(view, "mkdir -p a/b; echo x > a/b/c; chmod 700 a/b/c; ln -s /nowhere link; chmod 600 input")
     (tmp_path / "kept").mkdir()
-    run.prepared.view.write_kept(tmp_path / "kept")
+    write_kept(run.prepared.view, tmp_path / "kept")
     kept = sorted(str(path.relative_to(tmp_path / "kept")) for path in (tmp_path / "kept").rglob("*"))
     assert kept == ["a", "a/b", "a/b/c", "input", "link"]
     assert (tmp_path / "kept/a/b/c").stat().st_mode & 0o777 == 0o700

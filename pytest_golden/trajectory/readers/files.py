@@ -19,7 +19,7 @@ MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a regular file for reading bytes.
 
     Raises:
@@ -28,7 +28,7 @@ def open_regular(path: Path) -> BinaryIO:
     descriptor = os.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path.name} is not a regular file")
+        raise OSError(f"{os.path.basename(path)} is not a regular file")  # noqa: PTH119 - it may be text
     return os.fdopen(descriptor, "rb")
 
 
