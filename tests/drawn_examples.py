@@ -11,7 +11,8 @@ from hypothesis.internal.conjecture import providers
 # How long an example takes says more of the machine than of the code.
 _UNTIMED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("random", _UNTIMED, derandomize=False)
-settings.register_profile("same", _UNTIMED, derandomize=True, database=None)
+# The same examples each time find only what has changed; a person's runs try new and more ones.
+settings.register_profile("same", _UNTIMED, derandomize=True, database=None, max_examples=40)
 settings.load_profile("same" if os.environ.get("CI") or os.environ.get("GOLDEN_TEST_REQUIRE") else "random")
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.redaction.escapes import find_coloured_lines, may_hold_escape, strip_all_colours, strip_escapes
@@ -49,7 +49,6 @@ def test_escape_sequences_are_taken_out(text: str, plain: str) -> None:
 
 
 @given(st.lists(PIECES, max_size=30).map("".join) | st.binary(max_size=300).map(lambda raw: raw.decode("latin-1")))
-@settings(max_examples=300)
 def test_twice_is_once(text: str) -> None:
     once = strip_escapes(text)
     assert strip_escapes(once) == once

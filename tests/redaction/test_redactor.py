@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.redaction.literals import is_worth_hiding
@@ -73,28 +73,24 @@ LITERALS = st.text(min_size=6, max_size=30).filter(is_worth_hiding)
 
 
 @given(TEXTS)
-@settings(max_examples=300)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
 @given(JSON_VALUES)
-@settings(max_examples=150)
 def test_json_text_stays_json(value: Any) -> None:
     for text in (json.dumps(value), json.dumps(value, indent=1, ensure_ascii=False)):
         assert type(json.loads(redact(text))) is type(value)
 
 
 @given(JSON_VALUES, LITERALS)
-@settings(max_examples=150)
 def test_json_text_with_a_known_value_stays_json(value: Any, literal: str) -> None:
     redacted = Redactor(literals=(literal,)).text(json.dumps([value, {literal: literal}]))
     assert literal not in json.dumps(json.loads(redacted), ensure_ascii=False)
 
 
 @given(JSON_VALUES)
-@settings(max_examples=150)
 def test_values_keep_their_type_and_are_settled_after_one_pass(value: Any) -> None:
     once = redact(value)
     assert type(once) is type(value)
@@ -102,7 +98,6 @@ def test_values_keep_their_type_and_are_settled_after_one_pass(value: Any) -> No
 
 
 @given(TEXTS, TEXTS, LITERALS)
-@settings(max_examples=200)
 def test_no_known_value_survives(before: str, after: str, literal: str) -> None:
     redactor = Redactor(literals=(literal,))
     spelled = (literal, json.dumps(literal)[1:-1], quote(literal, safe="") if literal.isprintable() else literal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.gateway.model import WriteSet, WrittenFile
@@ -49,7 +49,6 @@ RESULTS = st.builds(
 
 
 @given(RESULTS)
-@settings(max_examples=150)
 def test_results_survive_json(result: GoldenProjectResult) -> None:
     plain = result.to_dict()
     assert plain["is_regression"] == result.is_regression

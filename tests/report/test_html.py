@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
@@ -276,7 +276,6 @@ def test_every_link_has_its_aim_and_every_name_is_unique() -> None:
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(ResultStatus))
-@settings(max_examples=100, deadline=None)
 def test_whatever_is_printed_is_shown_and_means_nothing(name: str, text: str, status: ResultStatus) -> None:
     result = make(
         name,

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import xmlschema
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
@@ -132,7 +132,6 @@ def test_what_xml_cannot_carry_is_escaped_and_colours_are_gone() -> None:
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(ResultStatus))
-@settings(max_examples=150)
 def test_any_text_gives_valid_xml(name: str, text: str, status: ResultStatus) -> None:
     write(RegressionCheckResult((GoldenProjectResult(name, "p", status, 1, text, text),)))
 

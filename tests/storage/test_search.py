@@ -49,7 +49,7 @@ def test_operators_are_text(store: Store, query: str) -> None:
     assert (one in found) == bool({"load", "table"} & set(find_words(query)))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(query=st.text(st.characters(), max_size=30), prefix=st.lists(st.text(st.characters()), max_size=2))
 def test_no_query_and_no_prefix_is_an_error(store: Store, query: str, prefix: list[str]) -> None:
     assert find(store, query, tuple(prefix)) == []

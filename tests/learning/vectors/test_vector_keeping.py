@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning.model import VectorsError
@@ -53,7 +53,6 @@ def test_few_rows_of_many_are_looked_at_alone() -> None:
     assert matrix.count_empty(None) == (302, 1)
 
 
-@settings(max_examples=150)
 @given(
     steps=st.lists(
         st.tuples(st.integers(1, 6), ROWS, st.integers(1, 3), st.sampled_from(NAMESPACES), st.booleans()), max_size=12
