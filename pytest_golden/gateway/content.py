@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from pytest_golden.gateway.model import WrittenFile
-from pytest_golden.trajectory.readers.files import open_regular
+from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from pytest_golden.gateway.model import Ending, Problem
 from pytest_golden.gateway.process import Exit, Launch, Supervisor
 from pytest_golden.gateway.seal import without_idle_covers
 from pytest_golden.redaction.escapes import find_coloured_lines
-from pytest_golden.trajectory.readers.files import open_regular
+from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +16,9 @@ STORE_NAME = "golden.db"
 #: Begins the names of folders made for one gate run: the base of a verification, the proposals of a cycle.
 #: Runs in such a folder are not people's own: histories and trends leave them out.
 PRIVATE_PREFIX = "pytest-golden-private-"
+
+# A symbolic link could lead out of the view, a FIFO would block for ever. Neither flag exists on Windows.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def make_folder(folder: Path) -> None:
@@ -54,3 +58,16 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file for reading bytes.
+
+    Raises:
+        OSError: it cannot be opened, or is a symbolic link, a folder, a FIFO or a device.
+    """
+    descriptor = os.open(path, _FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{os.path.basename(path)} is not a regular file")  # noqa: PTH119 - it may be text
+    return os.fdopen(descriptor, "rb")

@@ -1,11 +1,11 @@
-"""Open files that a pipeline wrote. The pipeline is not trusted: only regular files are opened, and nothing hangs."""
+"""Find and read files that a pipeline wrote. The pipeline is not trusted: only regular files are opened, and nothing hangs."""
 
 from __future__ import annotations
 
 import json
-import os
-import stat
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,22 +14,6 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-
-# A symbolic link could lead out of the view, a FIFO would block for ever. Neither flag exists on Windows.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-
-
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file for reading bytes.
-
-    Raises:
-        OSError: it cannot be opened, or is a symbolic link, a folder, a FIFO or a device.
-    """
-    descriptor = os.open(path, _FLAGS)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{os.path.basename(path)} is not a regular file")  # noqa: PTH119 - it may be text
-    return os.fdopen(descriptor, "rb")
 
 
 def read_json(path: Path) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.trajectory.readers.files import open_regular
+from pytest_golden.storage.folder import open_regular
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
 from pytest_golden.values.checking import check_time, check_word
