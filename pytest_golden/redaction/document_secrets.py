@@ -1,6 +1,6 @@
-"""Secrets that the form of a document gives away: netrc, .pgpass, Kubernetes secrets, JSON web keys, PuTTY keys, SQL.
+"""Find secrets by the form of a document: netrc, .pgpass, Kubernetes secrets, JSON web keys, PuTTY keys, SQL.
 
-So do pairs such as `("X-Api-Key", "...")`, and groups such as `"passwords": {"bob": "..."}`.
+Pairs such as `("X-Api-Key", "...")` and groups such as `"passwords": {"bob": "..."}` are found too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORTEST_IN_PAIR = 8
 
 
 def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
-    """Replace what the form of a document gives away by the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
+    """Replace the secrets that a document's form shows with the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
     text = rule.apply_rules(_RULES, text, lowered, absent)
     if "Secret" in text and _KUBERNETES_KIND.search(text):
         text = "---".join(
@@ -42,7 +42,7 @@ def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
 
 
 def is_pair_of_secret(name: str, value: str) -> bool:
-    """Tell whether two texts beside each other are a secret name and its value, not two names."""
+    """Tell whether two adjacent texts are a secret name and its value, not two names."""
     if not rule.is_secret_name(name) or rule.is_reference(value):
         return False
     return rule.is_authorization_name(name) or (
@@ -198,5 +198,5 @@ _RULES = (
 )
 
 
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+#: These rules change no text that contains none of these in lower case.
 DOCUMENT_KEYWORDS = rule.list_keywords(_RULES) | {"secret"}

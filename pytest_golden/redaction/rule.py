@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return an object that acts as a compiled pattern and is compiled on first use: most texts need few of the patterns."""
+    """Return an object that acts as a compiled pattern but is compiled on first use: most texts need few of the patterns."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
@@ -161,7 +161,7 @@ def starts_reference(text: str, position: int) -> bool:
 
 
 def is_nothing(value: str) -> bool:
-    """Tell whether a value is empty in meaning (null, true, the name of a type) or a few marks of punctuation."""
+    """Tell whether a value means nothing (null, true, the name of a type) or is a few punctuation marks."""
     stripped = value.strip()
     if len(stripped) > _LONGEST_NOTHING:
         return False
@@ -198,7 +198,7 @@ Hit = TypeVar("Hit")
 
 
 def replace_hits(text: str, hits: Iterable[tuple[int, Hit]], find: Callable[[Hit], tuple[int, int, str] | None]) -> str:
-    """Replace what `find` gives for each hit: start, end, and what stands there instead.
+    """Replace what `find` gives for each hit: start, end, and the new text.
 
     A hit comes with its place. One inside what is already replaced is passed over, so the time is linear.
     """

@@ -1,4 +1,4 @@
-"""Secrets that show themselves by their form: cloud keys, service tokens, JWT, Bearer and Basic, private key blocks."""
+"""Find secrets by their own form: cloud keys, service tokens, JWT, Bearer and Basic, private key blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_golden.redaction.rule import MARK, Rule, compile_late, mark_value
 
 
 def redact_tokens(text: str, lowered: str, absent: set[int]) -> str:
-    """Replace secrets of a known form by the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
+    """Replace secrets of a known form with the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
     text = rule.apply_rules(_RULES, text, lowered, absent)
     return _redact_private_keys(text) if "PRIVATE KEY" in text else text
 
@@ -162,7 +162,7 @@ _RULES = (
     ),
 )
 
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+#: These rules change no text that contains none of these in lower case.
 TOKEN_KEYWORDS = rule.list_keywords(_RULES) | {"private key"}
 _BEGIN = compile_late(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = compile_late(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
@@ -178,7 +178,7 @@ _KEY_TAIL = compile_late(
 )
 
 
-# What people call a token, by its beginning. For other tokens the beginning itself is shown.
+# The usual name of a token, by its beginning. For other tokens the beginning itself is shown.
 _KINDS = {
     "AKIA": "an AWS access key",
     "ASIA": "an AWS access key",
@@ -194,7 +194,7 @@ _KINDS = {
 
 
 def describe_token(text: str, position: int) -> str | None:
-    """Say what kind of token begins at this position; None if its beginning is not known."""
+    """Return a description of the token that begins at this position, or None if its beginning is unknown."""
     kind = next((kind for mark, kind in _KINDS.items() if text.startswith(mark, position)), None)
     if kind is not None:
         return kind
