@@ -46,7 +46,7 @@ class Setting:
         self.help = help
         self.default = default
         self.choices = choices
-        self.metavar = metavar or kind.upper()
+        self.metavar = None if choices or kind == "switch" else metavar or kind.upper()
         self.has_ini = has_ini
         self.has_environment = has_environment
         self.environment = environment or self.key.upper()
