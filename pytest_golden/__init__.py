@@ -16,10 +16,9 @@ _HOMES = {
         "BaselineError GatewayError GoldenError JournalError LanguageModelError ManifestError ManifestProblem "
         "PayloadError PermissionDeniedError SettingsError SignatureError"
     ),
-    "manifest.model": "DeclaredOutput GoldenProjectConfig Manifest Mount Quarantine RetiredProject",
+    "manifest.model": "DeclaredOutput GoldenProjectConfig Manifest Mount Quarantine RetiredProject manifest_schema",
     "manifest.units": "ExpectedOutcome",
     "manifest.reader": "load_manifest",
-    "manifest.keys": "manifest_schema",
     "manifest.inline": "parse_golden_projects_input",
     "gateway.model": (
         "AgentRole Ending GatewayAbilities OutputFinding Permissions PipelineOutcome RunnerCommand WriteSet WrittenFile"

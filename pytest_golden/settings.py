@@ -31,8 +31,8 @@ class Setting:
     def __init__(
         self,
         name: str,
-        kind: str,
         help: str,  # noqa: A002 - argparse's own word
+        kind: str = "text",
         *,
         default: str | bool | None = None,
         choices: tuple[str, ...] = (),
@@ -42,11 +42,11 @@ class Setting:
         environment: str | None = None,
     ) -> None:
         self.name = name
-        self.kind = kind
+        self.kind = "choice" if choices else kind
         self.help = help
         self.default = default
         self.choices = choices
-        self.metavar = metavar
+        self.metavar = None if choices or kind == "switch" else metavar or kind.upper()
         self.has_ini = has_ini
         self.has_environment = has_environment
         self.environment = environment or self.key.upper()
@@ -81,56 +81,45 @@ class Setting:
 SETTINGS: Sequence[Setting] = (
     Setting(
         "golden",
-        "switch",
         "Run the golden projects: alone, or after the tests that are named.",
+        "switch",
         has_ini=False,
         has_environment=False,
     ),
     Setting(
         "golden-manifest",
-        "path",
         f"The file that declares the golden projects, instead of {MANIFEST_NAME} in the rootdir.",
-        metavar="PATH",
+        "path",
     ),
-    Setting(
-        "golden-projects",
-        "text",
-        'Golden projects without a manifest: "a.yaml, b.yaml" or "name:path, name:path".',
-        metavar="TEXT",
-    ),
+    Setting("golden-projects", 'Golden projects without a manifest: "a.yaml, b.yaml" or "name:path, name:path".'),
     Setting(
         "golden-mode",
-        "choice",
         "In improvement mode a gate without golden projects warns loudly.",
         default="improvement",
         choices=("improvement", "learning"),
     ),
     Setting(
-        "golden-require", "switch", "Refuse to run without golden projects, and let a skipped one fail.", default=False
+        "golden-require", "Refuse to run without golden projects, and let a skipped one fail.", "switch", default=False
     ),
     Setting(
         "golden-sandbox",
-        "choice",
         "How a pipeline sees its project's folder: copy-on-write, a private copy, or the better one that works here.",
         default="auto",
         choices=("auto", "overlay", "copy"),
     ),
     Setting(
         "golden-keep",
-        "choice",
         "Whose written files to keep for a look after the run, below .golden/kept.",
         default="none",
         choices=("none", "failed", "all"),
     ),
     Setting(
         "golden-base",
-        "text",
         "Compare the manifest with the one at this git ref; a weakened floor fails the gate.",
         metavar="REF",
     ),
     Setting(
         "golden-floor",
-        "choice",
         "Fail on a weakened floor, or let a person accept it. Not in addopts: a change must not accept itself.",
         default="check",
         choices=("check", "accept"),
@@ -138,60 +127,54 @@ SETTINGS: Sequence[Setting] = (
     ),
     Setting(
         "golden-store",
-        "store",
         "Where results are recorded: a file, sqlite:///PATH, postgresql://..., or none. Without it .golden/golden.db in the workspace root.",
-        metavar="STORE",
+        "store",
         environment="GOLDEN_STORE_URL",
     ),
     Setting(
         "golden-learning",
-        "choice",
         "Learn from results and show what is known, only show it (recall), or neither.",
         default="on",
         choices=("on", "recall", "off"),
     ),
     Setting(
         "golden-update",
-        "switch",
         "Accept the present outputs as baselines, of the projects that ran as expected. Not in addopts, and refused in CI.",
+        "switch",
         default=False,
         has_ini=False,
         has_environment=False,
     ),
     Setting(
         "golden-changed",
-        "text",
         "Run only the projects whose inputs changed since this git ref, and those of which that is in doubt.",
         metavar="REF",
     ),
     Setting(
         "golden-reads",
-        "switch",
         "Record which files of the repository each pipeline reads, so that --golden-changed runs it again when one of them changed.",
+        "switch",
         default=False,
     ),
     Setting(
         "golden-shard",
-        "text",
         "Run only this part of the projects, such as 2/4: shard 2 of 4. The other shards run the rest elsewhere.",
         metavar="I/N",
         has_ini=False,
     ),
     Setting(
         "golden-shard-plan",
-        "path",
         "The plan of shards that `golden shards plan` wrote, instead of golden_shards.json beside the manifest, if that is there.",
-        metavar="PATH",
+        "path",
     ),
     Setting(
         "golden-gateway",
-        "text",
         "Run the pipelines on the workers of an existing Dask cluster: dask://HOST:8786, or dask+tls://.",
         metavar="URL",
     ),
-    Setting("golden-junit", "path", "Write the results as JUnit XML.", metavar="PATH"),
-    Setting("golden-json", "path", "Write the gate report as JSON.", metavar="PATH"),
-    Setting("golden-html", "path", "Write the gate report as one HTML file that needs no network.", metavar="PATH"),
+    Setting("golden-junit", "Write the results as JUnit XML.", "path"),
+    Setting("golden-json", "Write the gate report as JSON.", "path"),
+    Setting("golden-html", "Write the gate report as one HTML file that needs no network.", "path"),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli.screen import print_json
-from pytest_golden.manifest.keys import manifest_schema
+from pytest_golden.manifest.model import manifest_schema
 from pytest_golden.report.report_schema import report_schema
 
 if TYPE_CHECKING:

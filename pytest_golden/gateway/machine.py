@@ -11,17 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GatewayError, SettingsError
+from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import GatewayAbilities, Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
 from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked
-from pytest_golden.gateway.view import (
-    find_git_folders,
-    find_interpreter_folders,
-    find_program_folders,
-    is_below,
-    select_hidden,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +59,7 @@ class Machine:
         fallback: Place | None = None
         trouble: GatewayError | None = None
         for folder in self._candidates:
-            if is_below(str(folder), str(project_dir)):
+            if views.is_below(str(folder), str(project_dir)):
                 continue
             try:
                 place = self._open(folder)
@@ -132,7 +126,7 @@ class Machine:
         if folder not in self._places:
             scratch = Scratch(folder)
             visible = [str(root) for root in self._roots]
-            visible += [path for root in self._roots for path in find_git_folders(root)]
+            visible += [path for root in self._roots for path in views.find_git_folders(root)]
             self._places[folder] = Place(scratch, probe(scratch.root, visible))
         return self._places[folder]
 
@@ -203,9 +197,13 @@ def build_seal(bwrap: str, roots: Iterable[str]) -> Seal:
     """Find what a seal must replace on this machine, and what must stay visible below that."""
     home = os.path.realpath(os.path.expanduser("~"))
     masked = find_masked(home)
-    folders = [bwrap, *find_interpreter_folders(), *find_program_folders(os.environ.get("PATH", os.defpath))]
+    folders = [
+        bwrap,
+        *views.find_interpreter_folders(),
+        *views.find_program_folders(os.environ.get("PATH", os.defpath)),
+    ]
     folders += ["/etc/resolv.conf", str(Path(__file__).parent)]
-    visible = select_hidden(folders, masked)
+    visible = views.select_hidden(folders, masked)
     required = tuple(path for path in map(os.path.realpath, roots) if any(path.startswith(mask) for mask in masked))
     return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))))
 

@@ -18,7 +18,6 @@ from pytest_golden.gateway.execution import execute, read_present_step
 from pytest_golden.gateway.machine import Machine
 from pytest_golden.gateway.model import (
     Ending,
-    GatewayAbilities,
     PipelineOutcome,
     Problem,
     RunnerCommand,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_golden.gateway.machine import Place
-    from pytest_golden.gateway.model import AgentRole, Permissions
+    from pytest_golden.gateway.model import AgentRole, GatewayAbilities, Permissions
     from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.gateway.write_set import Examine
     from pytest_golden.manifest.model import GoldenProjectConfig

@@ -16,18 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_golden.gateway import write_set
 from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
 from pytest_golden.gateway.resolution import NO_STAND_INS, put_into_copy
-from pytest_golden.gateway.write_set import (
-    UNREAD,
-    Fingerprint,
-    UpperLayer,
-    find_differences,
-    is_opaque,
-    is_whiteout,
-    take_fingerprint,
-    take_write_set,
-)
+from pytest_golden.gateway.write_set import Fingerprint, UpperLayer, take_fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,14 +88,16 @@ class OverlayView:
             found = lstat_or_none(path)
             if found is None:
                 return False
-            if is_whiteout(found) or not stat.S_ISDIR(found.st_mode) or is_opaque(path):
+            if write_set.is_whiteout(found) or not stat.S_ISDIR(found.st_mode) or write_set.is_opaque(path):
                 return True
         return True
 
     def take_write_set(self) -> WriteSet:
         """Read the upper layer: what was written is exactly what is in it."""
         layer = UpperLayer(str(self.project_dir), str(self.upper))
-        return take_write_set(str(self.project_dir), str(self.upper), layer.written, layer.removed, self._stand_ins)
+        return write_set.take_write_set(
+            str(self.project_dir), str(self.upper), layer.written, layer.removed, self._stand_ins
+        )
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
         """Return the upper layer, and the sorted paths in it: all that the pipeline wrote, with equal bytes too."""
@@ -142,7 +136,7 @@ class CopyView:
     def take_write_set(self) -> WriteSet:
         """Compare the copy's files with what they were when it was made."""
         written, removed = self._differences()
-        return take_write_set(str(self.project_dir), str(self.copy), written, removed, self._stand_ins)
+        return write_set.take_write_set(str(self.project_dir), str(self.copy), written, removed, self._stand_ins)
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
         """Return the copy, and the sorted paths in it that are new or have other times than when it was made."""
@@ -152,7 +146,7 @@ class CopyView:
 
     def _differences(self) -> tuple[list[str], list[str]]:
         after = take_fingerprint(str(self.copy), is_ours=True, known=self._before.marks.keys())
-        differing = tuple(find_differences(self._before, after))
+        differing = tuple(write_set.find_differences(self._before, after))
         written = [path for path in differing if path in after.marks]
         return written, [path for path in differing if path not in after.marks]
 
@@ -220,7 +214,7 @@ def write_kept(view: View, folder: Path) -> None:
     """Copy the files that the pipeline wrote into a folder, for a person to look at."""
     source = view.upper if isinstance(view, OverlayView) else view.copy
     for relative, file in view.take_write_set().files.items():
-        if file.sha256 == UNREAD:
+        if file.sha256 == write_set.UNREAD:
             continue
         copy = folder / relative
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -13,14 +13,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.content import (
-    count_hole_bytes,
-    describe_file,
-    has_equal_content,
-    is_content,
-    lstat_below,
-    lstat_or_none,
-)
+from pytest_golden.gateway import content
 from pytest_golden.gateway.model import OutputFinding, PipelineOutcome, WriteSet, WrittenFile
 from pytest_golden.gateway.resolution import NO_STAND_INS
 from pytest_golden.redaction.redactor import redact_known
@@ -65,26 +58,26 @@ def take_write_set(
     """
     created: list[str] = []
     changed: list[str] = []
-    gone = {path for path in removed if is_content(lstat_below(before_root, path))}
+    gone = {path for path in removed if content.is_content(content.lstat_below(before_root, path))}
     files: dict[str, WrittenFile] = {}
     holes_left = MOST_HOLES_BYTES
     for relative in written:
         root = stand_ins.root_of(relative, before_root)
         path, original = os.path.join(after_root, relative), os.path.join(root, relative)
-        found, before = lstat_or_none(path), lstat_below(root, relative)
-        if found is None or not is_content(found):
-            if is_content(before):
+        found, before = content.lstat_or_none(path), content.lstat_below(root, relative)
+        if found is None or not content.is_content(found):
+            if content.is_content(before):
                 gone.add(relative)
             continue
-        holes = count_hole_bytes(path, found)
+        holes = content.count_hole_bytes(path, found)
         is_readable = holes <= holes_left
         holes_left -= holes if is_readable else 0
         kind = _find_change(path, found, original, before) if is_readable else "file"
         if kind is None:
             continue
-        (changed if is_content(before) else created).append(relative)
+        (changed if content.is_content(before) else created).append(relative)
         files[relative] = (
-            describe_file(path, relative, found, mode_only=kind == "mode")
+            content.describe_file(path, relative, found, mode_only=kind == "mode")
             if is_readable
             else WrittenFile(relative, kind, found.st_size, UNREAD)
         )
@@ -93,7 +86,7 @@ def take_write_set(
 
 def _find_change(path: str, found: os.stat_result, original: str, before: os.stat_result | None) -> str | None:
     """Return what changed in a written file: `file` for its content, `mode` for its mode alone, None for nothing."""
-    if before is None or not is_content(before) or not has_equal_content(path, found, original, before):
+    if before is None or not content.is_content(before) or not content.has_equal_content(path, found, original, before):
         return "file"
     return None if found.st_mode == before.st_mode else "mode"
 
@@ -131,7 +124,7 @@ class UpperLayer:
 
     def _look_at(self, relative: str) -> None:
         path = os.path.join(self.upper, relative)
-        found = lstat_or_none(path)
+        found = content.lstat_or_none(path)
         if found is None:
             return
         if is_whiteout(found):
@@ -158,7 +151,7 @@ class UpperLayer:
             self.removed.append(relative)
 
     def _was_folder(self, relative: str) -> bool:
-        before = lstat_below(self.lower, relative)
+        before = content.lstat_below(self.lower, relative)
         return before is not None and stat.S_ISDIR(before.st_mode)
 
 
@@ -292,7 +285,7 @@ class WrittenFiles:
         """
         position = bisect_left(self.paths, path)
         is_written = self.paths[position : position + 1] == (path,)
-        found = lstat_below(str(self.root), path) if is_written else None
+        found = content.lstat_below(str(self.root), path) if is_written else None
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         place = self.root / path

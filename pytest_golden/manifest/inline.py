@@ -42,7 +42,16 @@ def parse_golden_projects_input(text: str, workspace_root: str | os.PathLike[str
     if problems:
         raise _error(problems)
     names = _give_names(parts, str(workspace_root))
-    problems = [*_find_nameless(parts, names), *_find_doubled(names)]
+    problems = [
+        f"{show(part.path)} gives no name; write it as name:path"
+        for part, name in zip(parts, names, strict=True)
+        if not name
+    ]
+    problems += [
+        f"the name {name!r} is given {times} times; give each project a name of its own, as name:path"
+        for name, times in Counter(names).items()
+        if times > 1 and name
+    ]
     if problems:
         raise _error(problems)
     return tuple(GoldenProjectConfig(name, part.path) for name, part in zip(names, parts, strict=True))
@@ -96,22 +105,6 @@ def _path_name(path: str, root: str, *, keep_suffix: bool) -> str:
     if is_absolute_path(path) and pure.is_relative_to(root):
         pure = pure.relative_to(root)
     return slug(str(pure if keep_suffix else pure.with_suffix("")))
-
-
-def _find_nameless(parts: Sequence[_Part], names: Sequence[str]) -> list[str]:
-    return [
-        f"{show(part.path)} gives no name; write it as name:path"
-        for part, name in zip(parts, names, strict=True)
-        if not name
-    ]
-
-
-def _find_doubled(names: Sequence[str]) -> list[str]:
-    return [
-        f"the name {name!r} is given {times} times; give each project a name of its own, as name:path"
-        for name, times in Counter(names).items()
-        if times > 1 and name
-    ]
 
 
 def _error(messages: Sequence[str]) -> ManifestError:

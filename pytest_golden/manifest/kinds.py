@@ -1,7 +1,7 @@
 """What values a key of the manifest may have: each kind is a check and the JSON Schema that says the same.
 
 A check takes a value from YAML or from a Python caller. It returns the clean value, takes that unchanged when it is checked
-again, and raises `ValueError` for a wrong one. `keys.py` says which key is of which kind.
+again, and raises `ValueError` for a wrong one. `model.py` says which key is of which kind.
 """
 
 from __future__ import annotations

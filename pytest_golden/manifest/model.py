@@ -25,9 +25,6 @@ from pytest_golden.values.shape import Shape, form
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_golden.manifest.kinds import Table
-
-
 _Value = TypeVar("_Value")
 
 
@@ -47,7 +44,7 @@ def refuse_wrong_arguments(value_type: type[_Value]) -> type[_Value]:
     return value_type
 
 
-def check_fields(value: object, table: Table) -> dict[str, Any]:
+def check_fields(value: object, table: kinds.Table) -> dict[str, Any]:
     """Replace the fields of a new dataclass by what the checks of their keys return, and return these fields.
 
     Raises:
@@ -326,6 +323,63 @@ class Manifest(Shape):
     def find_project(self, name: str) -> GoldenProjectConfig | None:
         """Find a project by its name."""
         return next((project for project in self.projects if project.name == name), None)
+
+
+DEFAULT_KEYS = PROJECT_KEYS.without(
+    {name: f"{name} cannot have a default; write it in each project" for name in ("name", "path")}
+)
+
+
+def _unread(schema: Mapping[str, Any]) -> kinds.Kind:
+    """Make the kind of a block that `reader.py` checks part by part, so that one mistake hides no other."""
+    return kinds.Kind(lambda value: value, {"anyOf": [dict(schema), {"type": "null"}]})
+
+
+FILE_KEYS = kinds.Table.of(
+    (
+        kinds.Key("version", kinds.VERSION, "The version of this file's form: 1."),
+        kinds.Key(
+            "workspace_root", TEXT, "The folder that relative paths resolve against. Default: the manifest's folder."
+        ),
+        kinds.Key("require_golden_projects", kinds.FLAG, "true: a manifest without golden projects is an error."),
+        kinds.Key(
+            "defaults", _unread(record_of(DEFAULT_KEYS).schema), "Values for every project that does not say otherwise."
+        ),
+        kinds.Key(
+            "golden_projects",
+            _unread(list_of(record_of(PROJECT_KEYS)).schema),
+            "The pipelines that must always work, in the order in which they run.",
+        ),
+        kinds.Key(
+            "retired",
+            _unread(list_of(record_of(RETIRED_KEYS)).schema),
+            "Golden projects that were taken out on purpose, with the reason.",
+        ),
+        kinds.Key("setup", kinds.COMMAND, "A command that prepares an environment for golden verify.", nullable=True),
+    ),
+    refusals={
+        name: f"the key {name} belongs to a project, or below defaults; move it there"
+        for name in PROJECT_KEYS.keys
+        if name not in {"name", "path"}
+    }
+    | {name: f"the key {name} belongs to a project below golden_projects; move it there" for name in ("name", "path")},
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def manifest_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of `golden_projects.yaml`.
+
+    It says what one key may hold. Only `load_manifest` finds conflicts between keys or projects and broken regular
+    expressions. Each call returns a new value.
+    """
+    return {
+        "$schema": DIALECT,
+        "title": "golden_projects.yaml",
+        "description": "The golden projects of a workspace: pipelines that must always work.",
+        **kinds.record_schema(FILE_KEYS),
+    }
 
 
 def is_absolute_path(text: str) -> bool:

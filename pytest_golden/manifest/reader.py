@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import ManifestError, ManifestProblem
 from pytest_golden.manifest import model, rules
 from pytest_golden.manifest.composing import Document, Mistake, Spot, UnusableTextError, compose, spot_of_offset
-from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS
 from pytest_golden.manifest.kinds import UNREADABLE, Finding, Table, collect
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest, RetiredProject
 from pytest_golden.manifest.units import Unquoted, show
@@ -108,7 +107,7 @@ class _Assembly:
             UnusableTextError: all mistakes of the document, in no order.
         """
         top = self._read_top()
-        self._defaults = self._read_record(top.get("defaults", {}), DEFAULT_KEYS, "defaults")
+        self._defaults = self._read_record(top.get("defaults", {}), model.DEFAULT_KEYS, "defaults")
         projects = self._read_projects(top)
         retired = self._read_retired(top, projects)
         workspace_root = self._resolve_root(top.get("workspace_root", "."), folder)
@@ -146,7 +145,7 @@ class _Assembly:
     def _read_top(self) -> dict[str, Any]:
         value = self._document.value
         if value is None or isinstance(value, dict) or value is UNREADABLE or _is_null(value):
-            return self._read_record(value or {}, FILE_KEYS)
+            return self._read_record(value or {}, model.FILE_KEYS)
         message = f"the file holds {show(value)}; write a mapping with the keys version and golden_projects"
         self._note([Finding((), message)])
         return {}

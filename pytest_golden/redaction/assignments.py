@@ -1,7 +1,7 @@
-"""Find values by the name before them: `KEY=value`, `key: value`, `"key": "value"`, `--password value`, `<password>`.
+"""Find secrets by the name before them: `KEY=value`, `key: value`, `"key": "value"`, `--password value`, `<password>`.
 
-The text is searched for the stems of secret names; only what stands around a stem is looked at, and every piece of
-text is consumed at most once, so the time is linear whatever the text.
+The text is searched for the stems of secret names. Only what surrounds a stem is examined, and each piece of text is
+consumed at most once, so the time is linear for every text.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _STEMS = {
     "credential": "credential",
     "authorization": "authorization",
 }
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+#: These rules change no text that contains none of these in lower case.
 ASSIGNMENT_KEYWORDS = frozenset(_STEMS)
-# A value that is a mark already is not looked at again.
+# A value that is already the mark is skipped.
 _FOLLOWED = (
     r"""(?=[\w.\-]{0,48}+(?:\\{0,7}["'`]\]?|\])?+[ \t]{0,16}+[:=>%"']"""
     r"""(?!(?<=[:=])[ \t]{0,16}+(?:"\[redacted\]"|'\[redacted\]'|\[redacted\](?=[\s,;<)\]}]|$))))"""
@@ -114,7 +114,7 @@ Span = tuple[int, int]
 
 
 def redact_assignments(text: str, lowered: str) -> str:
-    """Replace the values of secret names by the mark.
+    """Replace the values of secret names with the mark.
 
     Args:
         text: what to redact.
@@ -152,7 +152,7 @@ def find_secret_part(name: str, value: str) -> Span | None:
 
 @lru_cache(maxsize=4_096)
 def holds_secret(name: str) -> bool:
-    """Tell whether values under this name are looked at."""
+    """Tell whether values under this name may be secret."""
     return rule.is_secret_name(name) or rule.is_weak_name(name) or name == _ODBC_PASSWORD
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _MYSQL = "mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump 7z 7za 7zr"
 _USER = r"[^\s:%/,=\"'\x1f]{0,64}+"
-# The programs, and what stands before a password: GAP is what parts two arguments, NEXT what parts an option from its
-# value, OPEN the quotation mark that the value may begin with, USER a name.
+# The programs, and what precedes a password: GAP separates two arguments, NEXT separates an option from its value, OPEN
+# is the quotation mark that the value may begin with, USER is a name.
 _BEFORE = {
     "curl": r"GAP(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:NEXT|=|)OPENUSER:",
     "http https xh": r"GAP(?:-a|--auth)(?:NEXT|=|)OPENUSER:",
@@ -44,7 +44,7 @@ _OPEN = rf"(?P<open>{QUOTE})?"
 _BARE = rf"{QUOTE}(?P<inner>{TO_QUOTE})|(?P<bare>[^\s\"'\\|;&<>]++)"
 _GROUPS = ("quoted", "inner", "bare")
 _SEPARATOR = "\x1f"
-# What no command line with a password is without.
+# Every command line with a password contains one of these.
 _SIGNS = (" -", '"-', "'-", "\t-", "config", "sqlplus", "sqlldr", "expdp", "impdp")
 # In JSON that is indented, each argument has a line of its own.
 _END = compile_late(r"(?<!,)\n|\\{1,7}n(?=[^\w]|[a-z])|[ ](?:\|\|?|&&)[ ]|;[ \n]")
@@ -69,17 +69,17 @@ def _compile(before: str) -> _Patterns:
     return _Patterns(re.compile(in_line), re.compile(in_quotes), re.compile(in_words))
 
 
-# Patterns are compiled when one of their programs is met.
+# Patterns are compiled when one of their programs is found.
 _PROGRAMS = {name: before for names, before in _BEFORE.items() for name in names.split()}
 _PROGRAM = compile_late(
     rf"{WORD}(?P<program>{'|'.join(sorted(_PROGRAMS, key=len, reverse=True))})(?:\.exe)?(?={_BLANKS}|{_COMMA}{QUOTE})"
 )
-#: What a text in lower case holds at least one of, when there is anything for the rules of this module in it.
+#: The rules of this module change no text that contains none of these in lower case.
 COMMAND_KEYWORDS = frozenset({*_PROGRAMS, "cookie", "@"})
 
 
 def redact_commands(text: str) -> str:
-    """Replace the passwords in command lines by the mark."""
+    """Replace the passwords in command lines with the mark."""
     if not any(sign in text for sign in _SIGNS) or not any(program in text for program in _PROGRAMS):
         return text
     pieces: list[str] = []
@@ -94,7 +94,7 @@ def redact_commands(text: str) -> str:
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return the words of a command line with the passwords in them replaced by the mark."""
+    """Return the words of a command line with the mark in place of passwords."""
     words = list(arguments)
     for start, word in enumerate(words):
         before = _PROGRAMS.get(word.rpartition("/")[2])
@@ -105,7 +105,7 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def _segments(text: str) -> Iterator[tuple[int, int, str]]:
-    """Return where the arguments of each program stand: to the end of the command, or to the next program."""
+    """Yield where the arguments of each program begin and end: at the end of the command, or at the next program."""
     hits = list(_PROGRAM.finditer(text))
     for number, hit in enumerate(hits):
         highest = hits[number + 1].start() if number + 1 < len(hits) else len(text)
@@ -137,7 +137,7 @@ _SHORTEST_UNNAMED = 24
 
 
 def redact_cookies(text: str, lowered: str) -> str:
-    """Replace what signs somebody in by the mark; `lowered` is the same text in lower case."""
+    """Replace the values of session cookies with the mark; `lowered` is the same text in lower case."""
     if "cookie" not in lowered:
         return text
 
@@ -149,17 +149,17 @@ def redact_cookies(text: str, lowered: str) -> str:
 
 
 def redact_cookie_pairs(text: str) -> str:
-    """Return the value of a cookie header without what signs somebody in."""
+    """Return the value of a cookie header without the values of session cookies."""
     return _PAIR.sub(_mark_cookie, text)
 
 
 def is_cookie_name(name: str) -> bool:
-    """Tell whether a key or header of this name holds cookies."""
+    """Tell whether a key or header of this name contains cookies."""
     return name.lower().endswith(("cookie", "cookies"))
 
 
 def is_signing_in(name: str, value: str) -> bool:
-    """Tell whether a cookie of this name signs somebody in: by its name, or a long value of letters and digits."""
+    """Tell whether a cookie identifies a session: by its name, or by a long value of letters and digits."""
     lowered = name.lower()
     if lowered in _ATTRIBUTES or rule.is_reference(value):
         return False
@@ -179,7 +179,7 @@ _STRICT = compile_late(
     r"([A-Za-z][A-Za-z0-9+.\-]{1,31}://[A-Za-z0-9._%+\-]{1,128}:)(?!\[REDACTED\])[!-?A-~]{3,256}+(?=@[A-Za-z0-9\[])"
 )
 _AUTHORITY_END = compile_late(r"[/?#]")
-# Of these schemes a path may hold an @; of the others, such as a database's, a password is likelier to.
+# With these schemes a path may contain an @; with others, such as a database's, a password is more likely to.
 _OF_FILES = (
     *("http", "https", "ftp", "ftps", "sftp", "scp", "ssh", "git", "svn", "s3", "gs", "file", "imap", "smb"),
     "dav",
@@ -188,19 +188,19 @@ _LONGEST_SCHEME = 24
 
 
 def redact_urls(text: str) -> str:
-    """Replace the passwords in URLs by the mark."""
+    """Replace the passwords in URLs with the mark."""
     if "@" not in text or ("://" not in text and ":\\/\\/" not in text):
         return text
     return _RUN.sub(_redact_run, text)
 
 
 def redact_strict_urls(text: str) -> str:
-    """Replace the passwords in text that can only be a URL. It is safe for binary content."""
+    """Replace the passwords in text that can only be a URL. This is safe for binary content."""
     return _STRICT.sub(rf"\1{MARK}", text) if "://" in text else text
 
 
 def find_url_password(url: str) -> str | None:
-    """Return the password of a URL as it is written there, or None when it has none worth hiding."""
+    """Return the password of a URL as it is written there, or None if there is nothing to hide."""
     scheme, separator, rest = url.partition("://")
     span = _password_span(rest, scheme) if separator else None
     return None if span is None else rest[span[0] : span[1]]
@@ -224,7 +224,7 @@ def _redact_part(part: str, scheme: str) -> str:
 
 
 def _password_span(part: str, scheme: str) -> tuple[int, int] | None:
-    """Return where the password lies in what follows `://`; it may hold `@`, and `/` when no port stands there."""
+    """Return the span of the password in what follows `://`; it may contain `@`, and `/` where that cannot begin a path."""
     authority_end = found.start() if (found := _AUTHORITY_END.search(part)) else len(part)
     at = part.rfind("@", 0, authority_end)
     colon = part.find(":", 0, at if at >= 0 else authority_end)

@@ -1,6 +1,6 @@
-"""Secrets that the form of a document gives away: netrc, .pgpass, Kubernetes secrets, JSON web keys, PuTTY keys, SQL.
+"""Find secrets by the form of a document: netrc, .pgpass, Kubernetes secrets, JSON web keys, PuTTY keys, SQL.
 
-So do pairs such as `("X-Api-Key", "...")`, and groups such as `"passwords": {"bob": "..."}`.
+Pairs such as `("X-Api-Key", "...")` and groups such as `"passwords": {"bob": "..."}` are found too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORTEST_IN_PAIR = 8
 
 
 def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
-    """Replace what the form of a document gives away by the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
+    """Replace the secrets that a document's form shows with the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
     text = rule.apply_rules(_RULES, text, lowered, absent)
     if "Secret" in text and _KUBERNETES_KIND.search(text):
         text = "---".join(
@@ -42,7 +42,7 @@ def redact_documents(text: str, lowered: str, absent: set[int]) -> str:
 
 
 def is_pair_of_secret(name: str, value: str) -> bool:
-    """Tell whether two texts beside each other are a secret name and its value, not two names."""
+    """Tell whether two adjacent texts are a secret name and its value, not two names."""
     if not rule.is_secret_name(name) or rule.is_reference(value):
         return False
     return rule.is_authorization_name(name) or (
@@ -94,7 +94,6 @@ _RULES = (
     Rule(
         ("machine", "login", "account"),
         rf"(?P<keep>{WORD}(?:machine|login|account){_SPACE}[^\s\\]{{1,256}}+{_SPACE}password{_SPACE})(?P<value>[^\s\"'\\]++)",
-        offset=0,
         needs=("password",),
     ),
     Rule(
@@ -103,12 +102,14 @@ _RULES = (
             r"(?P<keep>(?<![\w.\-/:])(?:[\w.\-]{1,253}+|\*):(?:[56]4\d\d|26257|\*):(?=[\w.\-]{0,63}[A-Za-z*])[\w.\-*]{1,64}+"
             r":(?=[\w.\-@]{0,63}[A-Za-z*])[\w.\-@*]{1,64}+:)(?P<value>(?:[^\s\"'\\,]|\\[:\\])++)"
         ),
+        offset=None,
     ),
-    Rule(("kty",), rf"(?P<keep>{QUOTE}(?:d|p|q|dp|dq|qi|k){QUOTE}[ ]?:[ ]?{QUOTE})(?P<value>[\w\-]{{16,}}+)"),
+    Rule(
+        ("kty",), rf"(?P<keep>{QUOTE}(?:d|p|q|dp|dq|qi|k){QUOTE}[ ]?:[ ]?{QUOTE})(?P<value>[\w\-]{{16,}}+)", offset=None
+    ),
     Rule(
         ("Private-Lines:",),
         rf"(?P<keep>Private-Lines:[ ]?\d+)(?P<value>(?:{BREAK}[ \t]{{0,64}}+[A-Za-z0-9+/=]++(?![^\r\n\\\"']))++)",
-        offset=0,
     ),
     Rule(
         ("create", "alter", "grant"),
@@ -116,34 +117,20 @@ _RULES = (
             rf"(?P<keep>{WORD}(?i:(?:create|alter|grant)\b[^;\n]{{0,300}}?\bidentified[ ]+(?:with[ ]+[\w']{{1,64}}+[ ]+)?"
             rf"(?:by|as)[ ]+(?:password[ ]+)?)){_SQL_TEXT}"
         ),
-        ignores_case=True,
-        offset=0,
         needs=("identified",),
     ),
-    Rule(
-        ("with password", "set password"),
-        rf"(?P<keep>{WORD}(?i:(?:with|set)[ ]password[ ]+)){_SQL_TEXT}",
-        ignores_case=True,
-        offset=0,
-    ),
+    Rule(("with password", "set password"), rf"(?P<keep>{WORD}(?i:(?:with|set)[ ]password[ ]+)){_SQL_TEXT}"),
     Rule(
         ("SECRET ", "TOKEN ", "SESSION_TOKEN "),
         rf"(?P<keep>{WORD}(?:SESSION_TOKEN|TOKEN|(?<!CREATE )(?<!DROP )SECRET)[ ]+){_SQL_TEXT}",
-        offset=0,
     ),
-    Rule(
-        ("jdbc:oracle:",),
-        r"(?P<keep>jdbc:oracle:\w{1,16}:[\w$#.]{1,128}+/)(?P<value>[^\s\"'@\\]{1,128}+)(?=@)",
-        offset=0,
-    ),
+    Rule(("jdbc:oracle:",), r"(?P<keep>jdbc:oracle:\w{1,16}:[\w$#.]{1,128}+/)(?P<value>[^\s\"'@\\]{1,128}+)(?=@)"),
     Rule(
         ("auth=(", "auth("),
         (
             rf"(?P<keep>(?i:auth)=?\([ ]?(?:username=|login=)?(?P<quote>{QUOTE})[^\"'\\\n]{{0,128}}+(?P=quote)[ ]?,[ ]?"
             rf"(?:password=)?(?P=quote))(?P<value>{TO_QUOTE})"
         ),
-        ignores_case=True,
-        offset=0,
     ),
     Rule(
         ("password(", "passwd(", "passphrase(", "token(", "secret("),
@@ -151,23 +138,14 @@ _RULES = (
             rf"(?P<keep>(?i:(?<=\.)|(?<=set)|(?<=set_)|(?<=with)|(?<=with_))(?i:password|passwd|passphrase|token|secret)\([ ]?{QUOTE})"
             rf"(?P<value>{TO_QUOTE})(?={QUOTE}[ ]?[,)])"
         ),
-        ignores_case=True,
-        offset=0,
     ),
-    Rule(
-        ("securestring ",),
-        rf"(?P<keep>(?i:securestring[ ](?:-string[ ])?){QUOTE})(?P<value>{TO_QUOTE})",
-        ignores_case=True,
-        offset=0,
-    ),
+    Rule(("securestring ",), rf"(?P<keep>(?i:securestring[ ](?:-string[ ])?){QUOTE})(?P<value>{TO_QUOTE})"),
     Rule(
         ("password is ", "password was ", "password to ", "passphrase is ", "token is ", "secret is ", "api key is "),
         (
             rf"(?P<keep>(?i:password|passphrase|token|secret|api key)[ ](?i:is|was|to)[ ](?:{QUOTE})?)"
             r"(?P<value>(?=[^\s\d\"'\\\x1b]{0,64}\d)(?=[^\sA-Za-z\"'\\\x1b]{0,64}[A-Za-z])(?![/~.])[^\s\"'\\,;)\x1b]{6,256}+)"
         ),
-        ignores_case=True,
-        offset=0,
     ),
     Rule(
         ("echo ",),
@@ -176,7 +154,6 @@ _RULES = (
             rf"(?P<value>[^\s\"'\\|]{{4,256}}+)(?=(?:{QUOTE})?[ ]{{0,4}}\|[ ]{{0,4}}"
             r"[\w./ =@:\-]{0,200}?(?:--password-stdin|-stdin|--with-token|sudo -S|chpasswd))"
         ),
-        offset=0,
         needs=("stdin", "--with-token", "sudo -S", "chpasswd"),
     ),
     Rule(
@@ -186,17 +163,14 @@ _RULES = (
             r"(?P<value>[A-Za-z0-9+/]{8,}+={0,2})"
         ),
         _mark_basic_pair,
-        offset=0,
     ),
     Rule(
         ("auth.user.info",),
         r"(?P<keep>auth\.user\.info[\"']?[ ]?[:=][ ]?[\"']?[^\s:\"'\\]{1,128}+:)(?P<value>[^\s\"',\\]++)",
-        offset=0,
     ),
     Rule(
         ("account.key.",),
         rf"(?P<keep>account\.key\.[\w.\-]{{1,128}}+(?:{QUOTE})?[ ]?[,:= ][ ]?(?:{QUOTE})?)(?P<value>[\w+/]{{40,}}+={{0,2}})",
-        offset=0,
     ),
     Rule(
         ("name", "key", "variable"),
@@ -205,8 +179,6 @@ _RULES = (
             rf"(?:{QUOTE})?(?i:value)(?:{QUOTE})?[ ]?[:=][ ]?(?:{QUOTE}(?P<value>{TO_QUOTE})|(?P<bare>[^\s\"'\\{{\[,]++))"
         ),
         _mark_named,
-        ignores_case=True,
-        offset=0,
         needs=("value",),
     ),
     Rule(
@@ -216,19 +188,15 @@ _RULES = (
             rf"(?=(?P=quote){_MAYBE_SPACE}[)\]])"
         ),
         _mark_pair,
-        offset=0,
-        ignores_case=True,
         needs=("pass", "pwd", "secret", "token", "key", "credential", "authorization", "_pat"),
     ),
     Rule(
         ("passwords", "secrets", "api_keys", "apikeys"),
         rf"(?P<keep>(?<=[\"'])(?i:passwords|secrets|api_?keys){QUOTE}:[ ]?\{{)(?P<rest>[^{{}}]{{1,65536}}+)(?=\}})",
         _mark_group,
-        ignores_case=True,
-        offset=0,
     ),
 )
 
 
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+#: These rules change no text that contains none of these in lower case.
 DOCUMENT_KEYWORDS = rule.list_keywords(_RULES) | {"secret"}

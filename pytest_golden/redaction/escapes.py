@@ -1,4 +1,4 @@
-"""Escape sequences of terminals, which could hide a secret or forge a line: stripped, and colours put back on safe lines."""
+"""Strip the escape sequences of terminals, which could hide a secret or forge a line, and keep colours on safe lines."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def find_coloured_lines(raw: str, redacted: str) -> dict[str, str]:
         if _COLOUR_START not in line or len(line) > _MOST_CHARACTERS:
             continue
         plain = strip_escapes(line)
-        # One that moves the cursor too is no line of its own.
+        # A line that also moves the cursor is not shown as it is.
         if plain in shown and plain.strip() and _COLOUR.sub("", line) == plain and not _OTHER_ESCAPE.search(line):
             found[plain] = line
     return found

@@ -97,7 +97,7 @@ _COMMON = frozenset(
 
 
 def is_worth_hiding(value: str) -> bool:
-    """Tell whether a value can be told from ordinary text: 6 characters at least (8 digits), no common word, no reference."""
+    """Tell whether a value differs from ordinary text: 6 characters at least (8 digits), no common word, no reference."""
     stripped = value.strip()
     if len(stripped) < (_SHORTEST_NUMBER if stripped.isdigit() else _SHORTEST):
         return False
@@ -130,13 +130,13 @@ def literals_in_file(text: str) -> tuple[str, ...]:
 
 
 def spellings(literals: Iterable[str]) -> tuple[str, ...]:
-    """Return every form in which the literals are looked for, the longest first."""
+    """Return every form in which the literals may occur, the longest first."""
     forms = {form for literal in literals if is_worth_hiding(literal) for form in _forms(literal)}
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def redact_spellings(text: str, forms: tuple[str, ...]) -> str:
-    """Replace every given form by the mark."""
+    """Replace every given form with the mark."""
     for form in forms:
         if form in text:
             text = text.replace(form, MARK)

@@ -1,7 +1,7 @@
 """The redactor: return text and nested values without their secrets. It reads no file and no environment.
 
-Some fields of mappings are secret because of the fields around them, whatever their own names are: the data of a Kubernetes
-secret, the private half of a JSON web key, `passwords: {bob: ...}`, cookies of a login.
+Some fields of mappings are secret because of the fields around them, whatever their names: the data of a Kubernetes
+secret, the private half of a JSON web key, `passwords: {bob: ...}`, session cookies.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SHORTEST_MEMBER = 16
 
 
 def is_telling_name(name: str) -> bool:
-    """Tell whether `is_secret_field` or `find_inner_test` asks for more than this name, cookies aside."""
+    """Tell whether `is_secret_field` or `find_inner_test` must check more than this name; cookies are a case of their own."""
     return name in PRIVATE_MEMBERS or name in _AUTH or name in _SECRET_DATA or _is_group(name)
 
 
 def is_secret_field(mapping: Mapping[Any, Any], name: str, value: str) -> bool:
-    """Tell whether a text in a mapping is secret, whatever its name says by itself."""
+    """Tell whether a text in a mapping is secret because of the mapping's other fields."""
     if name in PRIVATE_MEMBERS:
         return "kty" in mapping and len(value) >= _SHORTEST_MEMBER
     return name == _WHOLE_AUTH or (name in _AUTH and document_secrets.is_basic_credential(value))
 
 
 def find_inner_test(mapping: Mapping[Any, Any], name: str) -> Callable[[str, str], bool] | None:
-    """Return what tells whether a text in the mapping of this name is secret, or None when nothing is to be asked."""
+    """Return the test for texts in the inner mapping of this name, or None if it needs none."""
     if command_secrets.is_cookie_name(name):
         return command_secrets.is_signing_in
     if _is_group(name) or (name in _SECRET_DATA and mapping.get("kind") == "Secret"):
@@ -65,7 +65,7 @@ _Value = TypeVar("_Value")
 _MOST_ROUNDS = 6
 _DEEPEST = 200
 _WITHOUT_TEXT = frozenset({NoneType, bool, int, float})
-# One look for all keywords pays while the text is short enough.
+# One search for all keywords pays off while the text is short.
 _SHORT, _VERY_SHORT = 400, 60
 _KEYWORDS = TOKEN_KEYWORDS.union(
     ASSIGNMENT_KEYWORDS, command_secrets.COMMAND_KEYWORDS, document_secrets.DOCUMENT_KEYWORDS, escapes.ESCAPE_KEYWORDS
@@ -73,7 +73,7 @@ _KEYWORDS = TOKEN_KEYWORDS.union(
 
 
 def _drop_longer(keywords: Iterable[str]) -> list[str]:
-    """Return the keywords without those that hold another one: they need no look of their own."""
+    """Return the keywords without those that contain another one, which need no search of their own."""
     least: list[str] = []
     for keyword in sorted(keywords, key=lambda one: (len(one), one)):
         if not any(shorter in keyword for shorter in least):
@@ -95,7 +95,7 @@ _ANY_KEYWORD = compile_late("|".join(map(re.escape, _LEAST_KEYWORDS)))
 class Redactor:
     """Takes secrets out of everything that is kept or shown.
 
-    `literals` are known secret values; those too short or too common to be told from ordinary text are not taken
+    `literals` are known secret values; those too short or too common to differ from ordinary text are ignored
     (see `literals.is_worth_hiding`). `extra` are further rules, text to text, applied before the built-in ones.
     """
 
@@ -199,7 +199,7 @@ class Redactor:
         return redacted
 
     def _redact_field(self, mapping: Mapping[Any, Any], name: Any, value: Any, depth: int) -> Any:
-        """Redact what stands in a mapping under a name; what else stands in it can make it secret."""
+        """Redact the value of a mapping's key; the other keys can make it secret."""
         if isinstance(name, str) and escapes.may_hold_escape(name):
             name = escapes.strip_all_colours(name)
         if type(name) is str and _is_ordinary_name(name):
@@ -258,7 +258,7 @@ def _redact_words(items: Any) -> Any:
 
 
 def redact(value: _Value) -> _Value:
-    """Return the value without the secrets that show themselves by form or name; known values want a `Redactor`."""
+    """Return the value without the secrets that are recognizable by form or name; for known values use a `Redactor`."""
     return _DEFAULT.value(value)
 
 
@@ -268,7 +268,7 @@ def redact_known(text: str) -> str:
 
 
 def _apply_all(text: str, absent: set[int]) -> str:
-    """Apply every built-in rule once; `absent` is what `apply_rules` found out about this text before."""
+    """Apply every built-in rule once; `absent` is that of `apply_rules`."""
     redacted = command_secrets.redact_commands(command_secrets.redact_urls(text))
     lowered = lower_each(redacted)
     for rules in _RULES:
@@ -280,7 +280,7 @@ def _apply_all(text: str, absent: set[int]) -> str:
 
 
 def _is_known_clean(text: str) -> bool:
-    """Tell whether it shows at once that no built-in rule changes a text; only of a short one it is asked."""
+    """Tell whether no built-in rule changes a text. Only short texts are checked; for others the answer is False."""
     if len(text) < _VERY_SHORT:
         return _is_clean(text)
     if len(text) >= _SHORT:
@@ -289,7 +289,7 @@ def _is_known_clean(text: str) -> bool:
     return not any(keyword in lowered for keyword in _LEAST_KEYWORDS)
 
 
-# The names of fields and steps come again and again, and some hold a keyword: `execution_path`.
+# The names of fields and steps recur, and some contain a keyword: `execution_path`.
 @lru_cache(maxsize=4_096)
 def _is_clean(text: str) -> bool:
     if _ANY_KEYWORD.search(lower_each(text)) is None:
@@ -299,7 +299,7 @@ def _is_clean(text: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _is_ordinary_name(name: str) -> bool:
-    """Tell whether a name in a mapping makes no value a secret, whatever else stands in it."""
+    """Tell whether a name in a mapping makes no value secret, whatever the mapping's other keys."""
     return not (is_telling_name(name) or command_secrets.is_cookie_name(name) or holds_secret(name))
 
 
@@ -322,9 +322,9 @@ def _same_sequence(value: Any, redacted: list[Any]) -> Any:
 
 
 def _keep_json_valid(before: str, after: str, redactor: Redactor) -> str:
-    """Return `after`, or where that is no JSON any more and `before` was, the same redacted value by value.
+    """Return `after`, or if only `before` is valid JSON, `before` redacted value by value.
 
-    JSON Lines are looked at line by line.
+    JSON Lines are checked line by line.
     """
     if before.lstrip()[:1] not in {"{", "[", '"'}:
         return after

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return an object that acts as a compiled pattern and is compiled on first use: most texts need few of the patterns."""
+    """Return an object that acts as a compiled pattern but is compiled on first use: most texts need few of the patterns."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
@@ -161,7 +161,7 @@ def starts_reference(text: str, position: int) -> bool:
 
 
 def is_nothing(value: str) -> bool:
-    """Tell whether a value is empty in meaning (null, true, the name of a type) or a few marks of punctuation."""
+    """Tell whether a value means nothing (null, true, the name of a type) or is a few punctuation marks."""
     stripped = value.strip()
     if len(stripped) > _LONGEST_NOTHING:
         return False
@@ -198,7 +198,7 @@ Hit = TypeVar("Hit")
 
 
 def replace_hits(text: str, hits: Iterable[tuple[int, Hit]], find: Callable[[Hit], tuple[int, int, str] | None]) -> str:
-    """Replace what `find` gives for each hit: start, end, and what stands there instead.
+    """Replace what `find` gives for each hit: start, end, and the new text.
 
     A hit comes with its place. One inside what is already replaced is passed over, so the time is linear.
     """
@@ -212,17 +212,15 @@ def replace_hits(text: str, hits: Iterable[tuple[int, Hit]], find: Callable[[Hit
 
 
 class Rule(NamedTuple):
-    """A pattern that can only match a text with one of its keywords, and one of `needs` if there are any.
+    """A pattern that can only match a text with one of its keywords, and one of `needs` if there are any, in whatever case.
 
-    With `ignores_case` the keywords are searched in the text in lower case. With `offset` every match has a keyword that
-    many characters after its start, so only these places are tried.
+    Every match has a keyword `offset` characters after its start, so only these places are tried; None tries all.
     """
 
     keywords: tuple[str, ...]
     pattern: str
     replace: Callable[[re.Match[str]], str] = mark_value
-    ignores_case: bool = False
-    offset: int | None = None
+    offset: int | None = 0
     needs: tuple[str, ...] = ()
 
 
@@ -239,9 +237,8 @@ def apply_rules(rules: Iterable[Rule], text: str, lowered: str, absent: set[int]
     for rule in rules:
         if id(rule) in absent:
             continue
-        haystack = lowered if rule.ignores_case else text
-        present = [keyword for keyword in rule.keywords if keyword in haystack]
-        if not present or (rule.needs and not any(word in haystack for word in rule.needs)):
+        present = [keyword for keyword in _lower_all(rule.keywords) if keyword in lowered]
+        if not present or (rule.needs and not any(word in lowered for word in _lower_all(rule.needs))):
             if "[" not in rule.keywords:
                 absent.add(id(rule))
             continue
@@ -249,10 +246,15 @@ def apply_rules(rules: Iterable[Rule], text: str, lowered: str, absent: set[int]
         if rule.offset is None:
             text = compile_once(rule.pattern).sub(rule.replace, before)
         else:
-            text = _replace_at(sorted(_places(present, haystack)), rule, before)
+            text = _replace_at(sorted(_places(present, lowered)), rule, before)
         if text != before:
             lowered = lower_each(text)
     return text
+
+
+@cache
+def _lower_all(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.lower() for word in words))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Secrets that show themselves by their form: cloud keys, service tokens, JWT, Bearer and Basic, private key blocks."""
+"""Find secrets by their own form: cloud keys, service tokens, JWT, Bearer and Basic, private key blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_golden.redaction.rule import MARK, Rule, compile_late, mark_value
 
 
 def redact_tokens(text: str, lowered: str, absent: set[int]) -> str:
-    """Replace secrets of a known form by the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
+    """Replace secrets of a known form with the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
     text = rule.apply_rules(_RULES, text, lowered, absent)
     return _redact_private_keys(text) if "PRIVATE KEY" in text else text
 
@@ -108,17 +108,13 @@ _MARKED = {
 _MARKS = {mark: rest for marks, rest in _MARKED.items() for mark in marks.split()}
 
 _RULES = (
-    Rule(
-        tuple(_MARKS),
-        _START + "(?:" + "|".join(re.escape(mark) + rest for mark, rest in _MARKS.items()) + ")",
-        offset=0,
-    ),
+    Rule(tuple(_MARKS), _START + "(?:" + "|".join(re.escape(mark) + rest for mark, rest in _MARKS.items()) + ")"),
     Rule((".atlasv1.",), _START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w\-]{40,}+", offset=14),
     Rule(("Q~",), r"(?<![\w~.\-])[\w~.\-]{3}[0-9]Q~[\w~.\-]{31,40}", offset=4),
-    Rule(("1//0",), r"(?<![\w/:])1//0[\w\-]{30,}+", offset=0),
+    Rule(("1//0",), r"(?<![\w/:])1//0[\w\-]{30,}+"),
     Rule((":AA",), r"\d{8}:AA[\w\-]{33}(?![\w\-])", offset=8),
     Rule((":APA91b",), r"[\w\-]{11}:APA91b[\w\-]{100,}+", offset=11),
-    Rule(("key-",), r"(?<![\w\-])key-[0-9a-f]{32}(?![0-9a-f])", offset=0),
+    Rule(("key-",), r"(?<![\w\-])key-[0-9a-f]{32}(?![0-9a-f])"),
     Rule(("-us",), r"(?<![0-9a-f])[0-9a-f]{32}-us\d{1,2}(?!\d)", offset=32),
     Rule(
         ("AKIA", "ASIA"),
@@ -127,7 +123,6 @@ _RULES = (
             r"(?:(?P<gap>[^A-Za-z0-9/+]{1,24})(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=]))?"
         ),
         _mark_aws_id,
-        offset=0,
     ),
     Rule(
         ("aws", "AWS", "ecret access key", "ecret Access Key"),
@@ -136,48 +131,38 @@ _RULES = (
             r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
         ),
         _mark_aws_secret,
-        offset=0,
     ),
-    Rule(("AIza",), r"AIza[0-9A-Za-z_\-]{35}", offset=0),
-    Rule(("ya29.", "GOCSPX-"), r"(?:ya29\.|GOCSPX-)[\w\-]{20,}+", offset=0),
-    Rule(("sig=",), r"(?P<keep>(?<![A-Za-z0-9])sig=)[A-Za-z0-9%+/=_\-]{16,}+", offset=0),
+    Rule(("AIza",), r"AIza[0-9A-Za-z_\-]{35}"),
+    Rule(("ya29.", "GOCSPX-"), r"(?:ya29\.|GOCSPX-)[\w\-]{20,}+"),
+    Rule(("sig=",), r"(?P<keep>(?<![A-Za-z0-9])sig=)[A-Za-z0-9%+/=_\-]{16,}+"),
     Rule(
         ("x-amz-signature=", "x-goog-signature=", "signedheaders="),
-        (r"(?i)" r"(?P<keep>(?:x-(?:amz|goog)-|signedheaders=[\w;\-]{1,256}+[ ,]{1,3})signature=)[0-9a-f]{32,}+"),
-        ignores_case=True,
-        offset=0,
+        r"(?i)(?P<keep>(?:x-(?:amz|goog)-|signedheaders=[\w;\-]{1,256}+[ ,]{1,3})signature=)[0-9a-f]{32,}+",
     ),
     Rule(
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         r"(?:gh[pousr]_[A-Za-z0-9]{16,}+|github_pat_[A-Za-z0-9_]{16,}+)",
-        offset=0,
     ),
-    Rule(("hooks.slack.com/",), r"(?P<keep>hooks\.slack\.com/[a-z]{1,20}/)[A-Za-z0-9/]{8,}+", offset=0),
-    Rule(("/api/webhooks/",), r"(?P<keep>/api/webhooks/\d{1,32}+/)[\w\-]{20,}+", offset=0),
-    Rule(("/IncomingWebhook/",), r"(?P<keep>/IncomingWebhook/)[\w\-]{16,}+(?:/[\w\-]{1,128}+)*+", offset=0),
-    Rule(("xox", "xapp-"), r"(?:xox[a-z](?:\.[a-z]+)?|xapp)-[A-Za-z0-9\-]{8,}+", offset=0),
-    Rule(("sk-",), _START + r"sk-(?P<body>[A-Za-z0-9_\-]++)", _mark_sk, offset=0),
+    Rule(("hooks.slack.com/",), r"(?P<keep>hooks\.slack\.com/[a-z]{1,20}/)[A-Za-z0-9/]{8,}+"),
+    Rule(("/api/webhooks/",), r"(?P<keep>/api/webhooks/\d{1,32}+/)[\w\-]{20,}+"),
+    Rule(("/IncomingWebhook/",), r"(?P<keep>/IncomingWebhook/)[\w\-]{16,}+(?:/[\w\-]{1,128}+)*+"),
+    Rule(("xox", "xapp-"), r"(?:xox[a-z](?:\.[a-z]+)?|xapp)-[A-Za-z0-9\-]{8,}+"),
+    Rule(("sk-",), _START + r"sk-(?P<body>[A-Za-z0-9_\-]++)", _mark_sk),
     Rule(("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}+", offset=1),
-    Rule(("dapi",), _START + r"dapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])", offset=0),
-    Rule(("SG.",), _START + r"SG\.[\w\-]{16,32}\.[\w\-]{32,64}", offset=0),
-    Rule(("eyJ",), r"eyJ[\w\-]*+(?:\.[\w\-]*+)*+", _mark_jwt, offset=0),
+    Rule(("dapi",), _START + r"dapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    Rule(("SG.",), _START + r"SG\.[\w\-]{16,32}\.[\w\-]{32,64}"),
+    Rule(("eyJ",), r"eyJ[\w\-]*+(?:\.[\w\-]*+)*+", _mark_jwt),
     Rule(
         ("bearer ", "bearer\t"),
         r"(?i:(?P<keep>(?<![A-Za-z])bearer[ \t]{1,8}+))(?P<value>[\w\-.~+/=%:|]++)",
         _mark_bearer,
-        ignores_case=True,
-        offset=0,
     ),
     Rule(
-        ("basic ",),
-        r"(?i:(?P<keep>(?<![A-Za-z])basic[ \t]{1,8}+))(?P<value>[A-Za-z0-9+/_\-]{6,}+={0,2})",
-        _mark_basic,
-        ignores_case=True,
-        offset=0,
+        ("basic ",), r"(?i:(?P<keep>(?<![A-Za-z])basic[ \t]{1,8}+))(?P<value>[A-Za-z0-9+/_\-]{6,}+={0,2})", _mark_basic
     ),
 )
 
-#: What a text in lower case holds at least one of, when there is anything for these rules in it.
+#: These rules change no text that contains none of these in lower case.
 TOKEN_KEYWORDS = rule.list_keywords(_RULES) | {"private key"}
 _BEGIN = compile_late(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = compile_late(r"-----END [A-Z0-9 ]{0,64}(?:-{5})?")
@@ -193,7 +178,7 @@ _KEY_TAIL = compile_late(
 )
 
 
-# What people call a token, by its beginning. For other tokens the beginning itself is shown.
+# The usual name of a token, by its beginning. For other tokens the beginning itself is shown.
 _KINDS = {
     "AKIA": "an AWS access key",
     "ASIA": "an AWS access key",
@@ -209,7 +194,7 @@ _KINDS = {
 
 
 def describe_token(text: str, position: int) -> str | None:
-    """Say what kind of token begins at this position; None if its beginning is not known."""
+    """Return a description of the token that begins at this position, or None if its beginning is unknown."""
     kind = next((kind for mark, kind in _KINDS.items() if text.startswith(mark, position)), None)
     if kind is not None:
         return kind
@@ -223,10 +208,6 @@ def _redact_private_keys(text: str) -> str:
     return rule.replace_hits(text, begins, lambda begin: (begin.start(), _block_end(text, begin.end()), MARK))
 
 
-def _is_key_end(word: str) -> bool:
-    return len(word) >= 40 or (len(word) >= 16 and _is_mixed(word))
-
-
 def _block_end(text: str, start: int) -> int:
     next_begin = text.find("-----BEGIN", start)
     end = _END.search(text, start, len(text) if next_begin < 0 else next_begin)
@@ -238,6 +219,7 @@ def _block_end(text: str, start: int) -> int:
         position = line_end.end()
         while position < len(text) and (line := _KEY_LINE.match(text, position)) and line.end() > position:
             position = line.end()
-        if position < len(text) and (tail := _KEY_TAIL.match(text, position)) and _is_key_end(tail[0]):
+        tail = _KEY_TAIL.match(text, position)
+        if tail and (len(tail[0]) >= 40 or (len(tail[0]) >= 16 and _is_mixed(tail[0]))):
             position = tail.end()
     return position

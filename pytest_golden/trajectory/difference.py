@@ -169,7 +169,7 @@ def _compare_mappings(
 ) -> Iterator[StepChange]:
     if _is_equal(left, right):
         return
-    for key in _all_keys(left, right):
+    for key in dict.fromkeys([*left, *right]):
         if is_fleeting(str(key)):
             continue
         mine, theirs, below = left.get(key), right.get(key), f"{field}.{key}"
@@ -179,10 +179,6 @@ def _compare_mappings(
             yield from _compare_mappings(below, mine, theirs, depth + 1)
         elif (key in left) != (key in right) or not _is_same(mine, theirs):
             yield StepChange(below, mine, theirs)
-
-
-def _all_keys(left: Iterable[Any], right: Iterable[Any]) -> Iterable[Any]:
-    return dict.fromkeys([*left, *right])
 
 
 def is_fleeting(key: str) -> bool:

@@ -12,8 +12,6 @@ import os
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
-from json.encoder import encode_basestring_ascii
-from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +24,7 @@ from pytest_golden.values.frozen import FrozenDict, FrozenList
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from pytest_golden.trajectory.vocabulary import Importance, StepType
@@ -44,8 +42,8 @@ END_PLACE = END_DIGITS + 2
 _ROOM_FOR_END = f', "end_offset": {0:{END_DIGITS}}'
 _CONTAINERS = frozenset({dict, list, FrozenDict, FrozenList})
 _TEXT = frozenset({str})
-# `json_form` writes longer integers.
-_MOST_BITS = 1000
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
 
 
 def write_trajectory(path: str | os.PathLike[str], trajectory: Trajectory) -> None:
@@ -174,8 +172,7 @@ class StepFields(NamedTuple):
 
 def make_step(fields: StepFields, moment: datetime) -> Step:
     """Return the step with that timestamp."""
-    step_id, kind, content, duration_ms, metadata, context, importance, parent = fields
-    return Step(step_id, kind, content, moment, duration_ms, metadata, context, importance, parent)
+    return Step(**fields._asdict(), timestamp=moment)
 
 
 class LineParts(NamedTuple):
@@ -220,47 +217,19 @@ def end_line(step_id: str, duration_ms: float, metadata: FrozenDict, importance:
 
 def json_text(value: Any) -> str:
     """Return a value as ASCII JSON text, the same as `json.dumps(json_form(value))` but faster."""
-    flat = _flat_text(value)
-    return json.dumps(json_form(value), allow_nan=False) if flat is None else flat
+    try:
+        return _ENCODE(value if _is_flat(value) else json_form(value))
+    except ValueError:  # a number that JSON does not have
+        return _ENCODE(json_form(value))
 
 
-def _flat_text(value: Any) -> str | None:
-    """Return a scalar, or a container of scalars, as JSON text; None for any other value."""
-    write = _WRITERS.get(type(value))
-    if write is not None:
-        return write(value)
+def _is_flat(value: Any) -> bool:
+    """Tell whether a value is a scalar, or a container of scalars."""
     if type(value) not in _CONTAINERS:
-        return None
-    is_dict = isinstance(value, dict)
-    if is_dict and not _TEXT.issuperset(map(type, value)):
-        return None
-    told = []
-    for item in value.values() if is_dict else value:
-        write = _WRITERS.get(type(item))
-        text = None if write is None else write(item)
-        if text is None:
-            return None
-        told.append(text)
-    if is_dict:
-        return f"{{{', '.join([f'{encode_basestring_ascii(key)}: {text}' for key, text in zip(value, told, strict=True)])}}}"
-    return f"[{', '.join(told)}]"
-
-
-def _float_text(value: float) -> str | None:
-    return repr(value) if isfinite(value) else None
-
-
-def _integer_text(value: int) -> str | None:
-    return repr(value) if value.bit_length() < _MOST_BITS else None
-
-
-_WRITERS: Mapping[type, Callable[[Any], str | None]] = {
-    str: encode_basestring_ascii,
-    int: _integer_text,
-    float: _float_text,
-    bool: {True: "true", False: "false"}.get,
-    type(None): {None: "null"}.get,
-}
+        return type(value) in _SCALARS
+    if isinstance(value, dict):
+        return _TEXT.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values()))
+    return _SCALARS.issuperset(map(type, value))
 
 
 def _read_records(path: Path, *, outline: bool = False) -> Iterator[dict[str, Any] | None]:

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 
     from pytest_golden.trajectory.step import Step
 
-_SAME = ("=", "!=")
-_ORDERED = (*_SAME, "<", "<=", ">", ">=")
-#: The fields, and what each may be compared with.
-OPERATORS: Mapping[str, tuple[str, ...]] = {
-    "type": _SAME,
-    "importance": _ORDERED,
-    "content": (*_SAME, "~"),
-    "text": (*_SAME, "~"),
-    "error": (*_SAME, "~"),
-    "duration_ms": _ORDERED,
-    "timestamp": _ORDERED,
-    "under": _SAME,
-    "metadata": (*_ORDERED, "~"),
-}
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -85,7 +71,8 @@ class QueryTerm:
             return bool(readable_text(step.content) == self.value)
         if self.field == "text":
             return any(self.value.casefold() in text.casefold() for text in self._texts(step))
-        return _is_equal(self._measure(step), self.value)
+        measured = self._measure(step)
+        return _kind(measured) == _kind(self.value) and bool(measured == self.value)
 
     def _is_same_error(self, step: Step) -> bool:
         if isinstance(self.value, bool):
@@ -133,7 +120,7 @@ def make_term(field: str, operator_: str, value: Any, name: str, path: str = "")
         return QueryTerm(field, operator_, _check_free(name, operator_, value), check_text("metadata path", path))
     if field == "error" and isinstance(value, bool):
         return QueryTerm(field, operator_, value)
-    return QueryTerm(field, operator_, _CHECKS[field](name, value))
+    return QueryTerm(field, operator_, _FIELDS[field].check(name, value))
 
 
 def _check_number(name: str, value: Any) -> float:
@@ -149,16 +136,31 @@ def _check_string(name: str, value: Any) -> str:
     return value
 
 
-_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
-    "type": lambda name, value: check_word(name, value, StepType),
-    "importance": lambda name, value: check_word(name, value, Importance),
-    "content": _check_string,
-    "text": _check_string,
-    "error": _check_string,
-    "duration_ms": _check_number,
-    "timestamp": check_time,
-    "under": check_text,
+class _Field(NamedTuple):
+    """What a field may be compared by, what it may be compared with, and the check of that."""
+
+    operators: tuple[str, ...]
+    wanted: str
+    check: Callable[[str, Any], Any]
+
+
+_SAME = ("=", "!=")
+_ORDERED = (*_SAME, "<", "<=", ">", ">=")
+_TEXT = "text, in quotes where it has blanks"
+_FIELDS: Mapping[str, _Field] = {
+    "type": _Field(_SAME, "a type of steps", lambda name, value: check_word(name, value, StepType)),
+    "importance": _Field(_ORDERED, "an importance", lambda name, value: check_word(name, value, Importance)),
+    "content": _Field((*_SAME, "~"), _TEXT, _check_string),
+    "text": _Field((*_SAME, "~"), _TEXT, _check_string),
+    "error": _Field((*_SAME, "~"), f"true, false, or {_TEXT}", _check_string),
+    "duration_ms": _Field(_ORDERED, "a number of milliseconds", _check_number),
+    "timestamp": _Field(_ORDERED, "a time such as 2026-01-31T12:00:00Z", check_time),
+    "under": _Field(_SAME, "the id of a step", check_text),
+    "metadata": _Field(
+        (*_ORDERED, "~"), "text, a number, true, false or null; text in quotes where it has blanks", _check_string
+    ),
 }
+_NAMES = f"{', '.join(_FIELDS)}.PATH"
 
 
 def _check_free(name: str, operator_: str, value: Any) -> Any:
@@ -196,10 +198,6 @@ def _find_key(value: Mapping[Any, Any], path: str, most: int) -> Any:
             return _find(value[path[:at]], path[at + 1 :], most - 1)
         at = path.find(".", at + 1)
     return _ABSENT
-
-
-def _is_equal(measured: Any, wanted: Any) -> bool:
-    return _kind(measured) == _kind(wanted) and bool(measured == wanted)
 
 
 def _kind(value: Any) -> object:
@@ -394,7 +392,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ALL_OPERATORS = "= != < <= > >= ~"
-_FIELDS = ", ".join([*(name for name in OPERATORS if name != "metadata"), "metadata.PATH"])
 _NUMBER = re.compile(r"[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})([eE][+-]?\d{1,4})?", re.ASCII)
 _READ_WORDS = {"true": True, "false": False, "null": None}
 
@@ -505,13 +502,15 @@ class _Parser:
     def _read_term(self) -> StepQuery:
         named = self._take()
         field, path = self._read_field(named)
-        allowed = " ".join(OPERATORS[field])
+        allowed = " ".join(_FIELDS[field].operators)
         compared = self._take()
-        if compared.kind != "operator" or compared.text not in OPERATORS[field]:
+        if compared.kind != "operator" or compared.text not in _FIELDS[field].operators:
             raise ValueError(f"column {compared.column}: after {field} comes one of {allowed}, not {_show(compared)}")
         given = self._take()
         if given.kind not in {"word", "quoted"}:
-            raise ValueError(f"column {given.column}: after {compared.text} comes {_VALUES[field]}, not {_show(given)}")
+            raise ValueError(
+                f"column {given.column}: after {compared.text} comes {_FIELDS[field].wanted}, not {_show(given)}"
+            )
         try:
             value = _read_value(field, compared.text, given)
             return StepQuery(make_term(field, compared.text, value, field, path))
@@ -523,26 +522,13 @@ class _Parser:
             path = _unquote(token.text.removeprefix("metadata."))
         else:
             field, _, path = token.text.partition(".")
-            if token.kind != "word" or field not in OPERATORS or (field == "metadata") is not bool(path):
-                raise ValueError(f"column {token.column}: a field comes here, one of {_FIELDS}, not {_show(token)}")
+            if token.kind != "word" or field not in _FIELDS or (field == "metadata") is not bool(path):
+                raise ValueError(f"column {token.column}: a field comes here, one of {_NAMES}, not {_show(token)}")
             if field != "metadata":
                 return field, ""
         if not path.strip():
             raise ValueError(f"column {token.column}: the path after metadata. is blank")
         return "metadata", path
-
-
-_VALUES = {
-    "type": "a type of steps",
-    "importance": "an importance",
-    "content": "text, in quotes where it has blanks",
-    "text": "text, in quotes where it has blanks",
-    "error": "true, false, or text, in quotes where it has blanks",
-    "duration_ms": "a number of milliseconds",
-    "timestamp": "a time such as 2026-01-31T12:00:00Z",
-    "under": "the id of a step",
-    "metadata": "text, a number, true, false or null; text in quotes where it has blanks",
-}
 
 
 def _read_value(field: str, operator: str, token: _Token) -> Any:

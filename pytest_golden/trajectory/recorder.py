@@ -45,20 +45,6 @@ _TYPES = {word.value: word for word in StepType}
 _IMPORTANCES = {word.value: word for word in Importance}
 
 
-class _Forks:
-    """The number of forks between the first process and this one."""
-
-    count = 0
-
-    @classmethod
-    def add(cls) -> None:
-        cls.count += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Forks.add)
-
-
 class TrajectoryRecorder:
     """Records steps, snapshots and an outcome; safe from several threads.
 
@@ -80,7 +66,7 @@ class TrajectoryRecorder:
         self._ids = StepIds()
         # A signal handler may record while a step is being recorded.
         self._lock = threading.RLock()
-        self._forks = _Forks.count
+        self._process = os.getpid()
         self._is_forked = self._is_busy = self._has_steps = False
         self._waiting: deque[Callable[[], None]] = deque()
         self._last_step_at = self._last_snapshot_at = self._start.started_at
@@ -206,7 +192,7 @@ class TrajectoryRecorder:
         # This runs for each step, so full checks follow only if a cheap one fails.
         parent = find_present_step(self) if parent_step_id is None else parent_step_id
         prepared = self._kept.prepare(fields)
-        if self._forks != _Forks.count:
+        if self._process != os.getpid():
             self._see_forks()
         with self._lock:
             if self._ended is not None:
@@ -287,11 +273,11 @@ class TrajectoryRecorder:
             raise ValueError(f"{field} {step_id!r} is not a step of this trajectory: give an id that `step` gave")
 
     def _see_forks(self) -> None:
-        if self._forks == _Forks.count:
+        if self._process == os.getpid():
             return
         # Another thread of the parent may have held the lock at the fork; it would never be released here.
         self._lock = threading.RLock()
-        self._forks = _Forks.count
+        self._process = os.getpid()
         self._is_busy = False
         self._is_forked = True
         self._ids.renew()

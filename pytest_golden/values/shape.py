@@ -42,7 +42,19 @@ _KIND_WORDS = {str: "text", bool: "true or false", int: "a whole number", float:
 
 
 class Rule(NamedTuple):
-    """How one field stands in the form. See `form`."""
+    """How one field stands in the form.
+
+    Args:
+        key: its name in the form; default: the field's.
+        about: its description in JSON Schema and OpenAPI.
+        write: makes its form, such as `json_form` for content of any kind, and `list` or `dict` for what is JSON already.
+        unless_none: leave it out while it is None.
+        merged: its own keys stand beside those of the value that holds it.
+        hidden: leave it out.
+        first: it stands before those that are not.
+        schema: further keywords of its JSON Schema.
+        as_type: the type of what `write` makes, where that is not the field's.
+    """
 
     key: str | None = None
     about: str = ""
@@ -64,39 +76,16 @@ class Part(NamedTuple):
     is_field: bool
 
 
-def form(
-    *,
-    key: str | None = None,
-    about: str = "",
-    write: Callable[[Any], Any] | None = None,
-    unless_none: bool = False,
-    merged: bool = False,
-    hidden: bool = False,
-    schema: Mapping[str, Any] | None = None,
-    as_type: Any = None,
-) -> Mapping[str, Rule]:
-    """Return the `metadata` of a dataclass field whose form differs from the field.
-
-    Args:
-        key: its name in the form; default: the field's.
-        about: its description in JSON Schema and OpenAPI.
-        write: makes its form, such as `json_form` for content of any kind, and `list` or `dict` for what is JSON already.
-        unless_none: leave it out while it is None.
-        merged: its own keys stand beside those of the value that holds it.
-        hidden: leave it out.
-        schema: further keywords of its JSON Schema.
-        as_type: the type of what `write` makes, where that is not the field's.
-    """
-    return {_RULE: Rule(key, about, write, unless_none, merged, hidden, False, schema, as_type)}
+def form(**rule: Any) -> Mapping[str, Rule]:
+    """Return the `metadata` of a dataclass field whose form differs from the field; the arguments are those of `Rule`."""
+    return {_RULE: Rule(**rule)}
 
 
-def in_form(
-    *, key: str | None = None, about: str = "", merged: bool = False, first: bool = False
-) -> Callable[[_Function], _Function]:
-    """Mark the function of a property as a part of the form, behind the fields or before them."""
+def in_form(**rule: Any) -> Callable[[_Function], _Function]:
+    """Mark the function of a property as a part of the form, behind the fields unless it is `first`."""
 
     def mark(function: _Function) -> _Function:
-        vars(function)[_RULE] = Rule(key, about, merged=merged, first=first)
+        vars(function)[_RULE] = Rule(**rule)
         return function
 
     return mark

@@ -29,7 +29,7 @@ from pytest_golden.journal.outside.human import (
 )
 from pytest_golden.journal.outside.signed import CALLBACK_KEYS
 from pytest_golden.journal.rules import RESERVED_SOURCES
-from pytest_golden.manifest.keys import FILE_KEYS
+from pytest_golden.manifest.model import FILE_KEYS
 from pytest_golden.regression.comparison import Comparison, ProjectRuns, Verdict
 from pytest_golden.regression.model import GoldenProjectResult, ReasonKind, ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult, WeakeningKind

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import ManifestError
-from pytest_golden.manifest.keys import DEFAULT_KEYS, FILE_KEYS, manifest_schema
 from pytest_golden.manifest.model import (
+    DEFAULT_KEYS,
+    FILE_KEYS,
     MOUNT_KEYS,
     OUTPUT_KEYS,
     QUARANTINE_KEYS,
@@ -25,6 +26,7 @@ from pytest_golden.manifest.model import (
     Mount,
     Quarantine,
     RetiredProject,
+    manifest_schema,
 )
 from pytest_golden.manifest.reader import parse_manifest
 

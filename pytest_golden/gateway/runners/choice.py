@@ -1,6 +1,7 @@
-"""Chooses the runner of a pipeline and puts its command together. Starts nothing.
+"""Choose the runner of a pipeline and put its command together. Nothing is started here.
 
-The folder is the list of the runners: every file in it that has `RUNNERS` adds to them, and no other file names it.
+Shell scripts, Python scripts and Jupyter notebooks need no engine: their runners are here. The folder is the list of the
+engines: every other file in it has `RUNNERS`, and no file names it.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.model import Problem, RunnerCommand
-from pytest_golden.gateway.runners import scripts
-from pytest_golden.gateway.runners.runner import Runner, RunnerError
+from pytest_golden.gateway.runners.runner import Runner, RunnerError, explain_closed, find_missing_modules, read_shebang
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_golden.gateway.runners.runner import PipelineFile
 
-_NO_ENGINES = frozenset({"choice", "runner", "scripts"})
+_NO_ENGINES = frozenset({"choice", "runner"})
+_NOTEBOOK_CHILD = Path(__file__).with_name("notebook_child.py")
+_NOTEBOOK_NEEDS = ("nbclient", "ipykernel")
 #: Runs whatever `command:` names.
 COMMAND = Runner(
     name="command",
@@ -33,9 +35,74 @@ COMMAND = Runner(
 )
 
 
+def _find_shell(pipeline: PipelineFile) -> tuple[str, ...]:
+    """Return nothing for an executable script, which its own first line starts, and else the path of `sh`."""
+    try:
+        words = read_shebang(pipeline.file)
+    except OSError as error:
+        raise explain_closed(pipeline, error) from error
+    if words and os.access(pipeline.file, os.X_OK) and os.name == "posix":
+        trouble = _find_trouble(words, pipeline.path_variable)
+        if trouble:
+            raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, f"line 1 of {pipeline.file} {trouble}")
+        return ()
+    shell = shutil.which("sh", path=pipeline.path_variable)
+    if shell is None:
+        message = f"`sh` is not on PATH ({pipeline.path_variable}): install a shell, or give `command:`"
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
+    return (shell,)
+
+
+def _find_trouble(words: tuple[str, ...], path_variable: str) -> str | None:
+    """Explain a first line that the kernel would answer with a bare "No such file or directory"."""
+    if words[-1].endswith("\r"):
+        return "ends as on Windows (CR LF): save the script with LF line ends"
+    if not Path(words[0]).is_file():
+        return f"names {words[0] or 'nothing'}, which is not there: correct it"
+    program = words[1].split()[0] if Path(words[0]).name == "env" and len(words) > 1 else "-"
+    if not program.startswith("-") and shutil.which(program, path=path_variable) is None:
+        return f"wants `{program}`, which is not on PATH ({path_variable}): install it"
+    return None
+
+
+def _find_notebook_start(pipeline: PipelineFile) -> tuple[str, ...]:
+    missing = find_missing_modules(pipeline.python, _NOTEBOOK_NEEDS)
+    if missing:
+        message = (
+            f"a notebook needs {' and '.join(missing)} in the environment of {pipeline.python}: "
+            f"run `{pipeline.python} -m pip install {' '.join(missing)}`"
+        )
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
+    return (pipeline.python, str(_NOTEBOOK_CHILD))
+
+
+_SCRIPTS = (
+    # What was printed before a crash or a kill must not be lost in a buffer.
+    Runner(
+        name="python",
+        files="Python scripts (.py)",
+        suffixes=(".py",),
+        find_start=lambda pipeline: (pipeline.python,),
+        environment=lambda _: {"PYTHONUNBUFFERED": "1"},
+    ),
+    Runner(name="shell", files="shell scripts (.sh)", suffixes=(".sh",), find_start=_find_shell),
+    # All cells in order, in a kernel of the project's own interpreter; the notebook itself is not written.
+    Runner(
+        name="notebook",
+        files="notebooks (.ipynb)",
+        suffixes=(".ipynb",),
+        find_start=_find_notebook_start,
+        # The second: debugpy, which ipykernel loads, would warn about the interpreter's frozen modules at every start.
+        environment=lambda _: {"PYTHONUNBUFFERED": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+        is_sure=True,
+        distributions=_NOTEBOOK_NEEDS,
+    ),
+)
+
+
 def list_runners() -> Iterator[Runner]:
     """Yield the runners that recognise files. The engines' are last, and imported when they are needed."""
-    yield from scripts.RUNNERS
+    yield from _SCRIPTS
     folder = import_module(__package__).__path__
     for name in sorted(found.name for found in iter_modules(folder)):
         if name not in _NO_ENGINES and not name.endswith("_child"):

@@ -13,13 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.insight import model
-from pytest_golden.trajectory.insight.model import (
-    FailureCategory,
-    FailurePoint,
-    Severity,
-    SuccessIndicator,
-    SuccessType,
-)
+from pytest_golden.trajectory.insight.model import FailureCategory, FailurePoint, Severity, SuccessIndicator
 from pytest_golden.trajectory.insight.reasoning import find_reasoning_issues
 from pytest_golden.trajectory.vocabulary import ACTING, Importance, StepType, TrajectoryOutcome, freeze_mapping
 from pytest_golden.values.checking import check_word
@@ -138,16 +132,13 @@ def _failure_end(
         return None if is_told else _end(trajectory, FailureCategory.ERROR, severity, "it ended in an error")
     if failed:
         return None
-    critical = [step for step in trajectory.steps if _is_alarm(step)]
+    observed = [step for step in trajectory.steps if step.type is StepType.OBSERVATION]
+    critical = [step for step in observed if step.importance is Importance.CRITICAL]
     if critical:
         return _end(
             trajectory, FailureCategory.ERROR, Severity.CRITICAL, model.title_of(critical[-1], 200), critical[-1]
         )
     return _end(trajectory, FailureCategory.UNKNOWN, Severity.HIGH, "no step and no error tells why it failed")
-
-
-def _is_alarm(step: Step) -> bool:
-    return step.type is StepType.OBSERVATION and step.importance is Importance.CRITICAL
 
 
 def _end(
@@ -185,7 +176,7 @@ def find_successes(
     if failures:
         ids = [point.step_id for point in failures if point.step_id is not None]
         said = f"{model.count_of(len(failures), 'failed step')} recovered from"
-        found.append(SuccessIndicator(SuccessType.EFFECTIVE_RECOVERY, said, tuple(ids[:50])))
+        found.append(SuccessIndicator(model.SuccessType.EFFECTIVE_RECOVERY, said, tuple(ids[:50])))
     return tuple(found)
 
 
@@ -193,21 +184,21 @@ def _path(trajectory: Trajectory, failures: Sequence[FailurePoint]) -> Iterator[
     count, duration_ms = len(trajectory.steps), trajectory.duration_ms
     if 0 < count < _MANY_STEPS and duration_ms is not None and duration_ms < _LONG_MS and not failures:
         said = f"{model.count_of(count, 'step')} in {duration_ms:,.0f} ms, none of them failed"
-        yield SuccessIndicator(SuccessType.EFFICIENT_PATH, said, model.bounded_ids(trajectory.steps))
+        yield SuccessIndicator(model.SuccessType.EFFICIENT_PATH, said, model.bounded_ids(trajectory.steps))
 
 
 def _reasoning(trajectory: Trajectory, issues: Sequence[model.ReasoningIssue]) -> Iterator[SuccessIndicator]:
     thoughts = [step for step in trajectory.steps if step.type is StepType.REASONING]
     if len(thoughts) > 1 and not issues:
         said = f"{model.count_of(len(thoughts), 'reasoning step')} without an issue"
-        yield SuccessIndicator(SuccessType.CLEAR_REASONING, said, model.bounded_ids(thoughts))
+        yield SuccessIndicator(model.SuccessType.CLEAR_REASONING, said, model.bounded_ids(thoughts))
 
 
 def _tools(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
     actions = [step for step in trajectory.steps if step.type in ACTING]
     if actions and not any(step.has_error for step in actions):
         said = f"actions and tool calls: {len(actions):,}, none of them failed"
-        yield SuccessIndicator(SuccessType.PROPER_TOOL_USE, said, model.bounded_ids(actions))
+        yield SuccessIndicator(model.SuccessType.PROPER_TOOL_USE, said, model.bounded_ids(actions))
 
 
 def _parts(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
@@ -215,7 +206,7 @@ def _parts(trajectory: Trajectory) -> Iterator[SuccessIndicator]:
     parents = [step for step in trajectory.steps if children[step.id] > 1]
     if parents:
         said = f"{model.count_of(len(parents), 'step')} taken apart into two or more"
-        yield SuccessIndicator(SuccessType.GOOD_DECOMPOSITION, said, model.bounded_ids(parents))
+        yield SuccessIndicator(model.SuccessType.GOOD_DECOMPOSITION, said, model.bounded_ids(parents))
 
 
 _FAILED = frozenset({TrajectoryOutcome.FAILURE, TrajectoryOutcome.ERROR, TrajectoryOutcome.TIMEOUT})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from numbers import Real
 from statistics import NormalDist
@@ -300,14 +300,7 @@ def estimate_mean(values: Sequence[float], level: float, limits: Limits) -> Conf
     if successes + sum(value == limits.lower for value in values) == len(values):
         return wilson_interval(successes, len(values), level)
     estimate = t_interval(values, level)
-    return estimate and ConfidenceInterval(
-        lower=limits.clamp(estimate.lower),
-        upper=limits.clamp(estimate.upper),
-        mean=estimate.mean,
-        margin_of_error=estimate.margin_of_error,
-        confidence=level,
-        sample_size=len(values),
-    )
+    return estimate and replace(estimate, lower=limits.clamp(estimate.lower), upper=limits.clamp(estimate.upper))
 
 
 def t_interval(values: Sequence[float], level: float) -> ConfidenceInterval | None:
@@ -347,9 +340,6 @@ def flakiness(results: Iterable[object]) -> float | None:
 
 def flakiness_of_groups(groups: Iterable[Iterable[object]]) -> float | None:
     """Return the share over the neighbours within each of the groups, all groups together."""
-    differs = [one != other for one, other in chain.from_iterable(pairwise(map(_status, group)) for group in groups)]
+    told = ([getattr(result, "status", result) for result in group] for group in groups)
+    differs = [one != other for one, other in chain.from_iterable(map(pairwise, told))]
     return sum(differs) / len(differs) if differs else None
-
-
-def _status(result: object) -> object:
-    return getattr(result, "status", result)

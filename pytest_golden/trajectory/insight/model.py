@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
@@ -178,24 +179,17 @@ def error_of(step: Step) -> str:
 
 def told_metadata(step: Step) -> dict[str, Any]:
     """Return the first few scalars of a step's metadata without its error; long text is cut."""
-    told: dict[str, Any] = {}
-    for key, value in step.metadata.items():
-        if key in {"error", "failed"} or not isinstance(value, (str, int, float)):
-            continue
-        told[one_line(str(key), 80)] = one_line(value, 200) if isinstance(value, str) else json_form(value)
-        if len(told) == _MOST_METADATA:
-            break
-    return told
+    scalars = {
+        one_line(str(key), 80): one_line(value, 200) if isinstance(value, str) else json_form(value)
+        for key, value in step.metadata.items()
+        if key not in {"error", "failed"} and isinstance(value, (str, int, float))
+    }
+    return dict(islice(scalars.items(), _MOST_METADATA))
 
 
 def bounded_ids(steps: Iterable[Step]) -> tuple[str, ...]:
     """Return the ids of the first 50 steps, each once."""
-    ids: dict[str, None] = {}
-    for step in steps:
-        ids[step.id] = None
-        if len(ids) == MOST_STEP_IDS:
-            break
-    return tuple(ids)
+    return tuple(islice(dict.fromkeys(step.id for step in steps), MOST_STEP_IDS))
 
 
 def count_of(number: int, noun: str) -> str:

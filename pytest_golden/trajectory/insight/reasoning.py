@@ -20,15 +20,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.trajectory.difference import is_fleeting
-from pytest_golden.trajectory.insight.model import (
-    ReasoningIssue,
-    ReasoningIssueType,
-    Severity,
-    bounded_ids,
-    one_line,
-    text_of,
-    title_of,
-)
+from pytest_golden.trajectory.insight import model
+from pytest_golden.trajectory.insight.model import ReasoningIssue, ReasoningIssueType, Severity
 from pytest_golden.trajectory.vocabulary import ACTING, StepType, TrajectoryOutcome
 from pytest_golden.values.json_form import json_form
 
@@ -177,7 +170,7 @@ def find_contradictions(steps: Iterable[Step]) -> Iterator[ReasoningIssue]:
         if step.type is not StepType.REASONING:
             held.clear()
             continue
-        text = text_of(step.content)
+        text = model.text_of(step.content)
         may_contradict = not takes_back(text)
         for statement in list_statements(text):
             place = (step.parent_step_id, statement.words)
@@ -194,7 +187,7 @@ def _issue(earlier: Step, said: Statement, later: Step, denied: Statement) -> Re
     return ReasoningIssue(
         type=ReasoningIssueType.CONTRADICTION,
         severity=Severity.HIGH,
-        evidence=f"'{one_line(said.said, 140)}' against '{one_line(denied.said, 140)}'",
+        evidence=f"'{model.one_line(said.said, 140)}' against '{model.one_line(denied.said, 140)}'",
         step_ids=(earlier.id, later.id),
     )
 
@@ -238,8 +231,8 @@ def _close(
     yield ReasoningIssue(
         type=ReasoningIssueType.CIRCULAR_REASONING if thoughts else ReasoningIssueType.REPEATED_ACTION,
         severity=_severity(trajectory, stretch[-1][0], is_thought=bool(thoughts)),
-        evidence=f"'{title_of(trajectory.steps[first[shown]], 140)}' {count + 1:,} times, with nothing new in between",
-        step_ids=bounded_ids(trajectory.steps[index] for index in involved),
+        evidence=f"'{model.title_of(trajectory.steps[first[shown]], 140)}' {count + 1:,} times, with nothing new in between",
+        step_ids=model.bounded_ids(trajectory.steps[index] for index in involved),
     )
 
 
@@ -248,7 +241,7 @@ def _may_loop(step: Step) -> bool:
         return step.has_error
     if step.type is StepType.REASONING:
         # One word, such as "Thinking...", hides the thought itself.
-        return len(words_of(text_of(step.content))) > 1
+        return len(words_of(model.text_of(step.content))) > 1
     return step.type is StepType.TOOL_CALL
 
 
@@ -264,7 +257,7 @@ def _severity(trajectory: Trajectory, last_index: int, *, is_thought: bool) -> S
 
 
 def _key(step: Step) -> bytes:
-    text = text_of(step.content)
+    text = model.text_of(step.content)
     if step.type is StepType.REASONING and not _is_genai_span(step):
         words = [word for word in words_of(text) if word not in _FILLERS]
         told: Any = words or text
@@ -326,7 +319,7 @@ def find_hasty_conclusions(trajectory: Trajectory) -> Iterator[ReasoningIssue]:
     for step in trajectory.steps:
         if step.type is not StepType.REASONING:
             return
-        sentences = split_sentences(text_of(step.content))
+        sentences = split_sentences(model.text_of(step.content))
         if step is trajectory.steps[0] and sentences and _concludes(sentences[0]):
             yield _issue_phrases(
                 trajectory, ReasoningIssueType.UNSUPPORTED_CONCLUSION, Severity.MEDIUM, sentences[0], step
@@ -341,7 +334,7 @@ def find_surrender(trajectory: Trajectory) -> Iterator[ReasoningIssue]:
     if trajectory.outcome is TrajectoryOutcome.SUCCESS:
         return
     for step in _last_thoughts(trajectory.steps):
-        for sentence in split_sentences(text_of(step.content)):
+        for sentence in split_sentences(model.text_of(step.content)):
             if _is_said(_GIVING_UP, sentence):
                 yield _issue_phrases(trajectory, ReasoningIssueType.GAVE_UP, Severity.HIGH, sentence, step)
                 return
@@ -351,12 +344,12 @@ def find_broken_thoughts(steps: Sequence[Step]) -> Iterator[ReasoningIssue]:
     """Return the thoughts that break off: at a word that wants more, or that are no more than such a word."""
     for step in steps:
         if step.type is StepType.REASONING and "truncated_bytes" not in step.metadata:
-            text = text_of(step.content).strip()
+            text = model.text_of(step.content).strip()
             if _LONE_CONNECTIVE.fullmatch(text) or _DANGLING.search(text[-80:]):
                 yield ReasoningIssue(
                     type=ReasoningIssueType.INCOMPLETE_LOGIC,
                     severity=Severity.LOW,
-                    evidence=f"'{one_line(text[-140:])}' breaks off",
+                    evidence=f"'{model.one_line(text[-140:])}' breaks off",
                     step_ids=(step.id,),
                 )
 
@@ -368,12 +361,12 @@ def find_ignored_errors(steps: Sequence[Step]) -> Iterator[ReasoningIssue]:
         if step.type in ACTING:
             failed = step if step.has_error else None
         elif step.type is StepType.REASONING and failed is not None:
-            text = text_of(step.content)
+            text = model.text_of(step.content)
             if _CLAIMED.search(text) and not _TROUBLE.search(_CLAIMED.sub(" ", text)):
                 yield ReasoningIssue(
                     type=ReasoningIssueType.IGNORED_ERROR,
                     severity=Severity.HIGH,
-                    evidence=f"'{one_line(text, 140)}' after '{title_of(failed)}' failed",
+                    evidence=f"'{model.one_line(text, 140)}' after '{model.title_of(failed)}' failed",
                     step_ids=(failed.id, step.id),
                 )
             failed = None
@@ -408,7 +401,9 @@ def _issue_phrases(
     trajectory: Trajectory, kind: ReasoningIssueType, severity: Severity, sentence: str, step: Step
 ) -> ReasoningIssue:
     is_harmless = trajectory.outcome is TrajectoryOutcome.SUCCESS
-    return ReasoningIssue(kind, Severity.LOW if is_harmless else severity, f"'{one_line(sentence, 200)}'", (step.id,))
+    return ReasoningIssue(
+        kind, Severity.LOW if is_harmless else severity, f"'{model.one_line(sentence, 200)}'", (step.id,)
+    )
 
 
 def find_reasoning_issues(trajectory: Trajectory) -> tuple[ReasoningIssue, ...]:

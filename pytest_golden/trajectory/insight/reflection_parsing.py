@@ -10,15 +10,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.trajectory.insight.reflection import (
-    CONFIDENCE_WORDS,
-    Priority,
-    Reflection,
-    Suggestion,
-    SuggestionCategory,
-    SuggestionType,
-    read_confidence,
-)
+from pytest_golden.trajectory.insight import reflection
+from pytest_golden.trajectory.insight.reflection import Priority, Reflection, Suggestion
 from pytest_golden.trajectory.insight.reply_json import MOST_READ, find_json
 from pytest_golden.values.json_form import json_form
 
@@ -49,10 +42,10 @@ def parse_reflection(reply: object, *, strict: bool = False, min_suggestions: in
     if not isinstance(answer, dict):
         return _read_prose(found.text)
     reader = _FieldReader(answer)
-    reflection = _read_fields(reader, min_suggestions)
+    read = _read_fields(reader, min_suggestions)
     if strict:
-        _refuse_problems(reader.problems, len(reflection.suggestions), min_suggestions)
-    return reflection
+        _refuse_problems(reader.problems, len(read.suggestions), min_suggestions)
+    return read
 
 
 def _read_fields(reader: _FieldReader, min_suggestions: int) -> Reflection:
@@ -77,7 +70,7 @@ def _read_prose(text: str) -> Reflection:
         root_causes=list_causes(text),
         suggestions=suggestions,
         expected_improvement=find_hope(text),
-        confidence=CONFIDENCE_WORDS["low"] if suggestions else 0.0,
+        confidence=reflection.CONFIDENCE_WORDS["low"] if suggestions else 0.0,
         needs_clarification=True,
     )
 
@@ -264,7 +257,7 @@ class _FieldReader:
     def confidence(self) -> float | None:
         """Return the confidence that is stated; None when it is not, or makes no sense."""
         given = _pick(self._answer, "confidence")
-        confidence = read_confidence(given)
+        confidence = reflection.read_confidence(given)
         if confidence is None and isinstance(given, str):
             confidence = _read_number(given)
         if confidence is None and given is not None:
@@ -299,14 +292,16 @@ class _FieldReader:
         if not description:
             self.problems.append(f"{place} has no description")
             return None
-        kind = self._word(place, "type", fields.get("type"), SuggestionType, _TYPE_SYNONYMS)
-        category = self._word(place, "category", fields.get("category"), SuggestionCategory, _CATEGORY_SYNONYMS)
+        kind = self._word(place, "type", fields.get("type"), reflection.SuggestionType, _TYPE_SYNONYMS)
+        category = self._word(
+            place, "category", fields.get("category"), reflection.SuggestionCategory, _CATEGORY_SYNONYMS
+        )
         if kind == "" or category == "":
             return None
         priority = self._word(place, "priority", fields.get("priority"), Priority, _PRIORITY_SYNONYMS)
         return Suggestion(
-            type=SuggestionType(kind or infer_type(description)),
-            category=SuggestionCategory(category or infer_category(description)),
+            type=reflection.SuggestionType(kind or infer_type(description)),
+            category=reflection.SuggestionCategory(category or infer_category(description)),
             description=description,
             rationale=_as_text(_pick(fields, "rationale"), LONGEST_TEXT),
             priority=Priority(priority or "medium"),
@@ -408,15 +403,17 @@ _OUGHT = _words(
 _CAUSE = _words(r"because|caused by|root causes?|due to|the reason")
 _HOPE = _words(r"(?:will|would|should)\b.*\b(?:improve|reduce|prevent|avoid|better|fewer)")
 _TYPES = {
-    SuggestionType.REMOVE: _words(r"remov\w+|delet\w+|drop"),
-    SuggestionType.RESTRUCTURE: _words(r"restructur\w+|reorgani[sz]\w+|reorder\w*|split|separate"),
-    SuggestionType.ADD: _words(r"add|adding|includ\w+|insert|provide|specify|state|define|mention"),
+    reflection.SuggestionType.REMOVE: _words(r"remov\w+|delet\w+|drop"),
+    reflection.SuggestionType.RESTRUCTURE: _words(r"restructur\w+|reorgani[sz]\w+|reorder\w*|split|separate"),
+    reflection.SuggestionType.ADD: _words(r"add|adding|includ\w+|insert|provide|specify|state|define|mention"),
 }
 _CATEGORIES = {
-    SuggestionCategory.EXAMPLE: _words(r"examples?|samples?|few-shot"),
-    SuggestionCategory.CONSTRAINT: _words(r"constrain\w*|limits?|must|never|require\w*|forbid\w*|only"),
-    SuggestionCategory.REASONING: _words(r"reason\w*|logic\w*|think\w*|step by step|verif\w+"),
-    SuggestionCategory.STRUCTURE: _words(r"(?:re)?structur\w*|sections?|order|format\w*|layout|reorgani[sz]\w+"),
+    reflection.SuggestionCategory.EXAMPLE: _words(r"examples?|samples?|few-shot"),
+    reflection.SuggestionCategory.CONSTRAINT: _words(r"constrain\w*|limits?|must|never|require\w*|forbid\w*|only"),
+    reflection.SuggestionCategory.REASONING: _words(r"reason\w*|logic\w*|think\w*|step by step|verif\w+"),
+    reflection.SuggestionCategory.STRUCTURE: _words(
+        r"(?:re)?structur\w*|sections?|order|format\w*|layout|reorgani[sz]\w+"
+    ),
 }
 
 
@@ -428,15 +425,16 @@ def settle_text(text: str, limit: int) -> str:
     return settled[:limit].rstrip()
 
 
-def infer_type(text: str) -> SuggestionType:
+def infer_type(text: str) -> reflection.SuggestionType:
     """Tell from its verb what a suggestion does; modify when it does not say."""
-    return next((kind for kind, pattern in _TYPES.items() if pattern.search(text)), SuggestionType.MODIFY)
+    return next((kind for kind, pattern in _TYPES.items() if pattern.search(text)), reflection.SuggestionType.MODIFY)
 
 
-def infer_category(text: str) -> SuggestionCategory:
+def infer_category(text: str) -> reflection.SuggestionCategory:
     """Tell from its words what a suggestion concerns; clarity when it does not say."""
     return next(
-        (category for category, pattern in _CATEGORIES.items() if pattern.search(text)), SuggestionCategory.CLARITY
+        (category for category, pattern in _CATEGORIES.items() if pattern.search(text)),
+        reflection.SuggestionCategory.CLARITY,
     )
 
 

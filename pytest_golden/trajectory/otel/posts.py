@@ -13,15 +13,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.trajectory.otel.json_body import count_json, parse_json
-from pytest_golden.trajectory.otel.model import KINDS, MAX_ATTRIBUTES, MAX_EVENTS
+from pytest_golden.trajectory.otel.spans import KINDS, MAX_ATTRIBUTES, MAX_EVENTS, count_json, parse_json
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading, order_by_start
 from pytest_golden.trajectory.vocabulary import Importance, StepType, cut_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from pytest_golden.trajectory.otel.model import Span
+    from pytest_golden.trajectory.otel.spans import Span
 
     Parse = Callable[[bytes], Iterator[Span | None]]
     Count = Callable[[bytes], int]
