@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 from rich.text import Text
 
-from pytest_golden.cli.options import add_json_option, add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.screen import open_console, print_beside, print_json, styled
+from pytest_golden.cli.options import add_options, locate_manifest, read_command_settings
+from pytest_golden.cli.screen import answer, print_beside, styled
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.events import Spool
@@ -64,8 +64,7 @@ _EPILOG = "exit code: 0 the gate can run here, 1 it cannot."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden doctor`."""
     parser.epilog = _EPILOG
-    add_manifest_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,10 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         *examine_runners(),
     ]
     can_run = not any(finding.state is State.BAD for finding in findings)
-    if arguments.json:
-        print_json({"can_run": can_run, "findings": [finding.to_dict() for finding in findings]})
-    else:
-        _show(open_console(), findings, can_run=can_run)
+    facts = {"can_run": can_run, "findings": [finding.to_dict() for finding in findings]}
+    answer(arguments, facts, lambda console: _show(console, findings, can_run=can_run))
     return 0 if can_run else 1
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.table import Table
-
 from pytest_golden.cli.options import (
-    add_json_option,
     add_limit_option,
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
+    add_options,
+    find_manifest,
     open_store,
-    read_command_settings,
     read_limit,
+    suggest_name,
 )
-from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_table, styled
+from pytest_golden.cli.screen import STATUS_STYLES, answer, make_table, print_table, style_of, styled
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.history.past_store import list_projects
 from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend
@@ -34,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
     from sqlalchemy import Connection
 
@@ -63,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
     add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
-    add_manifest_option(parser)
-    add_store_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -73,36 +67,27 @@ def run(arguments: argparse.Namespace) -> int:
     limit = read_limit(arguments.limit, _MOST_RUNS)
     declared = _find_declared(arguments)
     with open_store(arguments) as store, store.read() as connection:
-        if arguments.name is None:
-            histories = _read_all(connection, declared, limit)
-            last = next((run for _, run in list_runs(connection, before=None, limit=1, own_only=True)), None)
-        else:
+        if arguments.name is not None:
             one = _read_one(connection, arguments.name, declared, limit, store.where)
-    if arguments.name is None:
-        if arguments.json:
-            told = None if last is None else last.to_dict()
-            print_json({"last_run": told, "projects": [history.to_dict() for history in histories]})
-        else:
-            _show_all(open_console(), histories, declared, last)
-    elif arguments.json:
-        print_json(one.to_dict())
-    else:
-        _show_one(open_console(), one)
-    return 0
+            return answer(arguments, one.to_dict, lambda console: _show_one(console, one))
+        histories = [read_history(connection, name, limit) for name in [*declared, *_list_gone(connection, declared)]]
+        last = next((run for _, run in list_runs(connection, before=None, limit=1, own_only=True)), None)
+    newest = None if last is None else last.to_dict()
+    facts = {"last_run": newest, "projects": [history.to_dict() for history in histories]}
+    return answer(arguments, facts, lambda console: _show_all(console, histories, declared, last))
 
 
 def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConfig]:
     """Return the declared projects in their order; the past can be told without a manifest that is right, or any."""
     try:
-        manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
+        manifest = load_manifest(find_manifest(arguments))
     except ManifestError:
         return {}
     return {project.name: project for project in manifest.projects}
 
 
-def _read_all(connection: Connection, declared: Collection[str], limit: int) -> tuple[ProjectHistory, ...]:
-    names = dict.fromkeys([*declared, *list_projects(connection)])
-    return tuple(read_history(connection, name, limit) for name in names)
+def _list_gone(connection: Connection, declared: Collection[str]) -> list[str]:
+    return [name for name in list_projects(connection) if name not in declared]
 
 
 def _read_one(
@@ -110,10 +95,8 @@ def _read_one(
 ) -> ProjectHistory:
     history = read_history(connection, name, limit)
     if not history.runs and name not in declared:
-        known = dict.fromkeys([*declared, *list_projects(connection)])
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; `golden history` lists all"
-        raise SettingsError(f"no golden project called {name!r} has a run in {where}{hint}")
+        hint = suggest_name(name, [*declared, *_list_gone(connection, declared)])
+        raise SettingsError(f"no golden project called {name!r} has a run in {where}; {hint}")
     return replace(history, trend=read_trend(connection, name, declared.get(name)))
 
 
@@ -149,9 +132,8 @@ def _show_all(
     print_table(console, _fit(rows, console.width))
     console.print(styled(explain_signs(is_unicode=is_unicode), "dim"))
     if newest is not None:
-        verdict = newest.verdict
-        style = "bold green" if verdict.is_good else "bold red" if verdict.is_bad else "bold yellow"
-        console.print(styled(f"last run ({show_moment(newest.started_at)}): {verdict.sentence}", style))
+        told = f"last run ({show_moment(newest.started_at)}): {newest.verdict.sentence}"
+        console.print(styled(told, style_of(newest.verdict)))
 
 
 def _tell(history: ProjectHistory, *, is_gone: bool) -> str:
@@ -186,8 +168,7 @@ def _shorten(told: Text, width: int) -> Text:
 
 
 def _show_one(console: Console, history: ProjectHistory) -> None:
-    name, shown = history.name, history.runs
-    trend = history.trend or ProjectTrend(None, None)
+    name, shown, trend = history.name, history.runs, history.trend or ProjectTrend(None, None)
     if not shown:
         console.print(styled(f"{name} has no run yet: `pytest --golden -k {name}` makes the first"))
         return
@@ -243,15 +224,9 @@ def _list_runs(results: Sequence[PastResult]) -> Table:
 
 
 def _make_table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        is_number = column in {"time", "usual", "tries"}
-        table.add_column(
-            column,
-            justify="right" if is_number else "left",
-            no_wrap=column not in {"project", "reason"},
-            overflow="fold",
-        )
+    table = make_table(*columns, right=["time", "usual", "tries"])
+    for column in table.columns:
+        column.no_wrap = column.header not in {"project", "reason"}
     return table
 
 

@@ -8,31 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
-    open_store,
-    read_command_settings,
-)
-from pytest_golden.cli.screen import open_console, print_json, show_line, styled
+from pytest_golden.cli.options import add_options, find_manifest, open_store, read_duration
+from pytest_golden.cli.screen import answer, show_line, styled
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.errors import SettingsError
 from pytest_golden.gate.events import SecretHider
 from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.manifest.reader import load_manifest
-from pytest_golden.manifest.units import parse_duration
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from rich.console import Console
+
     from pytest_golden.learning.lessons.model import SkillMemory
-    from pytest_golden.manifest.model import Manifest
     from pytest_golden.storage.store import Store
 
 # So often the progress is shown.
@@ -51,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="TIME", help="Begin nothing after so long, as 90s or 10m (default: no limit)."
     )
-    add_manifest_option(parser)
-    add_store_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--store", "--json")
 
 
 @dataclass(slots=True)
@@ -67,38 +58,21 @@ class _Worded:
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn, and tell what was learned and what is left."""
-    budget = _read_budget(arguments.budget)
+    budget = None if arguments.budget is None else read_duration("--budget", arguments.budget)
     ends_at = None if budget is None else monotonic_seconds() + budget
     model = LanguageModel.from_env(os.environ)
-    manifest, read = _find_manifest(arguments)
+    # With --store no manifest is needed.
+    manifest = find_manifest(arguments)
+    read = load_manifest(manifest) if manifest.exists() else None
     root = Path.cwd() if read is None else read.workspace_root
     gateway = ExecutionGateway(root)
     hider = SecretHider(gateway.redact, () if read is None else read.projects)
     # What could not be read is counted; a traceback of each says nothing more.
     logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
     with open_store(arguments) as store:
-        done = _learn(GateLearner(store, root, manifest, hide=hider.hide_for_all), ends_at)
+        done = _learn(GateLearner(store, root, manifest if read else None, hide=hider.hide_for_all), ends_at)
         worded = None if model is None else _reword(store, model, ends_at)
-    if arguments.json:
-        print_json(_as_json(done, worded))
-    else:
-        _show(done, worded)
-    return 0
-
-
-def _read_budget(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise SettingsError(f"--budget {text}: {error}") from None
-
-
-def _find_manifest(arguments: argparse.Namespace) -> tuple[Path | None, Manifest | None]:
-    """Return the manifest and its path. Whoever says where the store is needs none."""
-    path = locate_manifest(read_command_settings(arguments))
-    return (path, load_manifest(path)) if path.exists() else (None, None)
+    return answer(arguments, _as_json(done, worded), lambda console: _show(console, done, worded))
 
 
 def _learn(learner: GateLearner, ends_at: float | None) -> GateLearning:
@@ -148,32 +122,27 @@ def _as_json(done: GateLearning, worded: _Worded | None) -> dict[str, Any]:
     }
 
 
-def _show(done: GateLearning, worded: _Worded | None) -> None:
-    console = open_console()
+def _show(console: Console, done: GateLearning, worded: _Worded | None) -> None:
     for line in _tell(done):
         console.print(styled(line))
     for skill in () if worded is None else worded.kept:
         console.print(styled(f"  {skill.lesson} (in the model's words, waits for approval)"))
     if worded is not None and worded.left:
-        console.print(styled(f"{_count(worded.left, 'lesson')} the model has not worded yet"))
+        console.print(styled(f"{count_of(worded.left, 'lesson')} the model has not worded yet"))
 
 
 def _tell(done: GateLearning) -> Iterator[str]:
     results = done.results
-    told = [_count(results.learned, "result") if results.learned else "nothing new"]
-    told += [f"{_count(len(done.kept), 'lesson')} kept"] if done.kept else []
-    told += [f"{_count(done.settled, 'recall')} settled"] if done.settled else []
+    told = [count_of(results.learned, "result") if results.learned else "nothing new"]
+    told += [f"{count_of(len(done.kept), 'lesson')} kept"] if done.kept else []
+    told += [f"{count_of(done.settled, 'recall')} settled"] if done.settled else []
     yield f"learned from {', '.join(told)}"
     for verdict in done.verdicts:
         waits = "" if verdict.skill.approved else " (waits for approval)"
         yield f"  {verdict.skill.lesson}{waits if verdict.kept else f' (refused: {verdict.reason})'}"
     if results.unreadable:
-        yield f"{_count(results.unreadable, 'result')} could not be read"
+        yield f"{count_of(results.unreadable, 'result')} could not be read"
     if results.left:
-        yield f"left: {_count(results.left, 'result')}"
+        yield f"left: {count_of(results.left, 'result')}"
     if done.left:
-        yield f"{_count(done.left, 'change')} wait for commits that are not in this clone"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+        yield f"{count_of(done.left, 'change')} wait for commits that are not in this clone"

@@ -167,11 +167,12 @@ def _in_one_sentence(error: GoldenError) -> str:
 
 
 def _refuse(sentence: str, words: Sequence[str]) -> int:
-    from pytest_golden.cli.screen import make_visible, print_json
+    from pytest_golden.cli.options import say
+    from pytest_golden.cli.screen import print_json
 
     if "--json" in words:
         print_json({"error": sentence})
-    print(f"golden: {make_visible(sentence)}", file=sys.stderr)
+    say(sentence)
     return BAD_INPUT
 
 
