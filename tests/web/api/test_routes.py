@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.storage.store import Store
-from pytest_golden.web.api.routes import make_encodable
+from pytest_golden.web.api import make_encodable
 from tests.web.conftest import TOKEN
 
 if TYPE_CHECKING:
