@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,12 +121,7 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         # The package's own __version__ may be that of the other distribution that shares the package's name.
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"golden {version('pytest-golden-projects')}")
-        except PackageNotFoundError:
-            print("golden (not installed)")
+        print(f"golden {find_version('pytest-golden-projects') or '(not installed)'}")
         parser.exit()
 
 

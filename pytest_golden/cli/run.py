@@ -25,7 +25,7 @@ from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
 from pytest_golden.regression.wording import format_elapsed, name_some
@@ -84,14 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     if console is not None and not console.is_terminal:
         _announce(console, project, manifest)
     result = _check(project, manifest, settings)
-    is_interrupted = any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
     if console is None:
-        verdict = judge_run((result,), is_interrupted=is_interrupted)
+        verdict = judge_run((result,), is_interrupted=result.is_interrupted)
         gate = {"command": f"golden run {project.name}"}
         print_json(gate_report(RegressionCheckResult((result,)), verdict=verdict, gate=gate))
     else:
         _show(console, result, shell_command(result.name, path, Path.cwd(), os.environ))
-    if is_interrupted:
+    if result.is_interrupted:
         return _INTERRUPTED
     return 1 if result.is_regression else 0
 

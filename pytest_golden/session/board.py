@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.regression.model import ResultStatus
-    from pytest_golden.session.gateway import SessionGateway
 
 _RUNNING = "running"
 _STEP = ".step"
@@ -123,20 +122,3 @@ class RunBoard:
         with suppress(OSError, ValueError):
             return str(json.loads((self._folder / f"{self._numbers[name]}{_STEP}").read_text(encoding="ascii")))
         return None
-
-
-def note_present_step(board: RunBoard, gateway: SessionGateway) -> None:
-    """Note the step that the project of this process has reached, by what its gateway says; it may say nothing."""
-    name = board.find_own()
-    if name is None:
-        return
-    step = gateway.call("present_step")
-    # Meanwhile another one may have begun, whose step it is.
-    if step is not None and board.find_own() == name:
-        board.note_step(name, str(step))
-
-
-def note_elsewhere(board: RunBoard, gateway: SessionGateway) -> None:
-    """Note what other machines run beside the project of this process, by what its gateway says; it may say nothing."""
-    has_own = board.find_own() is not None
-    board.note_elsewhere((gateway.call("list_elsewhere") or {}) if has_own else {})

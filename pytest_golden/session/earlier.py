@@ -6,7 +6,7 @@ The process that owns the session reads the store; xdist workers get the answers
 from __future__ import annotations
 
 import json
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,21 +68,18 @@ class EarlierRuns:
         if text is None:
             return cls()
         told = json.loads(text)
-        return cls(partial(_read_selection, told["selection"]), partial(_take_over_slowdowns, told["slowdowns"]))
 
+        def read_selection() -> Selection | None:
+            from pytest_golden.history.unchanged import Selection
 
-def _read_selection(told: Mapping[str, Any] | None) -> Selection | None:
-    if told is None:
-        return None
-    from pytest_golden.history.unchanged import Selection
+            return None if told["selection"] is None else Selection.from_dict(told["selection"])
 
-    return Selection.from_dict(told)
+        def read_slowdowns() -> SlowdownJudge:
+            from pytest_golden.regression.slowdown import SlowdownJudge
 
+            return SlowdownJudge.from_dict(told["slowdowns"])
 
-def _take_over_slowdowns(told: Mapping[str, Any]) -> SlowdownJudge:
-    from pytest_golden.regression.slowdown import SlowdownJudge
-
-    return SlowdownJudge.from_dict(told)
+        return cls(read_selection, read_slowdowns)
 
 
 def _know_no_slowdowns() -> SlowdownJudge:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -14,6 +13,7 @@ from pytest_golden.regression.model import ReasonKind, ResultStatus, error_resul
 from pytest_golden.regression.rules import blame_setting_for_skip
 from pytest_golden.regression.verdict import RegressionCheckResult, fails_the_gate
 from pytest_golden.report.result_text import summarize_reasons
+from pytest_golden.session.declared import find_default_manifest
 from pytest_golden.session.item import find_category, place_crash, read_result, tell_known
 from pytest_golden.session.scheduler import is_distributed
 
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import ChangedBaseline, Weakening
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
-    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.session.run_recording import GoldenRecording
-    from pytest_golden.session.selection import SessionShard
-    from pytest_golden.settings import GoldenSettings
 
 
 class GoldenLock:
@@ -64,33 +60,23 @@ class GoldenLock:
 class GoldenRecorder:
     """Takes results off the reports, has them recorded, and knows what was left out.
 
-    `skips_fail` names the setting that makes skips fail; empty if none does. `shard` is the part that this session runs of
-    what is declared; None means all. `record` stores a result before anyone else receives it, and may add to it; None
-    means that nothing is recorded. Both `lock` and `record` begin when it is known that golden projects will run.
+    `record` stores a result before anyone else receives it, and may add to it; None means that nothing is recorded. Both
+    `lock` and `record` begin when it is known that golden projects will run.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        declared: Declared,
-        board: RunBoard,
-        *,
-        skips_fail: str,
-        shard: SessionShard | None,
-        lock: GoldenLock,
-        record: GoldenRecording | None,
-    ) -> None:
-        self.config = config
-        self.declared = declared
-        self._board = board
-        self._skips_fail = skips_fail
-        self._shard = shard
+    def __init__(self, session: GoldenSession, lock: GoldenLock, record: GoldenRecording | None) -> None:
+        self.config = session.config
+        self.declared = session.declared
+        self._board = session.board
+        # Names the setting that makes skips fail; empty if none does.
+        self._skips_fail = session.settings.require_said
+        self._shard = session.shard
         self._results: dict[str, GoldenProjectResult] = {}
         self._reported: dict[str, int] = {}
         self._selected: set[str] | None = None
         self._lock = lock
         self._keeper = record
-        self._is_distributed = is_distributed(config)
+        self._is_distributed = is_distributed(session.config)
 
     @property
     def results(self) -> tuple[GoldenProjectResult, ...]:
@@ -233,28 +219,21 @@ class FloorCheck:
 
     Baselines are looked at before anything runs, and not by a session that accepts new ones: a person sees those.
 
-    A base without a manifest at the present path is asked for the one at `default_manifest`, so that moving the
+    A base without a manifest at the present path is asked for the one at the default path, so that moving the
     manifest is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
     """
 
-    def __init__(
-        self,
-        settings: GoldenSettings,
-        declared: Declared,
-        recorder: GoldenRecorder,
-        *,
-        default_manifest: Path,
-        earlier: EarlierRuns,
-    ) -> None:
+    def __init__(self, session: GoldenSession, recorder: GoldenRecorder, earlier: EarlierRuns) -> None:
+        settings = session.settings
         self.is_accepted = settings.floor == "accept"
         self.notes: list[str] = []
         self.weakenings: tuple[Weakening, ...] = ()
-        self._declared = declared
+        self._declared = session.declared
         self._recorder = recorder
         self._earlier = earlier
         self._accepts_outputs = settings.update
         self._changed_baselines: tuple[ChangedBaseline, ...] = ()
-        self._default_manifest = default_manifest
+        self._default_manifest = find_default_manifest(session.config)
         self._base = None if settings.base is None else self._read_base(settings.base)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -348,20 +327,15 @@ class FloorCheck:
         return descends(path.parent, self._base.commit, selection.commit)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionParts:
+class SessionParts(NamedTuple):
     """The parts of a session that the others ask. `warnings` are the session's own, and grow while it runs.
 
     `notes` are lines of the header about what pytest or its options mean for golden projects.
     """
 
-    settings: GoldenSettings
-    declared: Declared
-    gateway: SessionGateway
-    board: RunBoard
+    session: GoldenSession
     earlier: EarlierRuns
     recorder: GoldenRecorder
     floor: FloorCheck
     warnings: list[str]
     notes: tuple[str, ...]
-    shard: SessionShard | None

@@ -36,7 +36,6 @@ from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RunStatus
-from pytest_golden.session.board import note_elsewhere, note_present_step
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.earlier import GoldenHistory
 from pytest_golden.session.live_line import Ticker
@@ -51,18 +50,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    import pytest
-
     from pytest_golden.gate.state_folder import StorePlace
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import RunVerdict, Weakening
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.gateway import SessionGateway
-    from pytest_golden.session.selection import SessionShard
-    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.storage.store import Store
 
 
@@ -78,29 +71,15 @@ class GoldenRecording:
     store has to say; what is to be said again at the end is added to `warnings`, the session's own.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        settings: GoldenSettings,
-        declared: Declared,
-        board: RunBoard,
-        gateway: SessionGateway,
-        *,
-        shard: SessionShard | None,
-        say: Callable[[str], None],
-        warnings: list[str],
-    ) -> None:
-        self.run_id = f"entry_{name_session(config).partition('_')[2]}"
+    def __init__(self, session: GoldenSession, say: Callable[[str], None], warnings: list[str]) -> None:
+        self.run_id = f"entry_{name_session(session.config).partition('_')[2]}"
         self._history: GoldenHistory | None = None
         self._live: LiveRow | None = None
-        self._config = config
-        self._settings = settings
-        self._declared = declared
-        self._shard = shard
-        self._board = board
-        self._gateway = gateway
+        self._session = session
+        self._settings = session.settings
+        self._declared = session.declared
         self._warnings = warnings
-        self._hider = SecretHider(partial(gateway.call, "redact"), declared.projects.values())
+        self._hider = SecretHider(partial(session.gateway.call, "redact"), session.declared.projects.values())
         self._say = say
         self._record: RunRecord | None = None
         # Read now: a place where no store can be is refused before anything runs.
@@ -172,7 +151,7 @@ class GoldenRecording:
         if self._record is not None:
             return
         try:
-            folder = prepare_state_folder(self._declared.manifest.workspace_root)
+            folder = prepare_state_folder(self._session.root)
             place = find_store_place(self._settings.store, folder)
             if place is None:
                 return
@@ -200,14 +179,14 @@ class GoldenRecording:
             # With the marks of what is stored: else each path with one would be a change since the last pass.
             Checkout(root=self._checkout.root, **begun.checkout),
             begun.surroundings,
-            self._declared.manifest.workspace_root,
+            self._session.root,
             recalls=self._settings.learning != "off",
             learns=self._settings.learning == "on",
             warn=self.warn,
         )
         self._record.begin(begun)
         self._live = LiveRow(
-            self.run_id, self._record, self._board, self._gateway, total=len(selected), hide=self._hider.hide_for_all
+            self.run_id, self._record, self._session, total=len(selected), hide=self._hider.hide_for_all
         )
         self._live.start()
 
@@ -218,10 +197,10 @@ class GoldenRecording:
 
     def read_slowdowns(self) -> SlowdownJudge:
         """Return what judges durations, by what the store knows; a run that accepts what it sees accepts its durations too."""
-        projects, root = tuple(self._declared.projects.values()), self._declared.manifest.workspace_root
+        projects, root = tuple(self._declared.projects.values()), self._session.root
         if self._settings.update or not any(project.max_slowdown is not None for project in projects):
             return SlowdownJudge(is_off=True)
-        abilities, workers = self._find_abilities(), count_workers(self._config)
+        abilities, workers = self._find_abilities(), count_workers(self._session.config)
         if self._record is not None:
             return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
         # The workers of xdist want to know before the record begins.
@@ -238,7 +217,7 @@ class GoldenRecording:
 
     def _find_abilities(self) -> GatewayAbilities | None:
         try:
-            abilities = self._gateway.call("describe")
+            abilities = self._session.gateway.call("describe")
         except Exception:
             # A plugged-in gateway may raise anything; then its view is not known.
             return None
@@ -306,14 +285,14 @@ class GoldenRecording:
         place = self._find_place()
         if place is None:
             return NO_STORE
-        location, root = parse_location(place.location), self._declared.manifest.workspace_root
+        location, root = parse_location(place.location), self._session.root
         if location.path is not None and not place.is_own:
             refuse_foreign(location.path)
         shown = location.shown
         return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
 
     def _find_place(self) -> StorePlace | None:
-        return find_store_place(self._settings.store, find_state_folder(self._declared.manifest.workspace_root))
+        return find_store_place(self._settings.store, find_state_folder(self._session.root))
 
     def _learn(self, store: Store) -> None:
         try:
@@ -334,18 +313,18 @@ class GoldenRecording:
             self._say(f"golden: nothing was learned from this run: {error}")
 
     def _describe_begin(self, selected: Iterable[str]) -> RunBegun:
-        root = self._declared.manifest.workspace_root
+        root = self._session.root
         projects = self._declared.projects.values()
         checkout = read_checkout(root)
         self._checkout = checkout
         reports = (self._settings.junit, self._settings.json, self._settings.html)
         self._inputs = InputReader(root, checkout, projects, reports)
-        workers = count_workers(self._config)
+        workers = count_workers(self._session.config)
         self._expectations = {name: new_id("expectation") for name in selected}
         told: dict[str, Any] = {
             "workspace_root": str(root),
             "manifest": self._declared.label,
-            "command_line": ["pytest", *map(str, self._config.invocation_params.args)],
+            "command_line": ["pytest", *map(str, self._session.config.invocation_params.args)],
             "checkout": checkout.to_dict(),
             "facts": {
                 "mode": self._settings.mode,
@@ -354,7 +333,7 @@ class GoldenRecording:
                 "learning": self._settings.learning,
                 ENVIRONMENT: describe_run_environment(projects, root, self._find_abilities(), workers=workers),
                 ACCEPTS: self._settings.update,
-                **({} if self._shard is None else self._shard.facts),
+                **({} if self._session.shard is None else self._session.shard.facts),
             },
         }
         unknown = {name: type(value)() for name, value in told.items()}
@@ -458,16 +437,14 @@ class LiveRow:
         self,
         run_id: str,
         record: RunRecord,
-        board: RunBoard,
-        gateway: SessionGateway,
+        session: GoldenSession,
         *,
         total: int,
         hide: Callable[[str], str | None],
     ) -> None:
         self._run_id = run_id
         self._record = record
-        self._board = board
-        self._gateway = gateway
+        self._session = session
         self._total = total
         self._hide = hide
         self._machine = describe_machine()
@@ -490,8 +467,8 @@ class LiveRow:
         Raises:
             StorageError: it does not take it at this moment.
         """
-        note_present_step(self._board, self._gateway)
-        note_elsewhere(self._board, self._gateway)
+        self._session.note_present_step()
+        self._session.note_elsewhere()
         running, now = self._describe(), monotonic_seconds()
         if running == self._told and now - self._told_at < _SECONDS_OF_SILENCE:
             return
@@ -506,7 +483,7 @@ class LiveRow:
     def _describe(self) -> tuple[RunningProject, ...]:
         return tuple(
             RunningProject(one.name, from_ms(int(one.since * 1000)), self._hide_step(one.name, one.step))
-            for one in self._board.list_running()
+            for one in self._session.board.list_running()
         )
 
     def _hide_step(self, name: str, step: str | None) -> str | None:
