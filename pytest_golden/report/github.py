@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.result_text import make_visible, short_reason
+from pytest_golden.report.result_text import cut, make_visible, short_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ def _describe_weakening(weakening: Weakening) -> str:
 
 
 def _describe_failure(result: GoldenProjectResult, text: str) -> str:
-    shown = _escape_html(_cut(make_visible(text), _MOST_OF_FAILURE))
+    shown = _escape_html(cut(make_visible(text), _MOST_OF_FAILURE))
     name = _escape_html(make_visible(result.name))
     return f"<details><summary><code>{name}</code>: {result.status}</summary>\n\n<pre>\n{shown}\n</pre>\n\n</details>\n"
 
@@ -180,17 +180,13 @@ def _fit(head: str, items: Sequence[str], room: int, left_out_are: str, left_out
 
 def _code(text: str) -> str:
     """Return a text as one line of code that has no meaning in Markdown, also in a table."""
-    line = _cut(" ".join(make_visible(text).split()), _MOST_OF_LINE)
+    line = cut(" ".join(make_visible(text).split()), _MOST_OF_LINE)
     return f"<code>{_SPECIAL.sub(lambda found: f'&#{ord(found[0])};', line)}</code>" if line else ""
 
 
 def _escape_html(text: str) -> str:
     """Return a text that has no meaning in HTML, and mentions nobody."""
     return html.escape(text, quote=False).replace("@", "&#64;")
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]} [... {len(text) - most:,} more signs]"
 
 
 def _size(text: str) -> int:
