@@ -6,13 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import (
-    add_gate_options,
-    locate_manifest,
-    raise_when_ended,
-    read_command_settings,
-    say,
-)
+from pytest_golden.cli import options
 from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.cycle.model import CycleEventType, CycleVerdict
 from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
@@ -61,26 +55,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=_NEWEST,
         help="Go on with a cycle that was interrupted or killed (default: the newest one).",
     )
-    add_gate_options(parser)
+    options.add_gate_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Walk the cycle, and show what came of it."""
-    settings = read_command_settings(arguments)
+    settings = options.read_command_settings(arguments)
     for name in ("improve", "review", "task"):
         given = getattr(arguments, name)
         if given is not None and not given.strip():
             raise SettingsError(f"--{name} is empty")
     request = CycleRequest(
-        manifest=locate_manifest(settings),
+        manifest=options.locate_manifest(settings),
         improve=arguments.improve,
         review=arguments.review,
         limits=_read_limits(arguments),
         store=settings.store,
         environment=dict(os.environ),
     )
-    cycle = CommandCycle(request, say=say, show=_show_line, on_event=_tell)
-    with raise_when_ended():
+    cycle = CommandCycle(request, say=options.say, show=_show_line, on_event=_tell)
+    with options.raise_when_ended():
         found = cycle.run() if arguments.resume is None else cycle.resume(arguments.resume or None)
     answer(arguments, found.to_dict(), lambda console: _show(console, found))
     final = get_final_status(found.state)
@@ -101,7 +95,7 @@ def _tell(event: CycleEvent) -> None:
     if event.event_type is CycleEventType.STEP_STARTED:
         return
     kinds = {CycleEventType.STARTED: "cycle: ", CycleEventType.FINISHED: "cycle: ", CycleEventType.WARNING: "WARNING: "}
-    say(f"{kinds.get(event.event_type, '')}{event.message}")
+    options.say(f"{kinds.get(event.event_type, '')}{event.message}")
 
 
 def _show_line(line: str) -> None:

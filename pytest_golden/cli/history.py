@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_golden.cli.options import (
-    add_limit_option,
-    add_options,
-    find_manifest,
-    open_store,
-    read_limit,
-    suggest_name,
-)
+from pytest_golden.cli import options
 from pytest_golden.cli.screen import STATUS_STYLES, answer, make_table, print_table, style_of, styled
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.history.past_store import list_projects
@@ -58,15 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden history`."""
     parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
-    add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
-    add_options(parser, "--manifest", "--store", "--json")
+    options.add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
+    options.add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell the history."""
-    limit = read_limit(arguments.limit, _MOST_RUNS)
+    limit = options.read_limit(arguments.limit, _MOST_RUNS)
     declared = _find_declared(arguments)
-    with open_store(arguments) as store, store.read() as connection:
+    with options.open_store(arguments) as store, store.read() as connection:
         if arguments.name is not None:
             one = _read_one(connection, arguments.name, declared, limit, store.where)
             return answer(arguments, one.to_dict, lambda console: _show_one(console, one))
@@ -80,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConfig]:
     """Return the declared projects in their order; the past can be told without a manifest that is right, or any."""
     try:
-        manifest = load_manifest(find_manifest(arguments))
+        manifest = load_manifest(options.find_manifest(arguments))
     except ManifestError:
         return {}
     return {project.name: project for project in manifest.projects}
@@ -95,7 +88,7 @@ def _read_one(
 ) -> ProjectHistory:
     history = read_history(connection, name, limit)
     if not history.runs and name not in declared:
-        hint = suggest_name(name, [*declared, *_list_gone(connection, declared)])
+        hint = options.suggest_name(name, [*declared, *_list_gone(connection, declared)])
         raise SettingsError(f"no golden project called {name!r} has a run in {where}; {hint}")
     return replace(history, trend=read_trend(connection, name, declared.get(name)))
 

@@ -9,25 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pytest_golden.cli import journal_review
+from pytest_golden.cli import journal_review, options
 from pytest_golden.cli.journal_review import DEFAULT_AGENT, MOST_LISTED, open_journal, show_local
-from pytest_golden.cli.options import (
-    Action,
-    add_actions,
-    add_options,
-    find_person,
-    find_root,
-    locate_manifest,
-    open_store,
-    raise_when_ended,
-    read_command_settings,
-    read_duration,
-    read_limit,
-    read_moment,
-    read_rules,
-    run_action,
-    say,
-)
+from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import WIDE, answer, print_listing, show_progress, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError
@@ -63,12 +47,12 @@ exit code: 0 done, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden journal`."""
-    add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json", "--rules")
+    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json", "--rules")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return run_action(arguments)
+    return options.run_action(arguments)
 
 
 def _read_json(option: str, text: str) -> Any:
@@ -180,12 +164,14 @@ def _declare_assess(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("entry", metavar="ID", help="The entry.")
     parser.add_argument("assessment", metavar="ASSESSMENT", help=f"One of {words}.")
     parser.add_argument("--notes", metavar="TEXT", help="Why.")
-    add_options(parser, "--by")
+    options.add_options(parser, "--by")
 
 
 def _assess(arguments: argparse.Namespace) -> int:
     with open_journal(arguments) as journal:
-        entry = journal.assess(arguments.entry, arguments.assessment, arguments.notes, by=find_person(arguments))
+        entry = journal.assess(
+            arguments.entry, arguments.assessment, arguments.notes, by=options.find_person(arguments)
+        )
     return _tell_entry(entry, arguments)
 
 
@@ -254,7 +240,7 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="N", help="Beyond the newest N closed entries of an agent (default: by the rules)."
     )
-    add_options(parser, "--agent")
+    options.add_options(parser, "--agent")
     parser.add_argument("--dry-run", action="store_true", help="Only tell what would go.")
     parser.add_argument(
         "--vacuum", action="store_true", help="Then write the file anew, without the room of what is gone."
@@ -263,12 +249,12 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
 
 def _prune(arguments: argparse.Namespace) -> int:
     kept = Kept(
-        None if arguments.older_than is None else read_moment("--older-than", arguments.older_than),
-        None if arguments.keep is None else read_limit(arguments.keep, MOST_LISTED, "--keep"),
+        None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than),
+        None if arguments.keep is None else options.read_limit(arguments.keep, MOST_LISTED, "--keep"),
     )
     order = PruneOrder(kept=kept, agent_id=arguments.agent, is_trial=arguments.dry_run, gives_back=arguments.vacuum)
-    rules = parse_rules(read_rules(arguments))
-    with open_store(arguments) as store, show_progress("entries looked at:") as progress:
+    rules = parse_rules(options.read_rules(arguments))
+    with options.open_store(arguments) as store, show_progress("entries looked at:") as progress:
         report = prune_store(store, order, rules, utc_now(), progress=progress)
     facts = {"dry_run": arguments.dry_run, **report.to_dict()}
     return answer(arguments, facts, _describe_pruning(report, is_trial=arguments.dry_run))
@@ -296,11 +282,11 @@ def _declare_heartbeat(parser: argparse.ArgumentParser) -> None:
 
 
 def _beat_as_asked(arguments: argparse.Namespace) -> int:
-    every = None if arguments.every is None else read_duration("--every", arguments.every)
+    every = None if arguments.every is None else options.read_duration("--every", arguments.every)
     if every is not None and every < _LEAST_EVERY:
         raise SettingsError(f"--every {arguments.every} is too often; give one second or more")
-    timeout = read_duration("--timeout", arguments.timeout)
-    with raise_when_ended():
+    timeout = options.read_duration("--timeout", arguments.timeout)
+    with options.raise_when_ended():
         if every is not None:
             return _repeat(arguments, timeout, every)
         report = _beat(arguments, timeout, _BUDGET_SECONDS)
@@ -315,8 +301,8 @@ def _show_beat(console: Console, report: HeartbeatReport) -> None:
 
 def _beat(arguments: argparse.Namespace, timeout: float, budget: float) -> HeartbeatReport:
     """Beat once; each check may take `timeout` seconds, and after `budget` seconds no further one is begun."""
-    settings = read_command_settings(arguments)
-    root = find_root(locate_manifest(settings))
+    settings = options.read_command_settings(arguments)
+    root = options.find_root(options.locate_manifest(settings))
     with open_journal(arguments) as journal:
         return Heartbeat(
             journal,
@@ -346,7 +332,7 @@ def _tell_round(arguments: argparse.Namespace, timeout: float, budget: float) ->
         report = _beat(arguments, timeout, budget)
     except (GoldenError, OSError) as error:
         told: dict[str, Any] = {"error": str(error)}
-        say(f"{shown}  {str(error).splitlines()[0]}")
+        options.say(f"{shown}  {str(error).splitlines()[0]}")
     else:
         told = report.to_dict()
         if not arguments.json:
@@ -386,7 +372,12 @@ def _list_checks(console: Console, checks: tuple[CheckRun, ...]) -> None:
 
 
 ACTIONS = (
-    Action("log-intent", "Begin an entry: say what is about to be done. Prints its id.", _log_intent, _declare_intent),
+    Action(
+        "log-intent",
+        "Begin an entry: say what is about to be done. Prints its id.",
+        _log_intent,
+        _declare_intent,
+    ),
     Action("log-outcome", "Say how an entry ended and what is expected now.", _log_outcome, _declare_outcome),
     Action("signal", "Take in news, and let it answer the expectation that it fits.", _add_signal, _declare_signal),
     Action("assess", "Say where an entry stands, above all rules; the last word wins.", _assess, _declare_assess),

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pytest_golden.cli.options import (
-    Action,
-    add_limit_option,
-    add_options,
-    open_store,
-    read_limit,
-    read_moment,
-    read_rules,
-)
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import WIDE, answer, print_beside, print_listing, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment, ExpectationStatus
@@ -62,8 +55,8 @@ def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Itera
         SettingsError: there is no store, or the journal refuses an argument.
         GoldenError: any other error of the journal.
     """
-    rules = read_rules(arguments)
-    with open_store(arguments, makes=makes) as store:
+    rules = options.read_rules(arguments)
+    with options.open_store(arguments, makes=makes) as store:
         try:
             yield Journal(store, rules=rules)
         except ValueError as error:
@@ -83,11 +76,11 @@ def _declare_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent", metavar="NAME", default=DEFAULT_AGENT, help=f"Whose entries (default {DEFAULT_AGENT}, the gate)."
     )
-    add_limit_option(parser, _DEFAULT_REVIEW_LIMIT)
+    options.add_limit_option(parser, _DEFAULT_REVIEW_LIMIT)
 
 
 def _review(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, MOST_LISTED)
+    limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         entries = journal.review_journal(arguments.filter, arguments.type, limit, agent_id=arguments.agent)
     facts = {"entries": [entry.to_dict() for entry in entries]}
@@ -137,12 +130,12 @@ def _name_unanswered(expectations: Sequence[Expectation]) -> Iterator[str]:
 
 
 def _declare_open(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--agent")
-    add_limit_option(parser, _DEFAULT_LIST_LIMIT)
+    options.add_options(parser, "--agent")
+    options.add_limit_option(parser, _DEFAULT_LIST_LIMIT)
 
 
 def _show_open(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, MOST_LISTED)
+    limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.open_expectations(arguments.agent, limit=limit)
     facts = {"expectations": [asked.to_dict() for asked in found]}
@@ -168,11 +161,11 @@ def _describe_expectation(asked: Expectation) -> tuple[str, str, str, str]:
 
 
 def _declare_orphans(parser: argparse.ArgumentParser) -> None:
-    add_limit_option(parser, _DEFAULT_LIST_LIMIT)
+    options.add_limit_option(parser, _DEFAULT_LIST_LIMIT)
 
 
 def _show_orphans(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, MOST_LISTED)
+    limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.orphans(limit=limit)
     facts = {"signals": [signal.to_dict() for signal in found]}
@@ -220,14 +213,14 @@ def _show_explanation(console: Console, found: RoutingExplanation) -> None:
 
 
 def _declare_summary(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--agent")
+    options.add_options(parser, "--agent")
     parser.add_argument(
         "--since", metavar="WHEN", help="Only what began since: 90d, 12h, 30m ago, or a time such as 2026-03-01T12:00Z."
     )
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
-    since = None if arguments.since is None else read_moment("--since", arguments.since)
+    since = None if arguments.since is None else options.read_moment("--since", arguments.since)
     with open_journal(arguments) as journal:
         found = journal.summary(arguments.agent, since)
     return answer(arguments, found.to_dict(), lambda console: _show_summary(console, found))

@@ -6,17 +6,8 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import (
-    Action,
-    add_actions,
-    add_limit_option,
-    add_options,
-    find_person,
-    open_store,
-    read_limit,
-    read_moment,
-    run_action,
-)
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import WIDE, answer, print_indented, print_list, print_listing, styled
 from pytest_golden.cli.trajectory import shorten
 from pytest_golden.clock import utc_now
@@ -62,18 +53,18 @@ exit code: 0 done, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden lessons`."""
-    add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
+    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return run_action(arguments)
+    return options.run_action(arguments)
 
 
 @contextmanager
 def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
     """Yield the lessons of the store; a ValueError inside the block becomes a SettingsError, as bad input."""
-    with open_store(arguments) as store:
+    with options.open_store(arguments) as store:
         try:
             yield Lessons(store)
         except ValueError as error:
@@ -81,13 +72,13 @@ def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
 
 
 def _declare_list(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--agent")
+    options.add_options(parser, "--agent")
     parser.add_argument("--all", action="store_true", help="Also those that are superseded or rejected.")
-    add_limit_option(parser, _DEFAULT_LIMIT)
+    options.add_limit_option(parser, _DEFAULT_LIMIT)
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     with _open_lessons(arguments) as lessons:
         kept = lessons.list_kept(arguments.agent, include_superseded=arguments.all, include_rejected=arguments.all)
     newest = sorted(kept, key=lambda one: (one.skill.created_at, one.skill.id), reverse=True)
@@ -114,18 +105,18 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _declare_judging(parser: argparse.ArgumentParser) -> None:
     _declare_id(parser)
-    add_options(parser, "--by")
+    options.add_options(parser, "--by")
 
 
 def _approve(arguments: argparse.Namespace) -> int:
     with _open_lessons(arguments) as lessons:
-        kept = lessons.get_kept(lessons.approve(arguments.lesson, find_person(arguments)).id)
+        kept = lessons.get_kept(lessons.approve(arguments.lesson, options.find_person(arguments)).id)
     return _tell_judged(arguments, kept, "approved")
 
 
 def _reject(arguments: argparse.Namespace) -> int:
     with _open_lessons(arguments) as lessons:
-        kept = lessons.get_kept(lessons.reject(arguments.lesson, find_person(arguments)).id)
+        kept = lessons.get_kept(lessons.reject(arguments.lesson, options.find_person(arguments)).id)
     return _tell_judged(arguments, kept, "rejected")
 
 
@@ -152,13 +143,13 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", metavar="N", help="All but the best N of each agent.")
     parser.add_argument("--harmful", action="store_true", help="Those that are harmful.")
-    add_options(parser, "--agent")
+    options.add_options(parser, "--agent")
     parser.add_argument("--dry-run", action="store_true", help="Only tell what would go.")
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    keep = None if arguments.keep is None else read_limit(arguments.keep, _MOST, "--keep")
-    since = None if arguments.older_than is None else read_moment("--older-than", arguments.older_than)
+    keep = None if arguments.keep is None else options.read_limit(arguments.keep, _MOST, "--keep")
+    since = None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than)
     if keep is None and since is None and not arguments.harmful:
         raise SettingsError("nothing says which are to go: give --older-than, --keep or --harmful")
     days = None if since is None else max(0.0, (utc_now() - since).total_seconds() / _SECONDS_OF_A_DAY)
@@ -189,7 +180,10 @@ ACTIONS = (
     Action("reject", "Reject a lesson: it is not shown, and not learned again.", _reject, _declare_judging),
     Action("delete", "Delete a lesson; it may be learned again.", _delete, _declare_id),
     Action(
-        "stats", "Count the lessons, and what came of showing them.", _stats, lambda one: add_options(one, "--agent")
+        "stats",
+        "Count the lessons, and what came of showing them.",
+        _stats,
+        lambda one: options.add_options(one, "--agent"),
     ),
     Action("prune", "Remove old, superfluous or harmful lessons; never what a person judged.", _prune, _declare_prune),
 )

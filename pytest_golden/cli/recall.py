@@ -6,14 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import (
-    add_limit_option,
-    add_options,
-    find_manifest,
-    open_store,
-    read_limit,
-    suggest_name,
-)
+from pytest_golden.cli import options
 from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.fix_wording import tell_lesson
@@ -60,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Instead of TEXT: tell which golden projects broke when files changed that differ from this ref, edits included.",
     )
     parser.add_argument("--project", metavar="NAME", help="Tell of this golden project alone.")
-    add_limit_option(parser, _DEFAULT_LIMIT, "How much of each kind to tell at most")
-    add_options(parser, "--manifest", "--store", "--json")
+    options.add_limit_option(parser, _DEFAULT_LIMIT, "How much of each kind to tell at most")
+    options.add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,11 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.text:
             raise SettingsError("TEXT and --diff are two questions: give one of them")
         return _foresee(arguments)
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     text = " ".join(arguments.text)
     if not text.strip():
         raise SettingsError("TEXT is blank: give a failure's message, or words of it; or ask with --diff REF")
-    with open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
+    with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
         known = recall_memories(store, text, project=arguments.project, limit=limit)
         if arguments.project is not None and not known.seen and not known.memories:
             _refuse_unknown(arguments, store)
@@ -86,9 +79,9 @@ def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
     with store.read() as connection:
         known = list_projects(connection)
     with suppress(ManifestError):
-        known += tuple(project.name for project in load_manifest(find_manifest(arguments)).projects)
+        known += tuple(project.name for project in load_manifest(options.find_manifest(arguments)).projects)
     if arguments.project not in known:
-        hint = suggest_name(arguments.project, known)
+        hint = options.suggest_name(arguments.project, known)
         raise SettingsError(f"no golden project called {arguments.project!r} has a run in {store.where}; {hint}")
 
 
@@ -146,7 +139,7 @@ def _foresee(arguments: argparse.Namespace) -> int:
     wanted = declared if arguments.project is None else (arguments.project,)
     if arguments.project is not None and declared is not None and arguments.project not in declared:
         raise SettingsError(f"no golden project called {arguments.project!r} is declared")
-    with open_store(arguments) as store:
+    with options.open_store(arguments) as store:
         try:
             told = foresee(store, folder, ref, projects=wanted)
         except GoldenError as error:
@@ -157,7 +150,7 @@ def _foresee(arguments: argparse.Namespace) -> int:
 def _find_workspace(arguments: argparse.Namespace) -> tuple[Path, tuple[str, ...] | None]:
     """Return the workspace root and the declared names; this folder and None if no manifest can be read."""
     try:
-        manifest = load_manifest(find_manifest(arguments))
+        manifest = load_manifest(options.find_manifest(arguments))
     except ManifestError:
         return Path.cwd(), None
     return manifest.workspace_root, tuple(project.name for project in manifest.projects)

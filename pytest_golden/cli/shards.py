@@ -5,15 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import (
-    Action,
-    add_actions,
-    locate_manifest,
-    open_store,
-    read_command_settings,
-    read_limit,
-    run_action,
-)
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import answer, print_list, styled
 from pytest_golden.gate.run_record import open_existing
 from pytest_golden.gate.state_folder import find_state_folder, find_store_place
@@ -42,12 +35,14 @@ exit code: 0 planned, 2 bad input."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden shards`."""
     summary = "Write which project is in which shard, balanced by recorded durations."
-    add_actions(parser, [Action("plan", summary, _plan, _declare_plan)], _EPILOG, "--store", "--manifest", "--json")
+    options.add_actions(
+        parser, [Action("plan", summary, _plan, _declare_plan)], _EPILOG, "--store", "--manifest", "--json"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return run_action(arguments)
+    return options.run_action(arguments)
 
 
 def _declare_plan(plan: argparse.ArgumentParser) -> None:
@@ -57,9 +52,9 @@ def _declare_plan(plan: argparse.ArgumentParser) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     """Plan, write the plan and tell how even it is."""
-    count = read_limit(arguments.shards, MOST_SHARDS, "--shards")
-    settings = read_command_settings(arguments)
-    path = locate_manifest(settings)
+    count = options.read_limit(arguments.shards, MOST_SHARDS, "--shards")
+    settings = options.read_command_settings(arguments)
+    path = options.locate_manifest(settings)
     manifest = load_manifest(path)
     seconds = _read_seconds(arguments, settings, manifest)
     plan = complete_plan(manifest.projects, ShardPlan(count, seconds=seconds))
@@ -73,7 +68,7 @@ def _read_seconds(arguments: argparse.Namespace, settings: GoldenSettings, manif
     """Read how long the projects usually take; a store that nobody named need not be there."""
     names = [project.name for project in manifest.projects]
     if arguments.store is not None:
-        with open_store(arguments) as store, store.read() as connection:
+        with options.open_store(arguments) as store, store.read() as connection:
             return read_medians(connection, names)
     place = find_store_place(settings.store, find_state_folder(manifest.workspace_root))
     with open_existing(place) as found:

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.text import Text
 
-from pytest_golden.cli.options import (
-    Action,
-    add_actions,
-    add_limit_option,
-    open_store,
-    read_limit,
-    run_action,
-    suggest_name,
-)
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import answer, print_beside, print_list, styled
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.regression.wording import count_of, format_elapsed
@@ -80,12 +73,12 @@ such as     type=tool_call importance>=high error~"timeout"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden trajectory`."""
-    add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
+    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return run_action(arguments)
+    return options.run_action(arguments)
 
 
 def _declare_run(parser: argparse.ArgumentParser) -> None:
@@ -94,11 +87,11 @@ def _declare_run(parser: argparse.ArgumentParser) -> None:
 
 def _declare_limit(parser: argparse.ArgumentParser) -> None:
     _declare_run(parser)
-    add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
+    options.add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     numbered = enumerate(source.iter_steps(), start=1)
     first = [(number, 0, step) for number, step in islice(numbered, limit - limit // 3)]
@@ -132,7 +125,7 @@ def _print_steps(
 
 
 def _tree(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     rest = source.iter_steps()
     steps = list(islice(rest, limit))
@@ -196,11 +189,11 @@ def _count_with_time(count: int, milliseconds: float | None) -> str:
 def _declare_query(parser: argparse.ArgumentParser) -> None:
     _declare_run(parser)
     parser.add_argument("query", metavar="QUERY", nargs="+", help="What is asked of the steps; see below.")
-    add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
+    options.add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     try:
         asked = parse_query(" ".join(arguments.query))
     except ValueError as error:
@@ -300,7 +293,7 @@ def find_source(arguments: argparse.Namespace, run: str) -> Source:
         return _open_file(file)
     if file.suffix == ".jsonl":
         raise SettingsError(f"there is no file {run}")
-    with open_store(arguments) as store, store.read() as connection:
+    with options.open_store(arguments) as store, store.read() as connection:
         kept = _find_one(connection, run, store.where)
         return _from_store(connection, kept)
 
@@ -316,7 +309,7 @@ def find_pair(arguments: argparse.Namespace, run: str, other: str | None) -> tup
         return find_source(arguments, run), find_source(arguments, other)
     if Path(run).is_file():
         raise SettingsError("a file has no earlier run: name the OTHER to compare it with")
-    with open_store(arguments) as store, store.read() as connection:
+    with options.open_store(arguments) as store, store.read() as connection:
         kept = _find_one(connection, run, store.where)
         earlier = None if kept.project is None else find_success_before(connection, kept)
         if earlier is None:
@@ -354,7 +347,7 @@ def _find_one(connection: Connection, run: str, where: str) -> KeptTrajectory:
     if found:
         raise SettingsError(f"several ids begin with {run!r}: {', '.join(kept.id for kept in found)}; give more of one")
     otherwise = "give a golden project's name, an id or its beginning, or a file"
-    hint = suggest_name(run, list_traced_projects(connection), otherwise)
+    hint = options.suggest_name(run, list_traced_projects(connection), otherwise)
     raise SettingsError(f"no run {run!r} has a trajectory in {where}; {hint}")
 
 

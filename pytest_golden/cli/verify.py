@@ -7,13 +7,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import (
-    add_gate_options,
-    locate_manifest,
-    raise_when_ended,
-    read_command_settings,
-    say,
-)
+from pytest_golden.cli import options
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.verify.base_worktree import PrivateFolder, find_base, find_checkout, read_head
 from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate, use_store
@@ -80,23 +74,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--floor", choices=("check", "accept"), help="Accept a weakened floor (default: env GOLDEN_FLOOR, else check)."
     )
-    add_gate_options(parser)
+    options.add_gate_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and show what came of it."""
-    settings = read_command_settings(arguments)
+    settings = options.read_command_settings(arguments)
     if not 1 <= arguments.repeat <= _MOST_REPEAT:
         raise SettingsError(f"--repeat {arguments.repeat}: give a number from 1 to {_MOST_REPEAT}")
     if not arguments.base or arguments.base.startswith("-"):
         raise SettingsError(f"--base {arguments.base!r} is no git ref: give a branch, a tag or a commit")
     for name in VARIABLES_OF_HOOKS:
         os.environ.pop(name, None)
-    manifest = locate_manifest(settings)
+    manifest = options.locate_manifest(settings)
     if not manifest.is_file():
         raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
     try:
-        with raise_when_ended():
+        with options.raise_when_ended():
             return _verify(arguments, settings, manifest)
     except KeyboardInterrupt:
         print("golden: interrupted; nothing was decided", file=sys.stderr)
@@ -128,10 +122,10 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         turn.callback(_load_what_the_end_needs)
         from pytest_golden.gate.state_folder import hold_gate_lock
 
-        turn.enter_context(hold_gate_lock(declared.workspace_root, say))
+        turn.enter_context(hold_gate_lock(declared.workspace_root, options.say))
         # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
         held.callback(gate.process.end)
-        say(_describe(base, head))
+        options.say(_describe(base, head))
         from pytest_golden.verify.model import VerificationRequest
 
         request = VerificationRequest(
@@ -165,9 +159,9 @@ def _describe(base: BaseCommit, head: HeadCommit) -> str:
 
 def _show(arguments: argparse.Namespace, found: Verification) -> int:
     if found.is_first:
-        say(str(found.base.reason))
+        options.say(str(found.base.reason))
     elif not found.base.available:
-        say(f"base unavailable: {found.base.reason}")
+        options.say(f"base unavailable: {found.base.reason}")
     if arguments.json or found.base.available or found.is_first:
         from pytest_golden.cli.screen import answer
 
@@ -186,7 +180,7 @@ def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | No
             if sys.stderr.isatty():
                 show("")
                 sys.stderr.write("\r")
-            say(text)
+            options.say(text)
 
         yield say_above, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
 

@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.gate import state_folder
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, SecretHider, Spool
 from pytest_golden.gate.live import Beat, RunningProject, describe_machine
 from pytest_golden.gate.run_record import RunRecord, open_existing
-from pytest_golden.gate.state_folder import (
-    find_spool_folder,
-    find_state_folder,
-    find_store_place,
-    find_substitute,
-    prepare_state_folder,
-)
 from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.base_files import find_accepted_edits
@@ -151,12 +145,12 @@ class GoldenRecording:
         if self._record is not None:
             return
         try:
-            folder = prepare_state_folder(self._session.root)
-            place = find_store_place(self._settings.store, folder)
+            folder = state_folder.prepare_state_folder(self._session.root)
+            place = state_folder.find_store_place(self._settings.store, folder)
             if place is None:
                 return
             begun = self._describe_begin(selected)
-            spool = Spool(find_spool_folder(place, folder))
+            spool = Spool(state_folder.find_spool_folder(place, folder))
         except Exception as error:
             # Whatever lies around the gate, it runs.
             self.warn(f"this run is not recorded: {error}")
@@ -171,7 +165,9 @@ class GoldenRecording:
             clock=utc_now,
             say=lambda text: self._say(f"golden: {text}"),
             warn=self.warn,
-            substitute=find_substitute(folder.parent) if place.is_own and folder.name == STATE_FOLDER else None,
+            substitute=state_folder.find_substitute(folder.parent)
+            if place.is_own and folder.name == STATE_FOLDER
+            else None,
             merge=_merge_substitute,
         )
         self._history = GoldenHistory(
@@ -292,7 +288,7 @@ class GoldenRecording:
         return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
 
     def _find_place(self) -> StorePlace | None:
-        return find_store_place(self._settings.store, find_state_folder(self._session.root))
+        return state_folder.find_store_place(self._settings.store, state_folder.find_state_folder(self._session.root))
 
     def _learn(self, store: Store) -> None:
         try:

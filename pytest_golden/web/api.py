@@ -20,17 +20,8 @@ from starlette.routing import Mount
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GoldenError, JournalError
 from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
+from pytest_golden.journal import review
 from pytest_golden.journal.model import JournalEntry, Signal
-from pytest_golden.journal.review import (
-    ALL,
-    JournalSummary,
-    ListedAgent,
-    ListedEntry,
-    ListedSignal,
-    OpenExpectation,
-    SignalDetails,
-    parse_timestamp,
-)
 from pytest_golden.journal.rules import check_free_source
 from pytest_golden.learning.learned_pages import CURRENT, LessonDetails, ListedLesson
 from pytest_golden.learning.lessons.model import SkillMemory
@@ -252,10 +243,10 @@ def _add_gates(router: _Router, site: Site) -> None:
 def _add_journal(router: _Router, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.page("/entries", ListedEntry, "get_entry")
+    @router.page("/entries", review.ListedEntry, "get_entry")
     def list_entries(
         agent: Word = None,
-        filter: Filter = ALL,  # noqa: A002 - the public name
+        filter: Filter = review.ALL,  # noqa: A002 - the public name
         type: Word = None,  # noqa: A002 - the public name
         limit: Limit = DEFAULT_ITEMS,
         cursor: Cursor = None,
@@ -268,33 +259,33 @@ def _add_journal(router: _Router, site: Site) -> None:
         """Get an entry with its expectations, signals and history."""
         return journal.get(id).to_dict()
 
-    @router.page("/expectations", OpenExpectation, "get_entry", by="entry_id")
+    @router.page("/expectations", review.OpenExpectation, "get_entry", by="entry_id")
     def list_expectations(agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the open expectations, the soonest first."""
         return pages.list_expectations(agent, limit, cursor).to_dict()
 
-    @router.page("/agents", ListedAgent)
+    @router.page("/agents", review.ListedAgent)
     def list_agents(limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the agents, by name."""
         return pages.list_agents(limit, cursor).to_dict()
 
-    @router.one("/summary", JournalSummary, 400)
+    @router.one("/summary", review.JournalSummary, 400)
     def sum_up(agent: Word = None, since: Since = None) -> Any:
         """Get how often entries succeeded: in all, by intent type, and by day."""
-        return journal.summary(agent, None if since is None else parse_timestamp(since, utc_now())).to_dict()
+        return journal.summary(agent, None if since is None else review.parse_timestamp(since, utc_now())).to_dict()
 
 
 def _add_signals(router: _Router, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.page("/signals", ListedSignal, "get_signal")
+    @router.page("/signals", review.ListedSignal, "get_signal")
     def list_signals(
         routed_by: Word = None, agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None
     ) -> Any:
         """List the signals, newest first."""
         return pages.list_signals(routed_by, agent, limit, cursor).to_dict()
 
-    @router.one("/signals/{id}", SignalDetails)
+    @router.one("/signals/{id}", review.SignalDetails)
     def get_signal(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a signal, and how it was routed."""
         return pages.get_signal(id).to_dict()
