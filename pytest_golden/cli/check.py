@@ -175,7 +175,7 @@ def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:
 
 
 def _place(problem: ManifestProblem) -> ManifestProblem:
-    """Put a problem of the whole file at its beginning: programs expect a line and a column."""
+    """Place a problem of the whole file at its beginning, since programs expect a line and a column."""
     return problem._replace(line=problem.line or 1, column=problem.column or 1)
 
 

@@ -1,4 +1,4 @@
-"""`golden completion`: prints the script by which a shell completes commands, options and files."""
+"""`golden completion`: print the script with which a shell completes commands, options and files."""
 
 from __future__ import annotations
 

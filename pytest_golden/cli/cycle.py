@@ -1,4 +1,4 @@
-"""`golden cycle`: an improvement and a review as commands, and the floor verified against what they made."""
+"""`golden cycle`: run an improvement and a review as commands, and verify the result against the floor."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Walk the cycle, and show what came of it."""
+    """Run the cycle, and show its result."""
     settings = options.read_command_settings(arguments)
     for name in ("improve", "review", "task"):
         given = getattr(arguments, name)

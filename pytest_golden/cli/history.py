@@ -1,4 +1,4 @@
-"""`golden history [NAME]`: what the store knows of earlier runs, of all projects or of one. It reads; it runs nothing."""
+"""`golden history [NAME]`: show what the store knows about earlier runs, of all projects or of one. It runs nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _DEFAULT_LIMIT = 20
 _HEADERS = ("project", "runs, newest right", "last", "usual", "")
 _SHORT_HEADER = "runs"
-# Fewer signs tell too little: rather than that, the other columns go.
+# Fewer signs tell too little: leave out the other columns instead.
 _LEAST_SIGNS = 10
 _GAP = 2
 _MOST_RUNS = 100_000
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell the history."""
+    """Show the history."""
     limit = options.read_limit(arguments.limit, _MOST_RUNS)
     declared = _find_declared(arguments)
     with options.open_store(arguments) as store, store.read() as connection:
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConfig]:
-    """Return the declared projects in their order; the past can be told without a manifest that is right, or any."""
+    """Return the declared projects in their order; none if the manifest is missing or wrong, which history does not need."""
     try:
         manifest = load_manifest(options.find_manifest(arguments))
     except ManifestError:
@@ -135,7 +135,7 @@ def _tell(history: ProjectHistory, *, is_gone: bool) -> str:
 
 
 def _fit(rows: Sequence[_Row], width: int) -> Table:
-    """Make room for the newest runs: first the oldest ones go, then the durations, then the ends of the sentences."""
+    """Fit the table to the width: leave out the oldest runs first, then the durations, then the ends of the sentences."""
     widths = [
         max(len(header), *(part.cell_len for part in column))
         for header, column in zip(_HEADERS, zip(*rows, strict=True), strict=True)

@@ -1,4 +1,4 @@
-"""`golden learn`: learn from what is left of all that was recorded. It runs nothing."""
+"""`golden learn`: learn from what was recorded and not learned from yet. It runs nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.storage.store import Store
 
-# So often the progress is shown.
+# How often the progress is shown.
 _SLICE_SECONDS = 0.5
 _EPILOG = """\
 Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(slots=True)
 class _Worded:
-    """What a language model made of the lessons: those in its words, how many it was refused, how many it still has to word."""
+    """The lessons that a language model has reworded, how many were refused, and how many are left."""
 
     kept: list[SkillMemory] = field(default_factory=list)
     refused: int = 0
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = Path.cwd() if read is None else read.workspace_root
     gateway = ExecutionGateway(root)
     hider = SecretHider(gateway.redact, () if read is None else read.projects)
-    # What could not be read is counted; a traceback of each says nothing more.
+    # What cannot be read is counted; its tracebacks would add nothing.
     logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
     with open_store(arguments) as store:
         done = _learn(GateLearner(store, root, manifest if read else None, hide=hider.hide_for_all), ends_at)
@@ -89,7 +89,7 @@ def _learn(learner: GateLearner, ends_at: float | None) -> GateLearning:
 
 
 def _reword(store: Store, model: LanguageModel, ends_at: float | None) -> _Worded:
-    """Have the lessons of fixes worded, a few at once, until the model has nothing more to say."""
+    """Let the model reword the lessons of fixes, a few at a time, until it has nothing more to say."""
     worded = _Worded()
     with show_line() as show:
         while (seconds := _find_rest(ends_at, MODEL_SECONDS)) > 0:

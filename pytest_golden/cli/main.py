@@ -1,4 +1,4 @@
-"""The command `golden`: finds the command that is meant, and turns every error into one sentence and an exit code.
+"""The command `golden`: finds the subcommand, and turns every error into one sentence and an exit code.
 
 Only the module of the command that is typed is imported, so that `golden --version` costs nothing.
 """
@@ -51,19 +51,19 @@ _WIDEST_PARAGRAPH = 118
 
 
 class Command(Protocol):
-    """What a command's module offers."""
+    """The interface of a command's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the command's arguments."""
         ...
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do it, and give the exit code."""
+        """Run the command and return its exit code."""
         ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `golden` with these arguments (default: the process's own) and give the exit code."""
+    """Run `golden` with these arguments (default: those of the process) and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -100,14 +100,14 @@ def _run(words: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence, without the usage."""
+    """A parser that reports bad arguments in one sentence, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{message}; see `{self.prog} --help`")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Fits paragraphs to the terminal, and leaves those with columns as they are."""
+    """Wraps paragraphs to the width of the terminal, except those with columns."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = (
@@ -117,7 +117,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks up the version only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         # The package's own __version__ may be that of the other distribution that shares the package's name.
@@ -173,7 +173,7 @@ def _refuse(sentence: str, words: Sequence[str]) -> int:
 
 
 def _forget_stdout() -> None:
-    """Let the interpreter's own last flush go nowhere: it would complain about the closed pipe."""
+    """Discard what the interpreter flushes at its end: it would complain about the closed pipe."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Look for no garbage meanwhile, nor later in what was loaded: there is none, and each look goes through all of it."""
+    """Turn garbage collection off during the imports, and never examine later what they have loaded."""
     gc.disable()
     try:
         yield
@@ -82,7 +82,7 @@ def _load_stdio() -> Callable[[Server[Any]], None]:
     from pytest_golden.mcp.stdio import serve_stdio
 
     def serve(server: Server[Any]) -> None:
-        # Over stdio stdout is the protocol's alone.
+        # Over stdio, only the protocol may use stdout.
         logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
         serve_stdio(server)
 
@@ -123,7 +123,7 @@ def _read_options(arguments: argparse.Namespace) -> Any:
 
 
 def _open_workplace(arguments: argparse.Namespace) -> Any:
-    """Make the place where the tools work. A store that is there is opened now, so that one of no use is told at once."""
+    """Make the workplace of the tools. Open an existing store now, so that an unusable one is reported at once."""
     file = parse_location(locate_store(arguments, makes=True))
 
     def open_it() -> Any:

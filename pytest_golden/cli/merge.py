@@ -1,4 +1,4 @@
-"""`golden merge`: takes everything of other stores into one, as of the shards of a CI job that each had its own."""
+"""`golden merge`: merge other stores into one, such as those of the shards of a CI job."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Merge the stores that are named into the one that is meant."""
+    """Merge the named stores into the store that the command uses."""
     location = locate_store(arguments, makes=True)
     with show_progress("entries read:") as progress:
         rules = parse_rules(read_rules(arguments))

@@ -1,4 +1,4 @@
-"""What several commands share: options and what their values mean, actions, and ending in good order when asked to end."""
+"""What several commands share: options and the meaning of their values, actions, and a clean end on SIGTERM."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def read_duration(option: str, text: str) -> float:
 
 
 def find_person(arguments: argparse.Namespace) -> str:
-    """Return the name of the person whose word it is: `--by`, else the user."""
+    """Return the name of the person who judges: `--by`, else the user."""
     if arguments.by is not None:
         return str(arguments.by)
     try:
@@ -282,9 +282,9 @@ def find_person(arguments: argparse.Namespace) -> str:
 
 @contextmanager
 def raise_when_ended() -> Iterator[None]:
-    """Let a request to end (SIGTERM, SIGHUP) be a KeyboardInterrupt inside a with-block, as Ctrl-C is.
+    """Turn SIGTERM and SIGHUP into a KeyboardInterrupt inside a with-block, as Ctrl-C is.
 
-    So is what breaks after a request that others have swallowed: a module whose import it has cut off, say.
+    If other code swallows it, an error that follows (such as that of a module whose import was cut off) becomes one too.
     """
     is_asked = False
 
@@ -292,7 +292,7 @@ def raise_when_ended() -> Iterator[None]:
         nonlocal is_asked
         is_asked = True
         if number != signal.SIGINT:
-            # One more would end the tidying up.
+            # A second one would interrupt the cleanup.
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
@@ -316,7 +316,7 @@ def raise_when_ended() -> Iterator[None]:
 
 @contextmanager
 def exit_when_ended() -> Iterator[None]:
-    """Let SIGTERM end a server as it should end: with everything closed, and with 0, for that is what a service does."""
+    """Let SIGTERM end a server with everything closed and exit code 0, as is usual for a service."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell what is known about the failure, or with `--diff` about the changes."""
+    """Show what is known about the failure, or with `--diff` about the changes."""
     if arguments.diff is not None:
         if arguments.text:
             raise SettingsError("TEXT and --diff are two questions: give one of them")
@@ -131,7 +131,7 @@ def _describe_memory(hit: MemoryHit) -> str:
 
 
 def _foresee(arguments: argparse.Namespace) -> int:
-    """Tell which golden projects broke before when the files changed that differ from `--diff` now."""
+    """Show which golden projects broke before when the files changed that now differ from `--diff`."""
     ref = str(arguments.diff)
     if not ref.strip() or ref.startswith("-"):
         raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell the run."""
+    """Show the run, or write it as a page."""
     report = _read_report(arguments)
     if arguments.html is not None:
         write_html(arguments.html, report, option="--html")

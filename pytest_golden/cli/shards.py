@@ -1,4 +1,4 @@
-"""`golden shards plan`: parts the projects of a manifest into shards that take about the same time. It runs nothing."""
+"""`golden shards plan`: divide the projects of a manifest into shards that take about the same time. It runs nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _declare_plan(plan: argparse.ArgumentParser) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    """Plan, write the plan and tell how even it is."""
+    """Make a plan, write it, and show how even it is."""
     count = options.read_limit(arguments.shards, MOST_SHARDS, "--shards")
     settings = options.read_command_settings(arguments)
     path = options.locate_manifest(settings)
@@ -65,7 +65,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 
 def _read_seconds(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Manifest) -> dict[str, float]:
-    """Read how long the projects usually take; a store that nobody named need not be there."""
+    """Read how long the projects usually take; a store that was not named need not exist."""
     names = [project.name for project in manifest.projects]
     if arguments.store is not None:
         with options.open_store(arguments) as store, store.read() as connection:

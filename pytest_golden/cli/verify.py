@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verify, and show what came of it."""
+    """Verify, and show the result."""
     settings = options.read_command_settings(arguments)
     if not 1 <= arguments.repeat <= _MOST_REPEAT:
         raise SettingsError(f"--repeat {arguments.repeat}: give a number from 1 to {_MOST_REPEAT}")
@@ -113,17 +113,17 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
     with PrivateFolder(outside=checkout) as private, ExitStack() as held:
         gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
         held.callback(gate.process.end)
-        # From here on the gate is coming up beside us, and what we load costs nobody any time.
+        # The gate starts up meanwhile, so what is imported from here on costs no time.
         from pytest_golden.manifest.reader import load_manifest
 
         declared = load_manifest(manifest)
         turn = held.enter_context(ExitStack())
-        # Done right after the lock is let go: what the end needs is loaded while the pipelines run.
+        # Runs right after the lock is released, so that this is imported while the pipelines run.
         turn.callback(_load_what_the_end_needs)
         from pytest_golden.gate.state_folder import hold_gate_lock
 
         turn.enter_context(hold_gate_lock(declared.workspace_root, options.say))
-        # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
+        # End the gate before the lock is released, so that it does not take the lock for nobody.
         held.callback(gate.process.end)
         options.say(_describe(base, head))
         from pytest_golden.verify.model import VerificationRequest
@@ -171,7 +171,7 @@ def _show(arguments: argparse.Namespace, found: Verification) -> int:
 
 @contextmanager
 def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | None]]:
-    """Return what says news in lines of their own and, on a terminal, what shows the last line that a gate printed."""
+    """Yield a function that prints news as lines, and one that shows a gate's last line, None outside a terminal."""
     from pytest_golden.cli.screen import show_line
 
     with show_line() as show:

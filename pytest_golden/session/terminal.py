@@ -50,13 +50,13 @@ class Screen:
         self._live: LiveLine | RunningNames | None = None
 
     def say(self, text: str, **markup: bool) -> None:
-        """Write a line of its own, whatever stands in the present one."""
+        """Write a separate line; end the current one first."""
         self.begin_line()
         self.writer.line(disarm(text), **markup)
         self.writer.flush()
 
     def begin_line(self) -> None:
-        """End what stands in the present line."""
+        """End the current line."""
         self.erase_live()
         self.reporter.ensure_newline()
         self.end_line()
@@ -72,12 +72,12 @@ class Screen:
         live.start()
 
     def erase_live(self) -> None:
-        """Make room for a line; what is live comes back below it."""
+        """Make room for a line; the live line comes back below it."""
         if self._live is not None:
             self._live.erase()
 
     def hide_live(self) -> None:
-        """Show nothing live any more."""
+        """Stop showing the live line."""
         live, self._live = self._live, None
         if live is not None:
             live.stop()
