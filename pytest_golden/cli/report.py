@@ -15,7 +15,7 @@ from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.gate_report import gate_report
 from pytest_golden.report.html_page import write_html
-from pytest_golden.report.html_parts import ShownRun
+from pytest_golden.report.html_parts import ShownRun, describe_place
 from pytest_golden.report.result_text import explain_failure, short_reason
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.storage.store import Store
 
-_SHORT = 10
 _MOST_FAILURES = 20
 _EPILOG = """\
 ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
@@ -93,7 +92,7 @@ def _show(console: Console, shown: ShownRun) -> None:
     console.print(styled(verdict.heading, style_of(verdict)))
     if verdict.count:
         console.print(styled(verdict.count))
-    console.print(styled(_describe_place(shown), "dim"))
+    console.print(styled(f"{shown.gate['entry_id']}, {describe_place(shown.gate)}", "dim"))
     rows = [
         (
             styled(result.status, STATUS_STYLES[result.status]),
@@ -118,10 +117,3 @@ def _show(console: Console, shown: ShownRun) -> None:
         console.print(styled(explain_failure(result, shell_command=None)))
     if len(failures) > _MOST_FAILURES:
         console.print(styled(f"\nand {len(failures) - _MOST_FAILURES} more failures: --html and --json have them"))
-
-
-def _describe_place(shown: ShownRun) -> str:
-    gate = shown.gate
-    edited = " with uncommitted edits" if gate.get("dirty") else ""
-    commit = f"commit {gate['commit'][:_SHORT]}{edited}" if gate.get("commit") else "no commit"
-    return f"{gate['entry_id']}, {gate['started_at']}, {commit}, {gate['manifest']}"

@@ -28,7 +28,7 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
-from pytest_golden.regression.wording import format_elapsed, name_some
+from pytest_golden.regression.wording import format_elapsed, is_note_of_harness, name_some
 from pytest_golden.report.gate_report import gate_report
 from pytest_golden.report.result_text import LAST_LINES, explain_failure, summarize_reasons
 from pytest_golden.report.shell_command import accept_command, shell_command
@@ -157,7 +157,7 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
     if result.is_flaky:
         yield f"flaky: passed on attempt {result.attempts}"
     writes = result.write_set
-    steps = [str(step.get("content", "?")) for step in result.steps if not _repeats_the_reason(step)]
+    steps = [str(step.get("content", "?")) for step in result.steps if not _is_note_of_harness(step)]
     lists = (("steps", steps), ("created", writes.created), ("changed", writes.changed), ("removed", writes.removed))
     for told, items in lists:
         if items:
@@ -173,10 +173,9 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
         yield f"kept view: {result.kept_view}"
 
 
-def _repeats_the_reason(step: Mapping[str, Any]) -> bool:
-    """Tell whether a step is only our own observation that a run without steps failed as expected."""
+def _is_note_of_harness(step: Mapping[str, Any]) -> bool:
     error = (step.get("metadata") or {}).get("error")
-    return step.get("type") == "observation" and error is not None and error == step.get("content")
+    return error is not None and is_note_of_harness(step.get("type"), step.get("content"), error)
 
 
 def open_shell(project: GoldenProjectConfig, workspace_root: Path, view: str) -> int:

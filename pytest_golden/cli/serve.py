@@ -17,7 +17,7 @@ from pytest_golden.cli.options import (
 )
 from pytest_golden.errors import SettingsError
 from pytest_golden.storage.store import Store
-from pytest_golden.web.access import Token, tell_token, warn_of_host
+from pytest_golden.web.access import PublicPlace, Token, tell_token, warn_of_host
 
 if TYPE_CHECKING:
     import argparse
@@ -81,8 +81,6 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
     if not 0 < arguments.heartbeat_seconds <= _LONGEST_HEARTBEAT_SECONDS:
         raise SettingsError("--heartbeat-seconds: give a number of seconds above 0, a day at most")
     settings = read_command_settings(arguments)
-    from pytest_golden.web.access import PublicPlace
-
     place = PublicPlace.parse(arguments.public_url, host)
     from pytest_golden.web.services import ServeOptions
 

@@ -63,7 +63,7 @@ def describe_verdict(run: ShownRun) -> Html:
         [
             tag("h1", "Golden projects: ", tag("span", run.verdict.heading, class_=_class_of_run(run.verdict))),
             tag("p", run.verdict.count) if run.verdict.count else None,
-            tag("p", one_line(_describe_place(run.gate)), class_="muted"),
+            tag("p", one_line(describe_place(run.gate)), class_="muted"),
         ]
     )
 
@@ -73,7 +73,8 @@ def _class_of_run(verdict: RunVerdict) -> str:
     return "good" if verdict.is_good else "bad" if verdict.is_bad else "warn"
 
 
-def _describe_place(gate: Mapping[str, Any]) -> str:
+def describe_place(gate: Mapping[str, Any]) -> str:
+    """Return when and on which commit a gate ran, and with which manifest."""
     commit = gate.get("commit")
     at = f"commit {str(commit)[:_SHORT]}{' with uncommitted edits' if gate.get('dirty') else ''}" if commit else ""
     branch = f"branch {gate['branch']}" if gate.get("branch") else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
@@ -12,7 +13,12 @@ import pytest
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
+from pytest_golden.gate.state_folder import (
+    choose_log_folder,
+    find_store_place,
+    list_store_files,
+    prepare_state_folder,
+)
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.gateway import find_command, keep_baselines
 from pytest_golden.session.scheduler import is_distributed, is_worker
@@ -90,7 +96,8 @@ def _make_gateway(asked: GoldenSession, earlier: EarlierRuns, cluster: Any) -> A
         root=str(root),
         # Somewhere else it would tell nothing of the workspace.
         token_file=str(state_folder / f"fleet-{gate_id}") if state_folder == root / STATE_FOLDER else "",
-        token=room.new_token(),
+        # Only a worker that sees the same workspace can read it.
+        token=secrets.token_hex(16),
         baselines=str(folder),
         baselines_inside=inside,
         accept_command=keep_baselines(asked, Path.cwd()).accept_command,
@@ -98,9 +105,10 @@ def _make_gateway(asked: GoldenSession, earlier: EarlierRuns, cluster: Any) -> A
         roots=(str(config.rootpath),),
         keep=settings.keep,
     )
+    reports = (path for path in (settings.junit, settings.json, settings.html) if path is not None)
     plan = room.FleetPlan(
         session,
-        left_out=tuple(_list_products(settings)),
+        left_out=(*reports, *list_store_files(find_store_place(settings.store, state_folder))),
         log_folder=choose_log_folder(state_folder, gate_id),
         find_command=partial(find_command, config),
         slowdowns=lambda: earlier.slowdowns,
@@ -137,13 +145,6 @@ def _refuse_plugged_in(config: pytest.Config) -> None:
         if any(answers):
             message = f"{name} is implemented here, and its objects cannot travel to the workers of {_FLAG}: leave one of them out."
             raise SettingsError(message)
-
-
-def _list_products(settings: GoldenSettings) -> list[Path]:
-    """List the files that the gate itself writes, the store that is a file among them."""
-    store = Path(settings.store) if settings.store is not None and Path(settings.store).is_absolute() else None
-    beside = () if store is None else tuple(Path(f"{store}{ending}") for ending in ("", "-wal", "-shm", "-journal"))
-    return [path for path in (settings.junit, settings.json, settings.html, *beside) if path is not None]
 
 
 def _say_at_once(config: pytest.Config, say: Callable[[str], None], text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.session.declared import name_session
-from pytest_golden.settings import MANIFEST_NAME, NO_STORE
+from pytest_golden.settings import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +102,12 @@ class OwnGateway:
         # An xdist worker that runs only ordinary tests never needs these.
         from pytest_golden.compare.baselines import find_baselines_folder
         from pytest_golden.gate.service import choose_keeping
-        from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
+        from pytest_golden.gate.state_folder import (
+            choose_log_folder,
+            find_store_place,
+            list_store_files,
+            prepare_state_folder,
+        )
         from pytest_golden.gateway.service import ExecutionGateway
 
         hook, root, settings = config.hook, self._session.root, self._session.settings
@@ -118,7 +123,7 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
-            unwatched=(*accepted, *_list_store_files(settings.store, state_folder)),
+            unwatched=(*accepted, *list_store_files(find_store_place(settings.store, state_folder))),
             reads=_record_reads(root) if settings.reads else None,
         )
 
@@ -135,14 +140,6 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
             yield from answer
         elif answer is not None:
             yield answer
-
-
-def _list_store_files(said: str | None, state_folder: Path) -> tuple[Path, ...]:
-    if said == NO_STORE:
-        return ()
-    from pytest_golden.gate.state_folder import find_store_place, list_store_files
-
-    return list_store_files(find_store_place(said, state_folder))
 
 
 def _record_reads(workspace_root: Path) -> ReadRecorder:

@@ -25,7 +25,7 @@ from pytest_golden.journal.model import JournalEntry, Signal
 from pytest_golden.journal.rules import check_free_source
 from pytest_golden.learning.learned_pages import CURRENT, LessonDetails, ListedLesson
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.report.gate_report import recorded_report
+from pytest_golden.report.gate_report import make_encodable, recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.values.shape_model import model_of
 from pytest_golden.web import schemas
@@ -146,7 +146,7 @@ class _Route(APIRoute):
 
         @wraps(endpoint)
         def answer(**told: Any) -> Any:
-            return make_encodable(endpoint(**told))
+            return answer_encodable(endpoint(**told))
 
         super().__init__(path, answer, **options)
 
@@ -161,27 +161,19 @@ class _Route(APIRoute):
         return answer_json
 
 
-def make_encodable(content: Any) -> Any:
-    """Return JSON content with surrogates as escapes: what others have recorded may hold them, and UTF-8 may not.
+def answer_encodable(content: Any) -> Any:
+    """Return JSON content that can be encoded: what others have recorded may hold surrogates, and UTF-8 may not.
 
-    Content without any is returned as it is: to find that out is many times faster than to copy it.
+    Content that can be encoded is returned as it is: to find that out is many times faster than to copy it.
     """
     try:
         # What JSON does not know, such as times, is written by the caller.
         json.dumps(content, ensure_ascii=False, default=lambda _: None).encode()
     except (TypeError, ValueError):
         # The error of an encoding is a ValueError.
-        return _escape(content)
+        return make_encodable(content)
     else:
         return content
-
-
-def _escape(content: Any) -> Any:
-    if isinstance(content, str):
-        return content if content.isascii() else content.encode("utf-8", "backslashreplace").decode()
-    if isinstance(content, dict):
-        return {_escape(key): _escape(item) for key, item in content.items()}
-    return [_escape(item) for item in content] if isinstance(content, list | tuple) else content
 
 
 class _Router(APIRouter):
