@@ -305,11 +305,7 @@ def _beat(arguments: argparse.Namespace, timeout: float, budget: float) -> Heart
     root = options.find_root(options.locate_manifest(settings))
     with open_journal(arguments) as journal:
         return Heartbeat(
-            journal,
-            workspace_root=root,
-            view=settings.sandbox,
-            timeout_seconds=timeout,
-            budget_seconds=budget,
+            journal, workspace_root=root, view=settings.sandbox, timeout_seconds=timeout, budget_seconds=budget
         ).beat()
 
 
@@ -372,12 +368,7 @@ def _list_checks(console: Console, checks: tuple[CheckRun, ...]) -> None:
 
 
 ACTIONS = (
-    Action(
-        "log-intent",
-        "Begin an entry: say what is about to be done. Prints its id.",
-        _log_intent,
-        _declare_intent,
-    ),
+    Action("log-intent", "Begin an entry: say what is about to be done. Prints its id.", _log_intent, _declare_intent),
     Action("log-outcome", "Say how an entry ended and what is expected now.", _log_outcome, _declare_outcome),
     Action("signal", "Take in news, and let it answer the expectation that it fits.", _add_signal, _declare_signal),
     Action("assess", "Say where an entry stands, above all rules; the last word wins.", _assess, _declare_assess),

@@ -144,11 +144,7 @@ def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for known, summary in COMMANDS.items():
         declared = commands.add_parser(
-            known,
-            help=summary,
-            description=summary,
-            allow_abbrev=False,
-            formatter_class=_Formatter,
+            known, help=summary, description=summary, allow_abbrev=False, formatter_class=_Formatter
         )
         if known in loaded:
             loaded[known].add_arguments(declared)

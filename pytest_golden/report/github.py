@@ -63,12 +63,7 @@ def annotate(told: Sequence[Annotation], *, file: str | None) -> Iterator[str]:
 
 
 def annotation(
-    level: Level,
-    message: str,
-    *,
-    title: str | None = None,
-    file: str | None = None,
-    line: int | None = None,
+    level: Level, message: str, *, title: str | None = None, file: str | None = None, line: int | None = None
 ) -> str:
     """Return an annotation as one line without its end.
 

@@ -13,12 +13,7 @@ import pytest
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.state_folder import (
-    choose_log_folder,
-    find_store_place,
-    list_store_files,
-    prepare_state_folder,
-)
+from pytest_golden.gate.state_folder import choose_log_folder, find_store_place, list_store_files, prepare_state_folder
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.gateway import find_command, keep_baselines
 from pytest_golden.session.scheduler import is_distributed, is_worker

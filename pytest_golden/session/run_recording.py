@@ -430,13 +430,7 @@ class LiveRow:
     """
 
     def __init__(
-        self,
-        run_id: str,
-        record: RunRecord,
-        session: GoldenSession,
-        *,
-        total: int,
-        hide: Callable[[str], str | None],
+        self, run_id: str, record: RunRecord, session: GoldenSession, *, total: int, hide: Callable[[str], str | None]
     ) -> None:
         self._run_id = run_id
         self._record = record
