@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.cli import journal_review, options
-from pytest_golden.cli.journal_review import DEFAULT_AGENT, MOST_LISTED, open_journal, show_local
+from pytest_golden.cli.journal_review import DEFAULT_AGENT, MOST_LISTED, open_journal
 from pytest_golden.cli.options import Action
-from pytest_golden.cli.screen import WIDE, answer, print_listing, show_progress, styled
+from pytest_golden.cli.screen import WIDE, answer, print_listing, show_local, show_progress, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.pruning_store import Kept, PruneOrder, prune_store
@@ -351,7 +351,7 @@ def _list_checks(console: Console, checks: tuple[CheckRun, ...]) -> None:
             styled(one.signal_type, _STYLES[one.signal_type]),
             one.description,
             one.summary,
-            "-" if one.next_at is None else show_local(one.next_at),
+            show_local(one.next_at),
             one.entry_id,
         )
         for one in checks

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pytest_golden.cli import options
 from pytest_golden.cli.options import Action
-from pytest_golden.cli.screen import WIDE, answer, print_beside, print_listing, styled
+from pytest_golden.cli.screen import WIDE, answer, print_beside, print_listing, show_local, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment, ExpectationStatus
 from pytest_golden.journal.review import FILTERS
@@ -19,7 +19,6 @@ from pytest_golden.journal.service import Journal
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from rich.console import Console
 
@@ -61,11 +60,6 @@ def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Itera
             yield Journal(store, rules=rules)
         except ValueError as error:
             raise SettingsError(str(error)) from None
-
-
-def show_local(moment: datetime) -> str:
-    """Return a timestamp in the local time zone as text, to the minute."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _declare_review(parser: argparse.ArgumentParser) -> None:
@@ -157,7 +151,7 @@ def _describe_expectation(asked: Expectation) -> tuple[str, str, str, str]:
     hint = ", ".join(f"{key}={value}" for key, value in (asked.match_hint or {}).items())
     no_news = "no news of: " if asked.polarity == "negative" else ""
     told = f"{no_news}{asked.description}{' (critical)' if asked.critical else ''}"
-    return "-" if asked.expires_at is None else show_local(asked.expires_at), told, hint, asked.entry_id
+    return show_local(asked.expires_at), told, hint, asked.entry_id
 
 
 def _declare_orphans(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from pytest_golden.cli.options import add_options, find_manifest, open_store, re
 from pytest_golden.cli.screen import answer, show_line, styled
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.gate.events import SecretHider
-from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
+from pytest_golden.gate.rewording import MODEL_SECONDS, Rewording, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.storage.store import Store
 
 # How often the progress is shown.
@@ -45,15 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget", metavar="TIME", help="Begin nothing after so long, as 90s or 10m (default: no limit)."
     )
     add_options(parser, "--manifest", "--store", "--json")
-
-
-@dataclass(slots=True)
-class _Worded:
-    """The lessons that a language model has reworded, how many were refused, and how many are left."""
-
-    kept: list[SkillMemory] = field(default_factory=list)
-    refused: int = 0
-    left: int = 0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,16 +77,14 @@ def _learn(learner: GateLearner, ends_at: float | None) -> GateLearning:
                 return done
 
 
-def _reword(store: Store, model: LanguageModel, ends_at: float | None) -> _Worded:
+def _reword(store: Store, model: LanguageModel, ends_at: float | None) -> Rewording:
     """Let the model reword the lessons of fixes, a few at a time, until it has nothing more to say."""
-    worded = _Worded()
+    worded = Rewording()
     with show_line() as show:
         while (seconds := _find_rest(ends_at, MODEL_SECONDS)) > 0:
             show(f"asking {model.endpoint}")
             present = reword_lessons(store, model, budget_seconds=seconds)
-            worded.kept += present.kept
-            worded.refused += present.refused
-            worded.left = present.left
+            worded = Rewording(worded.kept + present.kept, worded.refused + present.refused, present.left)
             if not (present.kept or present.refused):
                 break
     return worded
@@ -107,22 +94,23 @@ def _find_rest(ends_at: float | None, most: float) -> float:
     return most if ends_at is None else min(most, ends_at - monotonic_seconds())
 
 
-def _as_json(done: GateLearning, worded: _Worded | None) -> dict[str, Any]:
-    results = done.results
-    told = {name: getattr(results, name) for name in ("learned", "passed_over", "unreadable", "left")}
+def _as_json(done: GateLearning, worded: Rewording | None) -> dict[str, Any]:
+    results = {name: getattr(done.results, name) for name in ("learned", "passed_over", "unreadable", "left")}
+    model = None
+    if worded is not None:
+        lessons = [one.to_dict() for one in worded.kept]
+        model = {"lessons": lessons, "refused": worded.refused, "left": worded.left}
     return {
-        "results": told,
+        "results": results,
         "lessons": [verdict.to_dict() for verdict in done.verdicts],
         "breaks": done.breaks,
         "settled": done.settled,
         "left": done.left,
-        "model": None
-        if worded is None
-        else {"lessons": [one.to_dict() for one in worded.kept], "refused": worded.refused, "left": worded.left},
+        "model": model,
     }
 
 
-def _show(console: Console, done: GateLearning, worded: _Worded | None) -> None:
+def _show(console: Console, done: GateLearning, worded: Rewording | None) -> None:
     for line in _tell(done):
         console.print(styled(line))
     for skill in () if worded is None else worded.kept:

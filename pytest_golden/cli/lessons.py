@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli import options
 from pytest_golden.cli.options import Action
-from pytest_golden.cli.screen import WIDE, answer, print_indented, print_list, print_listing, styled
+from pytest_golden.cli.screen import WIDE, answer, print_indented, print_list, print_listing, show_local, styled
 from pytest_golden.cli.trajectory import shorten
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
@@ -21,7 +21,6 @@ from pytest_golden.values.shape import plain
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from rich.console import Console
     from rich.text import Text
@@ -108,19 +107,12 @@ def _declare_judging(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser, "--by")
 
 
-def _approve(arguments: argparse.Namespace) -> int:
+def _judge(arguments: argparse.Namespace) -> int:
+    approves = arguments.action == "approve"
     with _open_lessons(arguments) as lessons:
-        kept = lessons.get_kept(lessons.approve(arguments.lesson, options.find_person(arguments)).id)
-    return _tell_judged(arguments, kept, "approved")
-
-
-def _reject(arguments: argparse.Namespace) -> int:
-    with _open_lessons(arguments) as lessons:
-        kept = lessons.get_kept(lessons.reject(arguments.lesson, options.find_person(arguments)).id)
-    return _tell_judged(arguments, kept, "rejected")
-
-
-def _tell_judged(arguments: argparse.Namespace, kept: KeptLesson, word: str) -> int:
+        judge = lessons.approve if approves else lessons.reject
+        kept = lessons.get_kept(judge(arguments.lesson, options.find_person(arguments)).id)
+    word = "approved" if approves else "rejected"
     told = f"{kept.skill.id}: {word} by {kept.skill.judged_by}: {shorten(kept.skill.lesson)}"
     return answer(arguments, _as_json(kept), told)
 
@@ -176,8 +168,8 @@ def _as_json(kept: KeptLesson) -> dict[str, Any]:
 ACTIONS = (
     Action("list", "List the lessons, the newest first.", _list, _declare_list),
     Action("show", "Show a lesson with its evidence, and what was done to it.", _show, _declare_id),
-    Action("approve", "Approve a lesson, so that it is shown; the last word wins.", _approve, _declare_judging),
-    Action("reject", "Reject a lesson: it is not shown, and not learned again.", _reject, _declare_judging),
+    Action("approve", "Approve a lesson, so that it is shown; the last word wins.", _judge, _declare_judging),
+    Action("reject", "Reject a lesson: it is not shown, and not learned again.", _judge, _declare_judging),
     Action("delete", "Delete a lesson; it may be learned again.", _delete, _declare_id),
     Action(
         "stats",
@@ -224,7 +216,7 @@ def _print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLess
     console.print(styled(skill.id, "bold"))
     print_indented(console, styled(_cut(skill.lesson), _STYLES[state]), 2)
     superseded = f" by {skill.superseded_by}" if skill.superseded_by is not None else ""
-    judged = f"{'rejected' if skill.rejected else 'approved'} by {skill.judged_by}, {_show_moment(skill.judged_at)}"
+    judged = f"{'rejected' if skill.rejected else 'approved'} by {skill.judged_by}, {show_local(skill.judged_at)}"
     facts = [
         ("state", f"{state}{superseded if state == 'superseded' else ''}"),
         ("agent", kept.agent),
@@ -236,8 +228,8 @@ def _print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLess
         ("tool", skill.tool_name or ""),
         ("confidence", f"{skill.confidence:g}"),
         ("use", _describe_use(skill)),
-        ("created", _show_moment(skill.created_at)),
-        ("last used", "" if skill.last_used is None else _show_moment(skill.last_used)),
+        ("created", show_local(skill.created_at)),
+        ("last used", "" if skill.last_used is None else show_local(skill.last_used)),
         ("judged", "" if skill.judged_by is None else judged),
         *((f"evidence: {name}", _show_evidence(value)) for name, value in sorted(skill.evidence.items())),
     ]
@@ -281,10 +273,6 @@ def _describe_change(kept: KeptLesson) -> str:
 
 def _show_evidence(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-
-
-def _show_moment(moment: datetime | None) -> str:
-    return "-" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _cut(text: str) -> str:

@@ -23,6 +23,7 @@ from pytest_golden.report.result_text import make_visible
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pytest_golden.regression.verdict import RunVerdict
 
@@ -77,6 +78,11 @@ def answer(arguments: argparse.Namespace, facts: Any, told: str | Callable[[Cons
 def styled(text: object, style: str = "") -> Text:
     """Return text that is shown as it is: no markup is read, and no control character or GitHub command gets through."""
     return Text(disarm(make_visible(str(text))), style=style, overflow="fold")
+
+
+def show_local(timestamp: datetime | None) -> str:
+    """Return a timestamp in the local time zone as text, to the minute; a dash if there is none."""
+    return "-" if timestamp is None else timestamp.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def print_list(console: Console, lines: Iterable[tuple[str, str]]) -> None:
