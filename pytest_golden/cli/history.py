@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
 from pytest_golden.cli.screen import STATUS_STYLES, answer, make_table, print_table, style_of, styled
@@ -93,16 +93,6 @@ def _read_one(
     return replace(history, trend=read_trend(connection, name, declared.get(name)))
 
 
-class _Row(NamedTuple):
-    """A project's past in one line."""
-
-    name: Text
-    runs: Text
-    last: Text
-    usual: Text
-    told: Text
-
-
 def _show_all(
     console: Console, histories: Sequence[ProjectHistory], declared: Collection[str], newest: ListedRun | None
 ) -> None:
@@ -114,27 +104,24 @@ def _show_all(
     for history in histories:
         name, shown = history.name, history.runs
         last = shown[0].status if shown else None
-        row = _Row(
+        told = [history.streak if shown else "no run yet"]
+        told += ["(no longer declared)"] if declared and name not in declared else []
+        row = (
             styled(name, "bold"),
             styled(strip(shown, is_unicode=is_unicode)),
             styled(last or "-", STATUS_STYLES[last] if last else "dim"),
             styled(_show_usual(shown)),
-            styled(_tell(history, is_gone=bool(declared) and name not in declared)),
+            styled(" ".join(filter(None, told))),
         )
         rows.append(row)
     print_table(console, _fit(rows, console.width))
     console.print(styled(explain_signs(is_unicode=is_unicode), "dim"))
     if newest is not None:
-        told = f"last run ({show_moment(newest.started_at)}): {newest.verdict.sentence}"
-        console.print(styled(told, style_of(newest.verdict)))
+        sentence = f"last run ({show_moment(newest.started_at)}): {newest.verdict.sentence}"
+        console.print(styled(sentence, style_of(newest.verdict)))
 
 
-def _tell(history: ProjectHistory, *, is_gone: bool) -> str:
-    told = history.streak if history.runs else "no run yet"
-    return " ".join(filter(None, [told, "(no longer declared)" if is_gone else ""]))
-
-
-def _fit(rows: Sequence[_Row], width: int) -> Table:
+def _fit(rows: Sequence[tuple[Text, Text, Text, Text, Text]], width: int) -> Table:
     """Fit the table to the width: leave out the oldest runs first, then the durations, then the ends of the sentences."""
     widths = [
         max(len(header), *(part.cell_len for part in column))
@@ -148,9 +135,9 @@ def _fit(rows: Sequence[_Row], width: int) -> Table:
     told = max(0, told + min(0, room - _LEAST_SIGNS))
     headers = [_HEADERS[0], _HEADERS[1] if runs >= len(_HEADERS[1]) else _SHORT_HEADER, *_HEADERS[2:]]
     table = _make_table(*(header for header in headers if has_usual or header != "usual"))
-    for row in rows:
-        durations = [row.usual] if has_usual else []
-        table.add_row(row.name, row.runs[-runs:], row.last, *durations, _shorten(row.told, told))
+    for shown, signs, status, duration, sentence in rows:
+        durations = [duration] if has_usual else []
+        table.add_row(shown, signs[-runs:], status, *durations, _shorten(sentence, told))
     return table
 
 

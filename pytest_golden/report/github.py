@@ -40,12 +40,18 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|~&@$]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.")
 
 
 class Annotation(NamedTuple):
-    """An annotation before it becomes a line; see `annotation`."""
+    """An annotation: its message, which may have several lines, a heading, and a line of a file, counted from 1."""
 
     level: Level
     message: str
-    title: str
+    title: str = ""
     line: int | None = None
+
+    def write(self, file: str | None) -> str:
+        """Return it as one line without its end; `file` is a path relative to the repository, with `/`."""
+        given = (("file", file), ("line", self.line), ("title", self.title))
+        properties = ",".join(f"{name}={_escape(str(value), _IN_PROPERTIES)}" for name, value in given if value)
+        return f"::{self.level}{' ' if properties else ''}{properties}::{_escape(self.message, _IN_MESSAGES)}"
 
 
 def annotate(told: Sequence[Annotation], *, file: str | None) -> Iterator[str]:
@@ -54,29 +60,11 @@ def annotate(told: Sequence[Annotation], *, file: str | None) -> Iterator[str]:
         same = [one for one in told if one.level == level]
         shown = same if len(same) <= MOST_OF_LEVEL else same[: MOST_OF_LEVEL - 1]
         for one in shown:
-            yield annotation(level, one.message, title=one.title, file=file, line=one.line)
+            yield one.write(file)
         if left := same[len(shown) :]:
             titles = "\n".join(one.title for one in left)
-            yield annotation(
-                level, f"{len(left)} more, told in the summary of the job:\n{titles}", title="and more", file=file
-            )
-
-
-def annotation(
-    level: Level, message: str, *, title: str | None = None, file: str | None = None, line: int | None = None
-) -> str:
-    """Return an annotation as one line without its end.
-
-    Args:
-        level: how bad it is.
-        message: what to show; may have several lines.
-        title: a heading for it.
-        file: a path relative to the repository, with `/`.
-        line: a line of that file, counted from 1.
-    """
-    given = (("file", file), ("line", line), ("title", title))
-    properties = ",".join(f"{name}={_escape(str(value), _IN_PROPERTIES)}" for name, value in given if value)
-    return f"::{level}{' ' if properties else ''}{properties}::{_escape(message, _IN_MESSAGES)}"
+            message = f"{len(left)} more, told in the summary of the job:\n{titles}"
+            yield Annotation(level, message, "and more").write(file)
 
 
 def _escape(text: str, escapes: dict[int, str]) -> str:

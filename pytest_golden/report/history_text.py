@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import show_seconds
@@ -142,13 +142,6 @@ def show_moment(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M")
 
 
-class _Mark(NamedTuple):
-    """A duration that is marked beside the bars."""
-
-    name: str
-    seconds: float
-
-
 def plot_durations(
     durations: Sequence[float | None],
     width: int,
@@ -169,8 +162,8 @@ def plot_durations(
     known = [one for one in durations if one is not None]
     if not known:
         return ()
-    marks = [_Mark(name, at) for name, at in (("median", median), ("limit", limit)) if at is not None]
-    top = max(*known, *(mark.seconds for mark in marks), 1e-9)
+    marks = {name: at for name, at in (("median", median), ("limit", limit)) if at is not None}
+    top = max(*known, *marks.values(), 1e-9)
     labels = _label_rows(top, marks)
     margin = max(map(len, labels)) + 2
     room = width - margin
@@ -185,14 +178,14 @@ def plot_durations(
     )
 
 
-def _label_rows(top: float, marks: Sequence[_Mark]) -> list[str]:
+def _label_rows(top: float, marks: Mapping[str, float]) -> list[str]:
     """Return the text beside each row, the highest first; marks that fall into one row share it."""
     labels = [""] * _HEIGHT
     labels[0] = show_seconds(top)
-    for mark in reversed(marks):
+    for name, seconds in reversed([*marks.items()]):
         # The row in which a bar of this duration ends.
-        row = _HEIGHT - max(1, ceil(round(mark.seconds / top * _HEIGHT, 6)))
-        told = f"{mark.name} {show_seconds(mark.seconds)}"
+        row = _HEIGHT - max(1, ceil(round(seconds / top * _HEIGHT, 6)))
+        told = f"{name} {show_seconds(seconds)}"
         labels[row] = f"{told}, {labels[row]}" if row and labels[row] else told
     return labels
 

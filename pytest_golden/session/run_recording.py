@@ -74,6 +74,8 @@ class GoldenRecording:
         self._declared = session.declared
         self._warnings = warnings
         self._hider = SecretHider(partial(session.gateway.call, "redact"), session.declared.projects.values())
+        #: Removes from plain values what the store does not keep; returns None if that cannot be told.
+        self.hide = self._hider.hide_for_all
         self._say = say
         self._record: RunRecord | None = None
         # Read now: a place where no store can be is refused before anything runs.
@@ -206,10 +208,6 @@ class GoldenRecording:
     def open_earlier(self) -> AbstractContextManager[Store | None]:
         """Open the store to look at earlier runs before this one begins; None where there is none, or it cannot be."""
         return open_existing(self._find_place())
-
-    def hide(self, plain: dict[str, Any]) -> dict[str, Any] | None:
-        """Take out of plain values what the store does not keep; None where that cannot be told."""
-        return self._hider.hide_for_all(plain)
 
     def _find_abilities(self) -> GatewayAbilities | None:
         try:
@@ -354,10 +352,13 @@ class GoldenRecording:
         weakenings: Sequence[Weakening],
         left_out: Mapping[str, Sequence[str]],
     ) -> RunEnded:
+        # A session that was ended early may have exit status 0.
+        is_cut = verdict.is_good and bool(verdict.not_run)
+        immediate = ImmediateResult.PARTIAL if is_cut else _IMMEDIATE.get(verdict.status, ImmediateResult.UNKNOWN)
         return RunEnded(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
-            immediate_result=_find_immediate_result(verdict).value,
+            immediate_result=immediate.value,
             notes=verdict.sentence,
             verdict=verdict.to_dict(),
             is_correction=self._has_ended,
@@ -397,19 +398,12 @@ class GoldenRecording:
             yield _make_news(SignalType.NEGATIVE, "; ".join(causes), {})
 
 
-_IMMEDIATE = {
+_IMMEDIATE: Mapping[RunStatus | None, ImmediateResult] = {
     RunStatus.PASSED: ImmediateResult.SUCCESS,
     RunStatus.FAILED: ImmediateResult.FAILURE,
     RunStatus.ERROR: ImmediateResult.FAILURE,
     RunStatus.INTERRUPTED: ImmediateResult.PARTIAL,
-    RunStatus.NOTHING_RAN: ImmediateResult.UNKNOWN,
-    None: ImmediateResult.UNKNOWN,
 }
-
-
-def _find_immediate_result(verdict: RunVerdict) -> ImmediateResult:
-    # A session that was ended early may have exit status 0.
-    return ImmediateResult.PARTIAL if verdict.is_good and verdict.not_run else _IMMEDIATE[verdict.status]
 
 
 def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> dict[str, Any]:
