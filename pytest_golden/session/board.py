@@ -23,7 +23,7 @@ _STEP = ".step"
 
 
 class Running(NamedTuple):
-    """A project that is running, the moment of its beginning in seconds since the epoch, and the step it has reached."""
+    """A project that is running, its start in seconds since the epoch, and the step that it has reached."""
 
     name: str
     since: float
@@ -41,7 +41,7 @@ class RunBoard:
         self._elsewhere: Mapping[str, float] = {}
 
     def note_running(self, name: str) -> None:
-        """Note that a project begins now, or that one which another machine has begun is waited for."""
+        """Note that a project begins now, or that the session waits for one that another machine runs."""
         self._note(name, f"{_RUNNING} {self._elsewhere.get(name, utc_now().timestamp())}")
 
     def note_ended(self, name: str, status: ResultStatus) -> None:
@@ -55,7 +55,7 @@ class RunBoard:
             self._share(f"{self._numbers[name]}{_STEP}", json.dumps(step))
 
     def note_elsewhere(self, begun: Mapping[str, float]) -> None:
-        """Note which projects other machines run for this process, and the moment of the beginning of each, as in `Running`."""
+        """Note which projects other machines run for this process, and the start of each, as in `Running`."""
         self._elsewhere = begun
 
     def find_own(self) -> str | None:
@@ -100,7 +100,7 @@ class RunBoard:
     def _share(self, number: str, text: str) -> None:
         if self._folder is not None:
             scratch = self._folder / f"{number}.new"
-            # The folder goes with the controller, perhaps before the last worker.
+            # The controller removes the folder, perhaps before the last worker ends.
             with suppress(OSError):
                 scratch.write_text(text, encoding="ascii")
                 scratch.replace(self._folder / number)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 _KEY = "golden_earlier"
-# When more fail at once, the cause is the same, and git is asked no more.
+# When more fail at once they have one cause, and git is not asked any more.
 _MOST_EXPLAINED = 20
 
 
 class EarlierRuns:
-    """What earlier runs say before anything runs. Each question is asked once, and only when an answer is needed."""
+    """What earlier runs tell before anything runs. Each question is asked at most once, when its answer is first needed."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ def _know_no_slowdowns() -> SlowdownJudge:
 
 
 class GoldenHistory:
-    """Reads for the terminal what the store knows. If it cannot be read, that is said once and changes nothing else.
+    """Reads for the terminal what the store knows. A store that cannot be read is reported once and changes nothing else.
 
     `recalls` tells whether lessons are shown, `learns` whether it is recorded that they were.
     """
@@ -193,7 +193,7 @@ class GoldenHistory:
             with store.read() as connection:
                 return ask(connection)
         except Exception as error:
-            # Whatever an earlier run, or another program, has left there: the verdict of this one stands.
+            # Whatever an earlier run or another program has left there, the verdict of this run stands.
             self._warn(f"earlier runs cannot be asked: {error}")
             return None
 

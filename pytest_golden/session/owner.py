@@ -1,4 +1,4 @@
-"""What only the process that owns the session has: record, results, floor, terminal and reports. An xdist worker imports none of it."""
+"""The parts that only the controller has: record, results, floor, terminal and reports. An xdist worker imports none of it."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ class SessionOwner:
         # Their hooks come last at the session's end, when the exit status is known.
         register(reports, "golden_reports")
         register(LateExitStatus(reports, terminal), "golden_exit_status")
-        # A ref that is not there is refused before anything runs.
+        # An unknown ref is refused before anything runs.
         _ = self.earlier.selection
 
     def say(self, text: str) -> None:
-        """Write a line of its own on the terminal, if there is one."""
+        """Write a separate line on the terminal, if there is one."""
         if self._screen is not None:
             self._screen.say(text)
 
     def _make_recording(self) -> GoldenRecording | None:
         if self._session.settings.store == NO_STORE or self._session.config.option.collectonly:
             return None
-        # A mere collection does without: the database library costs more than all the rest.
+        # A session that only collects does not load the database library, which costs more than all the rest.
         from pytest_golden.session.run_recording import GoldenRecording
 
         return GoldenRecording(self._session, self.say, self._warnings)
@@ -126,12 +126,12 @@ def _find_selection(session: GoldenSession, store: Store | None, hide: Hide) -> 
         foresight = foresee(store, session.root, question.ref, projects=declared.projects.keys())
         return replace(selection, forewarnings=foresight.tell())
     except Exception as error:
-        # It is only a word to the person who waits.
+        # It is only a hint for the person who waits.
         return replace(selection, forewarnings=(f"what these changes broke before is not known: {error}",))
 
 
 def _list_judging(config: pytest.Config, folders: Iterable[Path]) -> Iterator[Path]:
-    """List what takes part in the judgement of every project, as far as it may lie in the checkout.
+    """List the files that take part in judging every project and may lie in the checkout.
 
     A conftest or a plugin of one's own has the hooks' code, or imports it: whatever is imported by now and not installed.
     """

@@ -1,4 +1,4 @@
-"""What the process that owns a session knows of it: all results, the floor that they are compared with, its other parts."""
+"""What the controller knows about a session: all results, the floor, and the session's other parts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GoldenLock:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
-        """Release it when the end is recorded: the next gate takes a run without an end for one that was killed."""
+        """Release it when the end is recorded: the next gate would take a run without an end for a killed one."""
         with self._held:
             return (yield)
 
@@ -90,7 +90,7 @@ class GoldenRecorder:
 
     @property
     def is_gate_run(self) -> bool:
-        """Tell whether any golden project was selected, or this is a shard, which tells the store too that it had none."""
+        """Tell whether any golden project was selected, or this is a shard, which is recorded even without any."""
         return bool(self._selected) or (self._shard is not None and self._selected is not None)
 
     @property
@@ -166,17 +166,17 @@ class GoldenRecorder:
         return None if category is None else (category, "E", "ERROR")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Learn what was selected."""
+        """Note what was selected."""
         self._note_selected(item.nodeid for item in session.items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
-        """Learn from a worker what was selected."""
+        """Note what a worker has selected."""
         self._note_selected(ids)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Record what began in this session and can report no more: an interrupted worker ends without a word."""
+        """Record what began in this session and cannot report any more: an interrupted worker ends without a report."""
         for name in self._board.statuses(self.not_run):
             message = f"interrupted while {name} was running"
             interrupted = error_result(self.declared.projects[name], ReasonKind.INTERRUPTED, message)
@@ -207,7 +207,7 @@ class GoldenRecorder:
 
 
 class _Base(NamedTuple):
-    """What is compared with: the manifest as it was, the folder in which it stood, and the commit."""
+    """The base: its manifest, the folder of that, and the commit."""
 
     manifest: Manifest
     folder: Path
@@ -237,7 +237,7 @@ class FloorCheck:
         self._base = None if settings.base is None else self._read_base(settings.base)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Find the baselines that are others than at the base.
+        """Find the baselines that differ from the base.
 
         Raises:
             pytest.UsageError: git cannot tell; nothing has run.
@@ -304,7 +304,7 @@ class FloorCheck:
             return None
 
     def _not_run(self, session: pytest.Session) -> dict[str, str]:
-        # What another shard runs is no hole; `golden merge` tells whether all shards together ran everything.
+        # What another shard runs is not missing; `golden merge` tells whether all shards together ran everything.
         elsewhere = frozenset(self._recorder.of_other_shards)
         reasons = {name: "deselected" for name in self._recorder.deselected if name not in elsewhere}
         is_excused = self._holds_since_base()
@@ -318,7 +318,7 @@ class FloorCheck:
         return reasons
 
     def _holds_since_base(self) -> bool:
-        """Tell whether what is unchanged is so since the base, or since before it: a later commit could have changed it unseen."""
+        """Tell whether unchanged projects are unchanged since the base, or since before it."""
         selection, path = self._earlier.selection, self._declared.manifest_path
         if selection is None or selection.commit is None or self._base is None or path is None:
             return False

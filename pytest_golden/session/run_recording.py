@@ -1,4 +1,4 @@
-"""Record this session's gate run in the store, and show there what runs, in the one process that shows and writes results.
+"""Record this session's gate run in the store, and keep its live row there, in the process that shows and writes results.
 
 Imported only when golden projects may run: the database library costs more than all the rest of a collection.
 """
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 
-# Where nothing new is to be told, a sign of life is enough now and then.
+# While nothing changes, the live row is only refreshed this often.
 _SECONDS_OF_SILENCE = 10.0
 _LONGEST_STEP = 200
 
@@ -78,7 +78,7 @@ class GoldenRecording:
         self.hide = self._hider.hide_for_all
         self._say = say
         self._record: RunRecord | None = None
-        # Read now: a place where no store can be is refused before anything runs.
+        # Read now, so that a location where no store can be is refused before anything runs.
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
         self._checkout = Checkout()
@@ -95,7 +95,7 @@ class GoldenRecording:
 
     @property
     def entry_id(self) -> str | None:
-        """The id of the run's entry; None where it has none and will have none."""
+        """The id of the run's entry; None if it has none and will not get one."""
         return self.run_id if self._record is not None and self._record.is_kept else None
 
     def pytest_report_header(self) -> list[str]:
@@ -104,14 +104,14 @@ class GoldenRecording:
             return []
         model = None
         if self._may_ask_model:
-            # Without a language model, nobody waits for what asks one.
+            # Imported only if a language model is named.
             from pytest_golden.session.model_wording import describe_model
 
             model = describe_model(os.environ)
         return [f"golden store: {self._shown_place}", *([model] if model else [])]
 
     def pytest_runtest_setup(self) -> None:
-        """Go on telling what runs, if a test has forked this process."""
+        """Restart the live row if a test has forked this process."""
         if self._live is not None:
             self._live.start()
 
@@ -133,7 +133,7 @@ class GoldenRecording:
             self._may_learn = self._settings.learning == "on" and verdict.status is not RunStatus.INTERRUPTED
 
     def pytest_unconfigure(self) -> None:
-        """Learn from what was recorded, after the last word to the person who waits, and let go of the store."""
+        """Learn from what was recorded, after all output for the person who waits, and close the store."""
         self._leave_live_row()
         if self._record is not None:
             try:
@@ -154,7 +154,7 @@ class GoldenRecording:
             begun = self._describe_begin(selected)
             spool = Spool(state_folder.find_spool_folder(place, folder))
         except Exception as error:
-            # Whatever lies around the gate, it runs.
+            # The gate runs whatever is wrong with its surroundings.
             self.warn(f"this run is not recorded: {error}")
             return
         if place.is_own and folder.name != STATE_FOLDER:
@@ -194,19 +194,19 @@ class GoldenRecording:
             live.stop()
 
     def read_slowdowns(self) -> SlowdownJudge:
-        """Return what judges durations, by what the store knows; a run that accepts what it sees accepts its durations too."""
+        """Return what judges durations by the store's records; a run that accepts its outputs accepts its durations too."""
         projects, root = tuple(self._declared.projects.values()), self._session.root
         if self._settings.update or not any(project.max_slowdown is not None for project in projects):
             return SlowdownJudge(is_off=True)
         abilities, workers = self._find_abilities(), count_workers(self._session.config)
         if self._record is not None:
             return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
-        # The workers of xdist want to know before the record begins.
+        # xdist workers need it before the record begins.
         with self.open_earlier() as store:
             return read_slowdown_judge(store, projects, root, abilities, workers=workers)
 
     def open_earlier(self) -> AbstractContextManager[Store | None]:
-        """Open the store to look at earlier runs before this one begins; None where there is none, or it cannot be."""
+        """Open the store to read earlier runs before this one begins; yield None if there is none or it cannot be opened."""
         return open_existing(self._find_place())
 
     def _find_abilities(self) -> GatewayAbilities | None:
@@ -255,7 +255,7 @@ class GoldenRecording:
             return {}
 
     def warn(self, text: str) -> None:
-        """Say what a person must know of the store, once; what comes up at the end is held for the summary."""
+        """Warn about the store, each text once; hold what comes up at the end for the summary."""
         if text in self._told:
             return
         self._told.append(text)
@@ -265,11 +265,11 @@ class GoldenRecording:
             self._held.append(text)
 
     def describe_streak(self, name: str) -> str:
-        """Say how a project's result fits in with those before it; empty when that is not known."""
+        """Describe how a project's result compares with those before it; empty if that is not known."""
         return "" if self._history is None else self._history.describe_streak(name)
 
     def _sum_up(self, held: list[str], *, has_recovered: bool) -> None:
-        """Leave one line of all warnings to the summary: the last. What it does not say again is said by now."""
+        """Leave only the last warning to the summary, and print the others that were held."""
         for text in held[:-1]:
             self._say(f"golden: WARNING: {text}")
         if self._told and not has_recovered:
@@ -303,7 +303,7 @@ class GoldenRecording:
         except KeyboardInterrupt:
             self._say("golden: learning was interrupted; the next gate goes on with it")
         except Exception as error:
-            # The verdict stands, and an exception here would take pytest's exit code away.
+            # The verdict stands, and an exception here would replace pytest's exit code.
             self._say(f"golden: nothing was learned from this run: {error}")
 
     def _describe_begin(self, selected: Iterable[str]) -> RunBegun:
@@ -372,7 +372,7 @@ class GoldenRecording:
         )
 
     def _read_accepted_edits(self, results: Iterable[GoldenProjectResult]) -> Mapping[str, str | None] | None:
-        """Return what of the checkout is edited now that baselines were accepted, redacted; None where none were."""
+        """Return the redacted edits of the checkout after baselines were accepted; None if none were."""
         manifest = self._declared.manifest
         folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
         edits = find_accepted_edits(self._checkout, folder, results)
@@ -411,14 +411,14 @@ def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> d
 
 
 def _merge_substitute(location: str | Path, folder: Path) -> int:
-    # Few gates have one.
+    # Few gates have a substitute.
     from pytest_golden.verify.merging_store import take_in_substitute
 
     return take_in_substitute(location, folder)
 
 
 class LiveRow:
-    """Keeps the live row of one run up to date, for those who watch from elsewhere. It does not wait for a busy store.
+    """Keeps the live row of one run up to date for other processes that watch it. It does not wait for a busy store.
 
     `total` counts the selected projects. `hide` removes from a text what is secret in any project.
     """
@@ -438,18 +438,18 @@ class LiveRow:
         self._ticker = Ticker(self._tell, name="golden-live-row")
 
     def start(self) -> None:
-        """Begin to tell, unless that has begun."""
+        """Start updating, unless that has started."""
         self._ticker.start()
 
     def stop(self) -> None:
-        """Tell no more; the row goes with the end of the run."""
+        """Stop updating; the end of the run removes the row."""
         self._ticker.stop()
 
     def _tell(self) -> None:
-        """Tell the store what runs, when that has changed or was told a while ago.
+        """Write what runs to the store, if it has changed or was written a while ago.
 
         Raises:
-            StorageError: it does not take it at this moment.
+            StorageError: the store does not accept it now.
         """
         self._session.note_present_step()
         self._session.note_elsewhere()

@@ -50,7 +50,7 @@ class GoldenExecution:
         self._hider: SecretHider | None = None
         self._guard: RegressionGuard | None = None
         self._items: Sequence[pytest.Item] = ()
-        # Only this process can ask how far its pipeline is; without workers, whoever keeps the live row asks.
+        # Only this process can ask how far its pipeline is; without workers, the live row asks.
         self._steps = Ticker(session.note_present_step, name="golden-steps") if is_worker(session.config) else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -129,7 +129,7 @@ class GoldenExecution:
         if self._hider is None:
             from pytest_golden.gate.events import SecretHider
 
-            # A secret of one project may stand in what another one says.
+            # The output of one project may hold a secret of another.
             self._hider = SecretHider(partial(self._gateway.call, "redact"), self._session.declared.projects.values())
         return self._hider
 
@@ -151,7 +151,7 @@ class GoldenExecution:
         return self._guard
 
     def _list_side_by_side(self) -> list[GoldenProjectConfig]:
-        """List what may run beside others and is asked for, in order: a gateway with places for several can begin with them."""
+        """List the selected projects that may run side by side, in order, so that a gateway can begin with them."""
         from pytest_golden.manifest.model import find_independent
 
         independent = find_independent(self._session.declared.projects.values())

@@ -44,7 +44,7 @@ class SessionShard:
         return self.plan.shards[name] == self.shard.index
 
     def describe(self) -> str:
-        """Say how much this shard runs, and by which plan."""
+        """Describe how much this shard runs, and by which plan."""
         mine = sum(map(self.has, self.plan.shards))
         told = f"golden: shard {self.shard}, {mine} of {len(self.plan.shards)} projects"
         if self.source is None:
@@ -55,7 +55,7 @@ class SessionShard:
 
 
 class GoldenSharding:
-    """Deselects what other shards run. A session that has nothing left by that is no failure: the others run the rest."""
+    """Deselects what other shards run. A session that has no project left then is not a failure."""
 
     def __init__(self, mine: SessionShard) -> None:
         self._mine = mine
@@ -108,7 +108,7 @@ def find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | N
 
 
 def find_plan_file(settings: GoldenSettings, declared: Declared) -> Path | None:
-    """Return the plan that is named, or the one beside the manifest where that is there."""
+    """Return the named plan, or the one beside the manifest if that exists."""
     if settings.shard_plan is not None:
         return settings.shard_plan
     folder = declared.manifest.workspace_root if declared.manifest_path is None else declared.manifest_path.parent

@@ -95,7 +95,7 @@ def _find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | 
 
 
 def _registering(config: pytest.Config) -> Callable[[object, str], None]:
-    """Return what registers a part of ours, which `-p no:` in addopts must not take away: the floor would be among them."""
+    """Return a function that registers a part of ours; `-p no:` must not remove one, since the floor is among them."""
 
     def register(part: object, name: str) -> None:
         if config.pluginmanager.register(part, name) is None:
