@@ -70,9 +70,11 @@ class EarlierRuns:
         told = json.loads(text)
 
         def read_selection() -> Selection | None:
+            if told["selection"] is None:
+                return None
             from pytest_golden.history.unchanged import Selection
 
-            return None if told["selection"] is None else Selection.from_dict(told["selection"])
+            return Selection.from_dict(told["selection"])
 
         def read_slowdowns() -> SlowdownJudge:
             from pytest_golden.regression.slowdown import SlowdownJudge
