@@ -10,22 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.regression.model import OUTPUT_KINDS, Reason
 from pytest_golden.regression.wording import find_failing_step, format_elapsed
-from pytest_golden.report.html_parts import (
-    MOST_ROWS,
-    Html,
-    ShownRun,
-    class_of,
-    describe_floor,
-    describe_run,
-    describe_verdict,
-    join,
-    list_left_out,
-    list_projects,
-    list_some,
-    make_table,
-    one_line,
-    tag,
-)
+from pytest_golden.report import html_parts
+from pytest_golden.report.html_parts import Html, class_of, join, one_line, tag
 from pytest_golden.report.report_files import write_report
 from pytest_golden.report.result_text import (
     LAST_LINES,
@@ -76,22 +62,24 @@ def html_report(report: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> s
         KeyError: it is not a gate report.
         ValueError: it contains an unknown status.
     """
-    run = ShownRun.read(report)
+    run = html_parts.ShownRun.read(report)
     numbered = list(enumerate(run.check.results))
     wrong = [(place, result) for place, result in numbered if _is_told_in_full(run, result)]
-    others = [(place, result) for place, result in numbered if not _is_told_in_full(run, result)][:MOST_ROWS]
+    others = [(place, result) for place, result in numbered if not _is_told_in_full(run, result)][
+        : html_parts.MOST_ROWS
+    ]
     room = _Room(most_bytes)
     main = [
-        describe_floor(run),
+        html_parts.describe_floor(run),
         room.fill("failures", "What did not pass", wrong, _describe_failure),
-        list_left_out(run),
-        list_projects(run),
+        html_parts.list_left_out(run),
+        html_parts.list_projects(run),
         room.fill("others", "Details of the others", others, _describe_pass),
-        describe_run(run),
+        html_parts.describe_run(run),
     ]
     body = [
         tag("a", "Skip to the results", href="#main", class_="skip"),
-        tag("header", describe_verdict(run)),
+        tag("header", html_parts.describe_verdict(run)),
         _contents(wrong),
         tag("main", *main, id="main"),
         tag("footer", tag("p", "Written by pytest-golden-projects. This page loads nothing and runs no script.")),
@@ -119,7 +107,7 @@ class _Room:
         return told
 
 
-def _is_told_in_full(run: ShownRun, result: GoldenProjectResult) -> bool:
+def _is_told_in_full(run: html_parts.ShownRun, result: GoldenProjectResult) -> bool:
     return result.name in run.failing or result.status.is_failure
 
 
@@ -127,10 +115,10 @@ def _contents(wrong: Sequence[Numbered]) -> Html | None:
     def link(numbered: Numbered) -> Html:
         return tag("a", one_line(numbered[1].name), href=f"#project-{numbered[0]}")
 
-    return tag("nav", list_some(wrong, _MOST_LINKS, link), aria_label="What did not pass") if wrong else None
+    return tag("nav", html_parts.list_some(wrong, _MOST_LINKS, link), aria_label="What did not pass") if wrong else None
 
 
-def _list_head(run: ShownRun) -> Iterator[Html]:
+def _list_head(run: html_parts.ShownRun) -> Iterator[Html]:
     style = Html(Path(__file__).with_name("style.css").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -221,7 +209,7 @@ def _rest(result: GoldenProjectResult) -> Iterator[Html]:
     written = {name: getattr(result.write_set, name) for name in ("created", "changed", "removed")}
     if count := sum(map(len, written.values())):
         lists = [
-            _section(title, list_some(paths, _MOST_FILES, lambda path: tag("code", one_line(path))))
+            _section(title, html_parts.list_some(paths, _MOST_FILES, lambda path: tag("code", one_line(path))))
             for title, paths in written.items()
             if paths
         ]
@@ -235,7 +223,7 @@ def _list_steps(result: GoldenProjectResult) -> Html:
     longest = max((read_duration_ms(step) or 0.0 for step in steps), default=0.0)
     failing = find_failing_step(result.steps)
     titles = (("Step", None), ("Type", "optional"), ("Time", "number"), ("", "optional"), ("Error", None))
-    table = make_table(titles, (_step_row(step, longest, is_failing=step is failing) for step in steps))
+    table = html_parts.make_table(titles, (_step_row(step, longest, is_failing=step is failing) for step in steps))
     left_out = result.steps_total - len(steps)
     note = tag("p", f"{left_out} steps before them: the trajectory has them") if left_out > 0 else None
     summary = tag("summary", f"Steps ({max(result.steps_total, len(steps))})")
