@@ -101,19 +101,15 @@ class OwnGateway:
         """Return the gateway of the chosen view."""
         # An xdist worker that runs only ordinary tests never needs these.
         from pytest_golden.compare.baselines import find_baselines_folder
+        from pytest_golden.gate import state_folder as folders
         from pytest_golden.gate.service import choose_keeping
-        from pytest_golden.gate.state_folder import (
-            choose_log_folder,
-            find_store_place,
-            list_store_files,
-            prepare_state_folder,
-        )
         from pytest_golden.gateway.service import ExecutionGateway
 
         hook, root, settings = config.hook, self._session.root, self._session.settings
-        state_folder = prepare_state_folder(root)
+        state_folder = folders.prepare_state_folder(root)
         # What is accepted is written by the gate itself, while other projects may be running.
         accepted = [find_baselines_folder(self._session.declared.manifest_path, root)] if settings.update else []
+        written = folders.list_store_files(folders.find_store_place(settings.store, state_folder))
         return ExecutionGateway(
             root,
             view=settings.sandbox,
@@ -121,9 +117,9 @@ class OwnGateway:
             find_command=lambda project: find_command(config, project),
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
-            log_folder=choose_log_folder(state_folder, name_session(config)),
+            log_folder=folders.choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
-            unwatched=(*accepted, *list_store_files(find_store_place(settings.store, state_folder))),
+            unwatched=(*accepted, *written),
             reads=_record_reads(root) if settings.reads else None,
         )
 
