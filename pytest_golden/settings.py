@@ -248,6 +248,16 @@ def read_settings(sources: Sources) -> GoldenSettings:
     return GoldenSettings({**values, "require_said": said})
 
 
+def find_version(distribution: str) -> str | None:
+    """Return the installed version of a distribution, or None."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
 def find_manifest_above(folder: Path) -> Path | None:
     """Find the nearest manifest of the default name, upwards as far as the repository that the folder is in."""
     for place in (folder, *folder.parents):

@@ -10,6 +10,7 @@ from pytest_golden.settings import (
     GoldenSettings,
     Sources,
     find_typed_flag,
+    find_version,
     join_values,
     prefer_given_base,
     read_settings,
@@ -190,3 +191,7 @@ def test_options_and_their_values_are_joined_and_all_else_is_left_alone() -> Non
     assert join_values(words) == (joined, ["a.json"])
     assert join_values(["--golden-json"]) == (["--golden-json"], [])
     assert join_values(["--", "--golden-json", "a"]) == (["--", "--golden-json", "a"], [])
+
+
+def test_version_of_what_is_not_installed_is_none() -> None:
+    assert find_version("no-such-distribution-at-all") is None

@@ -1,4 +1,4 @@
-"""The command line `golden`: init, check, doctor, run and schema. It calls the stations and shows what comes back.
+"""The command line `golden`. It calls the stations and shows what comes back.
 
-One module a command, each with `add_arguments(parser)` and `run(arguments) -> int`; `main.py` finds them.
+One module a command, each with `add_arguments(parser)` and `run(arguments) -> int`; `commands.py` lists them.
 """

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import add_manifest_option, get_project, locate_manifest, read_command_settings
+from pytest_golden.cli.options import add_options, find_manifest, get_project
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.shell_command import accept_arguments
 
@@ -26,12 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden accept`."""
     parser.epilog = _EPILOG
     parser.add_argument("names", metavar="NAME", nargs="+", help="A golden project's name.")
-    add_manifest_option(parser)
+    add_options(parser, "--manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the gate over the named projects, and return its exit code."""
-    path = locate_manifest(read_command_settings(arguments))
+    path = find_manifest(arguments)
     manifest = load_manifest(path)
     names = dict.fromkeys(get_project(manifest, name).name for name in arguments.names)
     words = accept_arguments(names, path, Path.cwd(), is_default=False)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
-from pytest_golden.cli.options import add_json_option, add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, print_table, styled
+from pytest_golden.cli.options import add_options, find_manifest
+from pytest_golden.cli.screen import answer, make_table, print_indented, print_json, print_table, styled
 from pytest_golden.compare.baselines import find_baselines_folder, find_unused_baselines
 from pytest_golden.errors import GatewayError, ManifestError
 from pytest_golden.gateway.model import Problem
@@ -27,17 +26,21 @@ from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import format_duration, format_size
+from pytest_golden.report.result_text import make_visible
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from pytest_golden.errors import ManifestProblem
     from pytest_golden.gateway.resolution import ResolvedProject
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
+    # The project, the line and the message of what keeps the gate from passing here.
+    Found = tuple[str | None, int, str]
 
 _ONLY_IN_PYTEST = "a conftest may bring a runner of its own, which only `pytest --golden` can ask"
 _PYTHON = re.compile(r"python[\d.]*")
@@ -52,23 +55,21 @@ Nothing is run. Runners that a conftest brings are known to pytest only."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden check`."""
     parser.epilog = _EPILOG
-    add_manifest_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the manifest."""
-    path = locate_manifest(read_command_settings(arguments))
+    path = find_manifest(arguments)
     try:
         manifest = load_manifest(path)
     except ManifestError as error:
         return _report_mistakes(error, as_json=arguments.json)
     plans = [make_plan(project, manifest.workspace_root) for project in manifest.projects]
-    problems = [*_find_problems(manifest, plans)]
-    if arguments.json:
-        print_json(_as_json(manifest, plans, problems))
-    else:
-        _show(manifest, plans, problems)
+    problems = list(_find_problems(manifest, plans))
+    notes = _list_manifest_notes(manifest)
+    facts = _as_json(manifest, plans, problems, notes)
+    answer(arguments, facts, lambda console: _show(console, manifest, plans, problems, notes))
     return 1 if problems else 0
 
 
@@ -174,12 +175,11 @@ def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:
 
 
 def _place(problem: ManifestProblem) -> ManifestProblem:
-    """Put a problem of the whole file at its beginning: programs expect a line and a column."""
+    """Place a problem of the whole file at its beginning, since programs expect a line and a column."""
     return problem._replace(line=problem.line or 1, column=problem.column or 1)
 
 
-def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[tuple[str | None, int, str]]:
-    """Yield the project, line and message of each problem that keeps the gate from passing here."""
+def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[Found]:
     if not manifest.workspace_root.is_dir():
         yield None, 1, f"workspace_root {manifest.workspace_root} is not a folder"
     elif manifest.require_golden_projects and not manifest.projects:
@@ -190,7 +190,7 @@ def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[tuple[
 
 
 def _as_json(
-    manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[str | None, int, str]]
+    manifest: Manifest, plans: Sequence[Plan], problems: Sequence[Found], notes: Sequence[str]
 ) -> dict[str, object]:
     return {
         "manifest": str(manifest.path),
@@ -199,7 +199,7 @@ def _as_json(
         "projects": [{**plan.to_dict(), "line": manifest.lines.get(plan.project.name)} for plan in plans],
         "retired": [{"name": retired.name, "reason": retired.reason} for retired in manifest.retired],
         "problems": [{"project": name, "line": line, "message": message} for name, line, message in problems],
-        "notes": _list_manifest_notes(manifest),
+        "notes": notes,
         "errors": [],
     }
 
@@ -210,8 +210,9 @@ def _list_manifest_notes(manifest: Manifest) -> list[str]:
     return [*find_unused_baselines(manifest), *([] if ignored is None else [ignored])]
 
 
-def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[str | None, int, str]]) -> None:
-    console = open_console()
+def _show(
+    console: Console, manifest: Manifest, plans: Sequence[Plan], problems: Sequence[Found], notes: Sequence[str]
+) -> None:
     shown_path = _shorten(manifest.path or Path(), Path.cwd())
     count = len(plans)
     retired = f", {len(manifest.retired)} retired" if manifest.retired else ""
@@ -220,7 +221,7 @@ def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[st
         _show_one_by_one(console, plans, manifest.workspace_root)
     elif plans:
         print_table(console, _make_table(plans, manifest.workspace_root))
-    for note in _list_manifest_notes(manifest):
+    for note in notes:
         console.print(styled(f"note: {note}"))
     for name, line, message in problems:
         told = f"{shown_path}:{line}: {name}: {message}" if name else f"{shown_path}:{line}: {message}"
@@ -230,15 +231,11 @@ def _show(manifest: Manifest, plans: Sequence[Plan], problems: Sequence[tuple[st
 
 
 def _make_table(plans: Sequence[Plan], root: Path) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("", justify="right", style="dim")
-    table.add_column("project")
-    table.add_column("runner")
-    table.add_column("what is run, where, how it must end")
+    table = make_table("", "project", "runner", "what is run, where, how it must end", right=[""])
     for number, plan in enumerate(plans, 1):
-        style = "" if plan.problem is None else "red"
+        name = styled(plan.project.name, "bold" if plan.problem is None else "bold red")
         told = Text("\n").join([styled(line) for line in _describe(plan, root)])
-        table.add_row(str(number), styled(plan.project.name, f"bold {style}"), styled(plan.runner or "?"), told)
+        table.add_row(styled(number, "dim"), name, styled(plan.runner or "?"), told)
     return table
 
 

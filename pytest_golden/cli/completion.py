@@ -1,12 +1,10 @@
-"""`golden completion`: prints the script by which a shell completes commands, options and files."""
+"""`golden completion`: print the script with which a shell completes commands, options and files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import shtab
-
-from pytest_golden.cli.main import make_whole_parser
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the script."""
-    print(shtab.complete(_mark_files(make_whole_parser()), arguments.shell))
+    print(shtab.complete(_mark_files(arguments.make_whole_parser()), arguments.shell))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`golden cycle`: an improvement and a review as commands, and the floor verified against what they made."""
+"""`golden cycle`: run an improvement and a review as commands, and verify the result against the floor."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.ending import raise_when_ended
-from pytest_golden.cli.options import (
-    add_gate_store_option,
-    add_json_option,
-    add_manifest_option,
-    locate_manifest,
-    read_command_settings,
-)
-from pytest_golden.cli.screen import make_visible, open_console, print_indented, print_json, styled
+from pytest_golden.cli import options
+from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.cycle.model import CycleEventType, CycleVerdict
 from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
 from pytest_golden.cycle.service import CommandCycle, CycleRequest
 from pytest_golden.errors import SettingsError
-from pytest_golden.report.result_text import summarize_reasons
+from pytest_golden.report.result_text import make_visible, summarize_reasons
 
 if TYPE_CHECKING:
     import argparse
+
+    from rich.console import Console
 
     from pytest_golden.cycle.model import CycleEvent
     from pytest_golden.cycle.service import CycleOutcome
@@ -60,33 +55,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=_NEWEST,
         help="Go on with a cycle that was interrupted or killed (default: the newest one).",
     )
-    add_gate_store_option(parser)
-    add_manifest_option(parser)
-    add_json_option(parser)
+    options.add_gate_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Walk the cycle, and show what came of it."""
-    settings = read_command_settings(arguments)
+    """Run the cycle, and show its result."""
+    settings = options.read_command_settings(arguments)
     for name in ("improve", "review", "task"):
         given = getattr(arguments, name)
         if given is not None and not given.strip():
             raise SettingsError(f"--{name} is empty")
     request = CycleRequest(
-        manifest=locate_manifest(settings),
+        manifest=options.locate_manifest(settings),
         improve=arguments.improve,
         review=arguments.review,
         limits=_read_limits(arguments),
         store=settings.store,
         environment=dict(os.environ),
     )
-    cycle = CommandCycle(request, say=_say, show=_show_line, on_event=_tell)
-    with raise_when_ended():
+    cycle = CommandCycle(request, say=options.say, show=_show_line, on_event=_tell)
+    with options.raise_when_ended():
         found = cycle.run() if arguments.resume is None else cycle.resume(arguments.resume or None)
-    if arguments.json:
-        print_json(found.to_dict())
-    else:
-        _show(found)
+    answer(arguments, found.to_dict(), lambda console: _show(console, found))
     final = get_final_status(found.state)
     return _FAILED if final == FAILURE else 0 if final == SUCCESS else _PARTIAL
 
@@ -104,23 +94,16 @@ def _read_limits(arguments: argparse.Namespace) -> dict[str, Any]:
 def _tell(event: CycleEvent) -> None:
     if event.event_type is CycleEventType.STEP_STARTED:
         return
-    if event.event_type in {CycleEventType.STARTED, CycleEventType.FINISHED}:
-        _say(f"cycle: {event.message}")
-    else:
-        _say(f"{'WARNING: ' if event.event_type is CycleEventType.WARNING else ''}{event.message}")
-
-
-def _say(text: str) -> None:
-    print(f"golden: {make_visible(text)}", file=sys.stderr, flush=True)
+    kinds = {CycleEventType.STARTED: "cycle: ", CycleEventType.FINISHED: "cycle: ", CycleEventType.WARNING: "WARNING: "}
+    options.say(f"{kinds.get(event.event_type, '')}{event.message}")
 
 
 def _show_line(line: str) -> None:
     print(make_visible(line), file=sys.stderr, flush=True)
 
 
-def _show(found: CycleOutcome) -> None:
-    state, console = found.state, open_console()
-    verdict = state.verdict
+def _show(console: Console, found: CycleOutcome) -> None:
+    state, verdict = found.state, found.state.verdict
     console.print(styled(f"{get_final_status(state)}, verdict {verdict}", _STYLES.get(verdict, "bold")))
     for result in () if state.regression_check is None else state.regression_check.results:
         told = f": {summarize_reasons(result)}" if result.reasons else ""

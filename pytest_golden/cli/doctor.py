@@ -9,15 +9,15 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 from rich.text import Text
 
-from pytest_golden.cli.options import add_json_option, add_manifest_option, locate_manifest, read_command_settings
-from pytest_golden.cli.screen import open_console, print_beside, print_json, styled
+from pytest_golden.cli.options import add_options, locate_manifest, read_command_settings
+from pytest_golden.cli.screen import answer, print_beside, styled
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.events import Spool
@@ -29,7 +29,8 @@ from pytest_golden.history.base_files import warn_of_ignored_baselines
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.manifest.reader import load_manifest
-from pytest_golden.regression.wording import format_size
+from pytest_golden.regression.wording import count_of, format_size
+from pytest_golden.settings import find_version
 from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
@@ -64,8 +65,7 @@ _EPILOG = "exit code: 0 the gate can run here, 1 it cannot."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden doctor`."""
     parser.epilog = _EPILOG
-    add_manifest_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,10 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         *examine_runners(),
     ]
     can_run = not any(finding.state is State.BAD for finding in findings)
-    if arguments.json:
-        print_json({"can_run": can_run, "findings": [finding.to_dict() for finding in findings]})
-    else:
-        _show(open_console(), findings, can_run=can_run)
+    facts = {"can_run": can_run, "findings": [finding.to_dict() for finding in findings]}
+    answer(arguments, facts, lambda console: _show(console, findings, can_run=can_run))
     return 0 if can_run else 1
 
 
@@ -137,7 +135,7 @@ class Finding(Shape):
 def examine_installation() -> Iterator[Finding]:
     """Look at Python, pytest and this distribution."""
     yield Finding("python", State.GOOD, f"{platform.python_version()} at {sys.executable}")
-    yield Finding("pytest", State.GOOD, version("pytest"))
+    yield Finding("pytest", State.GOOD, str(find_version("pytest")))
     ours = find_version(_OURS)
     if ours is None or not any(door.name == "golden_projects" for door in entry_points(group="pytest11")):
         advice = f"run `{sys.executable} -m pip install {_OURS}`"
@@ -153,14 +151,6 @@ def examine_installation() -> Iterator[Finding]:
         yield Finding("git", State.ABSENT, "not on PATH, so --golden-base cannot compare", "install git")
 
 
-def find_version(distribution: str) -> str | None:
-    """Return the installed version of a distribution, or None."""
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
-
-
 def examine_workspace(manifest: Path) -> Iterator[Finding]:
     """Look at the manifest, and at the folder and the lock that a gate uses."""
     root = manifest.parent
@@ -168,13 +158,13 @@ def examine_workspace(manifest: Path) -> Iterator[Finding]:
         declared = load_manifest(manifest)
     except ManifestError as error:
         if manifest.exists():
-            told = f"{manifest} has {len(error.problems)} mistake{'s' if len(error.problems) > 1 else ''}"
+            told = f"{manifest} has {count_of(len(error.problems), 'mistake')}"
             yield Finding("manifest", State.BAD, told, "run `golden check`")
         else:
             yield Finding("manifest", State.LIMITED, f"there is no {manifest}", "run `golden init`")
     else:
         root, count = declared.workspace_root, len(declared.projects)
-        told = f"{manifest}, {count} golden project{'' if count == 1 else 's'}"
+        told = f"{manifest}, {count_of(count, 'golden project')}"
         state = State.GOOD if count else State.LIMITED
         yield Finding("manifest", state, told, "" if count else "declare a pipeline that must always work")
         ignored = warn_of_ignored_baselines(find_baselines_folder(declared.path, root))
@@ -214,25 +204,18 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
         with ExecutionGateway(root, view=view) as gateway:
             abilities = gateway.describe()
     except GoldenError as error:
-        yield Finding(
-            "sandbox", State.BAD, str(error), "free some space, or let TMPDIR name a folder that can be written"
-        )
+        advice = "free some space, or let TMPDIR name a folder that can be written"
+        yield Finding("sandbox", State.BAD, str(error), advice)
         return
     is_best, is_sealed = abilities.view == "overlay", abilities.seal != "none"
-    view_told = "copy-on-write by the kernel" if is_best else "a private copy of each project's folder"
-    yield Finding(
-        "view",
-        State.GOOD if is_best or view == "copy" else State.LIMITED,
-        "; ".join(filter(None, [f"{abilities.view}: {view_told}", abilities.view_reason])),
-        "" if is_best or not is_sealed else abilities.advice,
-    )
-    seal_told = "processes, network and all files outside the view" if is_sealed else "`network: false` is ERROR"
-    yield Finding(
-        "seal",
-        State.GOOD if is_sealed else State.LIMITED,
-        "; ".join(filter(None, [f"{abilities.seal}: {seal_told}", abilities.seal_reason])),
-        "" if is_sealed else abilities.advice,
-    )
+    view_state = State.GOOD if is_best or view == "copy" else State.LIMITED
+    told = "copy-on-write by the kernel" if is_best else "a private copy of each project's folder"
+    told = "; ".join(filter(None, [f"{abilities.view}: {told}", abilities.view_reason]))
+    yield Finding("view", view_state, told, "" if is_best or not is_sealed else abilities.advice)
+    told = "processes, network and all files outside the view" if is_sealed else "`network: false` is ERROR"
+    told = "; ".join(filter(None, [f"{abilities.seal}: {told}", abilities.seal_reason]))
+    seal_state, advice = (State.GOOD, "") if is_sealed else (State.LIMITED, abilities.advice)
+    yield Finding("seal", seal_state, told, advice)
     yield Finding("limits", State.GOOD, ", ".join(abilities.limits))
     yield Finding("scratch", State.GOOD, f"in {abilities.scratch}")
 
@@ -260,7 +243,7 @@ def examine_store(said: str | None, workspace_root: Path) -> Iterator[Finding]:
         yield Finding("store", State.LIMITED, f"{error}; results would be kept aside until it works", _ELSEWHERE)
     waiting = len(spool.files())
     if waiting:
-        told = f"the results of {waiting} gate run{'' if waiting == 1 else 's'} wait to be taken in"
+        told = f"the results of {count_of(waiting, 'gate run')} wait to be taken in"
         yield Finding("spool", State.LIMITED, told, "the next gate takes them in")
 
 
@@ -270,12 +253,8 @@ def _examine_store_file(path: Path) -> Finding:
     Store.look_at(path)
     told = f"{path}, {format_size(path.stat().st_size)}"
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        return Finding(
-            "store",
-            State.LIMITED,
-            f"{told}; it cannot be written, results would be kept aside until it works",
-            _ELSEWHERE,
-        )
+        told += "; it cannot be written, results would be kept aside until it works"
+        return Finding("store", State.LIMITED, told, _ELSEWHERE)
     if not keeps_shared_memory(path.parent):
         told += f"; on {find_type(path.parent)}, a file system of many machines, it is slower"
         return Finding("store", State.LIMITED, told, _ELSEWHERE)
@@ -304,7 +283,7 @@ def examine_model(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def examine_runners() -> Iterator[Finding]:
     """Look for each runner's program, as a project without a `venv:` would. Nothing is run but the interpreters."""
-    yield from map(_examine_runner, list_runners())
+    return map(_examine_runner, list_runners())
 
 
 def _examine_runner(runner: Runner) -> Finding:

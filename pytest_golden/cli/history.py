@@ -1,24 +1,12 @@
-"""`golden history [NAME]`: what the store knows of earlier runs, of all projects or of one. It reads; it runs nothing."""
+"""`golden history [NAME]`: show what the store knows about earlier runs, of all projects or of one. It runs nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_limit_option,
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
-    open_store,
-    read_command_settings,
-    read_limit,
-)
-from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_table, styled
+from pytest_golden.cli import options
+from pytest_golden.cli.screen import STATUS_STYLES, answer, make_table, print_table, style_of, styled
 from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.history.past_store import list_projects
 from pytest_golden.history.recorded_model import ProjectHistory, ProjectTrend
@@ -34,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
     from sqlalchemy import Connection
 
@@ -44,7 +33,7 @@ if TYPE_CHECKING:
 _DEFAULT_LIMIT = 20
 _HEADERS = ("project", "runs, newest right", "last", "usual", "")
 _SHORT_HEADER = "runs"
-# Fewer signs tell too little: rather than that, the other columns go.
+# Fewer signs tell too little: leave out the other columns instead.
 _LEAST_SIGNS = 10
 _GAP = 2
 _MOST_RUNS = 100_000
@@ -62,47 +51,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden history`."""
     parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
-    add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
-    add_manifest_option(parser)
-    add_store_option(parser)
-    add_json_option(parser)
+    options.add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
+    options.add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell the history."""
-    limit = read_limit(arguments.limit, _MOST_RUNS)
+    """Show the history."""
+    limit = options.read_limit(arguments.limit, _MOST_RUNS)
     declared = _find_declared(arguments)
-    with open_store(arguments) as store, store.read() as connection:
-        if arguments.name is None:
-            histories = _read_all(connection, declared, limit)
-            last = next((run for _, run in list_runs(connection, before=None, limit=1, own_only=True)), None)
-        else:
+    with options.open_store(arguments) as store, store.read() as connection:
+        if arguments.name is not None:
             one = _read_one(connection, arguments.name, declared, limit, store.where)
-    if arguments.name is None:
-        if arguments.json:
-            told = None if last is None else last.to_dict()
-            print_json({"last_run": told, "projects": [history.to_dict() for history in histories]})
-        else:
-            _show_all(open_console(), histories, declared, last)
-    elif arguments.json:
-        print_json(one.to_dict())
-    else:
-        _show_one(open_console(), one)
-    return 0
+            return answer(arguments, one.to_dict, lambda console: _show_one(console, one))
+        histories = [read_history(connection, name, limit) for name in [*declared, *_list_gone(connection, declared)]]
+        last = next((run for _, run in list_runs(connection, before=None, limit=1, own_only=True)), None)
+    newest = None if last is None else last.to_dict()
+    facts = {"last_run": newest, "projects": [history.to_dict() for history in histories]}
+    return answer(arguments, facts, lambda console: _show_all(console, histories, declared, last))
 
 
 def _find_declared(arguments: argparse.Namespace) -> dict[str, GoldenProjectConfig]:
-    """Return the declared projects in their order; the past can be told without a manifest that is right, or any."""
+    """Return the declared projects in their order; none if the manifest is missing or wrong, which history does not need."""
     try:
-        manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
+        manifest = load_manifest(options.find_manifest(arguments))
     except ManifestError:
         return {}
     return {project.name: project for project in manifest.projects}
 
 
-def _read_all(connection: Connection, declared: Collection[str], limit: int) -> tuple[ProjectHistory, ...]:
-    names = dict.fromkeys([*declared, *list_projects(connection)])
-    return tuple(read_history(connection, name, limit) for name in names)
+def _list_gone(connection: Connection, declared: Collection[str]) -> list[str]:
+    return [name for name in list_projects(connection) if name not in declared]
 
 
 def _read_one(
@@ -110,21 +88,9 @@ def _read_one(
 ) -> ProjectHistory:
     history = read_history(connection, name, limit)
     if not history.runs and name not in declared:
-        known = dict.fromkeys([*declared, *list_projects(connection)])
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; `golden history` lists all"
-        raise SettingsError(f"no golden project called {name!r} has a run in {where}{hint}")
+        hint = options.suggest_name(name, [*declared, *_list_gone(connection, declared)])
+        raise SettingsError(f"no golden project called {name!r} has a run in {where}; {hint}")
     return replace(history, trend=read_trend(connection, name, declared.get(name)))
-
-
-class _Row(NamedTuple):
-    """A project's past in one line."""
-
-    name: Text
-    runs: Text
-    last: Text
-    usual: Text
-    told: Text
 
 
 def _show_all(
@@ -138,29 +104,25 @@ def _show_all(
     for history in histories:
         name, shown = history.name, history.runs
         last = shown[0].status if shown else None
-        row = _Row(
+        told = [history.streak if shown else "no run yet"]
+        told += ["(no longer declared)"] if declared and name not in declared else []
+        row = (
             styled(name, "bold"),
             styled(strip(shown, is_unicode=is_unicode)),
             styled(last or "-", STATUS_STYLES[last] if last else "dim"),
             styled(_show_usual(shown)),
-            styled(_tell(history, is_gone=bool(declared) and name not in declared)),
+            styled(" ".join(filter(None, told))),
         )
         rows.append(row)
     print_table(console, _fit(rows, console.width))
     console.print(styled(explain_signs(is_unicode=is_unicode), "dim"))
     if newest is not None:
-        verdict = newest.verdict
-        style = "bold green" if verdict.is_good else "bold red" if verdict.is_bad else "bold yellow"
-        console.print(styled(f"last run ({show_moment(newest.started_at)}): {verdict.sentence}", style))
+        sentence = f"last run ({show_moment(newest.started_at)}): {newest.verdict.sentence}"
+        console.print(styled(sentence, style_of(newest.verdict)))
 
 
-def _tell(history: ProjectHistory, *, is_gone: bool) -> str:
-    told = history.streak if history.runs else "no run yet"
-    return " ".join(filter(None, [told, "(no longer declared)" if is_gone else ""]))
-
-
-def _fit(rows: Sequence[_Row], width: int) -> Table:
-    """Make room for the newest runs: first the oldest ones go, then the durations, then the ends of the sentences."""
+def _fit(rows: Sequence[tuple[Text, Text, Text, Text, Text]], width: int) -> Table:
+    """Fit the table to the width: leave out the oldest runs first, then the durations, then the ends of the sentences."""
     widths = [
         max(len(header), *(part.cell_len for part in column))
         for header, column in zip(_HEADERS, zip(*rows, strict=True), strict=True)
@@ -173,9 +135,9 @@ def _fit(rows: Sequence[_Row], width: int) -> Table:
     told = max(0, told + min(0, room - _LEAST_SIGNS))
     headers = [_HEADERS[0], _HEADERS[1] if runs >= len(_HEADERS[1]) else _SHORT_HEADER, *_HEADERS[2:]]
     table = _make_table(*(header for header in headers if has_usual or header != "usual"))
-    for row in rows:
-        durations = [row.usual] if has_usual else []
-        table.add_row(row.name, row.runs[-runs:], row.last, *durations, _shorten(row.told, told))
+    for shown, signs, status, duration, sentence in rows:
+        durations = [duration] if has_usual else []
+        table.add_row(shown, signs[-runs:], status, *durations, _shorten(sentence, told))
     return table
 
 
@@ -186,8 +148,7 @@ def _shorten(told: Text, width: int) -> Text:
 
 
 def _show_one(console: Console, history: ProjectHistory) -> None:
-    name, shown = history.name, history.runs
-    trend = history.trend or ProjectTrend(None, None)
+    name, shown, trend = history.name, history.runs, history.trend or ProjectTrend(None, None)
     if not shown:
         console.print(styled(f"{name} has no run yet: `pytest --golden -k {name}` makes the first"))
         return
@@ -243,15 +204,9 @@ def _list_runs(results: Sequence[PastResult]) -> Table:
 
 
 def _make_table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        is_number = column in {"time", "usual", "tries"}
-        table.add_column(
-            column,
-            justify="right" if is_number else "left",
-            no_wrap=column not in {"project", "reason"},
-            overflow="fold",
-        )
+    table = make_table(*columns, right=["time", "usual", "tries"])
+    for column in table.columns:
+        column.no_wrap = column.header not in {"project", "reason"}
     return table
 
 

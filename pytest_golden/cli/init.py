@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import yaml
 
 from pytest_golden.cli.check import make_plan
-from pytest_golden.cli.options import add_json_option, read_command_settings
-from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
+from pytest_golden.cli.options import add_options, read_command_settings
+from pytest_golden.cli.screen import answer, print_list, show_status, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
@@ -36,6 +36,8 @@ from pytest_golden.report.result_text import explain_failure
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import Console
 
     from pytest_golden.regression.model import GoldenProjectResult
 
@@ -87,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=f"The file to write (default: env GOLDEN_MANIFEST, else {MANIFEST_NAME} in this folder).",
     )
-    add_json_option(parser)
+    add_options(parser, "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -100,15 +102,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         result, project = try_command(arguments.command, path.parent, settings.sandbox)
         if result.status is not ResultStatus.PASSED:
-            return _refuse(result, as_json=arguments.json)
+            told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
+            answer(arguments, told, lambda console: _show_failure(console, result))
+            return 1
         drafted = (project,)
     _write(path, write_draft(drafted))
-    if arguments.json:
-        projects = [{"name": each.name, "path": each.path, "runner": each.runner} for each in drafted]
-        print_json({"manifest": str(path), "projects": projects})
-    else:
-        _show(path, drafted)
-    return 0
+    projects = [{"name": each.name, "path": each.path, "runner": each.runner} for each in drafted]
+    facts = {"manifest": str(path), "projects": projects}
+    return answer(arguments, facts, lambda console: _show(console, path, drafted))
 
 
 def _require_free(path: Path) -> None:
@@ -127,18 +128,12 @@ def _write(path: Path, text: str) -> None:
         _require_free(path)
 
 
-def _refuse(result: GoldenProjectResult, *, as_json: bool) -> int:
-    if as_json:
-        print_json({"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary})
-    else:
-        console = open_console()
-        console.print(styled("the command did not pass, so nothing was written", "bold red"))
-        console.print(styled(explain_failure(result, shell_command=None)))
-    return 1
+def _show_failure(console: Console, result: GoldenProjectResult) -> None:
+    console.print(styled("the command did not pass, so nothing was written", "bold red"))
+    console.print(styled(explain_failure(result, shell_command=None)))
 
 
-def _show(path: Path, drafted: Sequence[DraftedProject]) -> None:
-    console = open_console()
+def _show(console: Console, path: Path, drafted: Sequence[DraftedProject]) -> None:
     count = len(drafted)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     console.print(styled(f"wrote {shown} with {count} golden project{'' if count == 1 else 's'}", "bold"))
@@ -151,14 +146,12 @@ def _show(path: Path, drafted: Sequence[DraftedProject]) -> None:
     is_default = shown == Path(MANIFEST_NAME)
     ours, pytests = ("", "") if is_default else (f" --manifest {shown}", f" --golden-manifest {shown}")
     console.print(styled("next:"))
-    print_list(
-        console,
-        [
-            (f"golden check{ours}", "see what would be run, and what is missing here"),
-            (f"golden run {first}{ours}", "run one"),
-            (f"pytest --golden{pytests}", "run the gate"),
-        ],
-    )
+    moves = {
+        f"golden check{ours}": "see what would be run, and what is missing here",
+        f"golden run {first}{ours}": "run one",
+        f"pytest --golden{pytests}": "run the gate",
+    }
+    print_list(console, moves.items())
 
 
 class FoundPipeline(NamedTuple):
@@ -255,13 +248,8 @@ def _choose_name(path: str, taken: set[str]) -> str:
 
 def write_draft(projects: Iterable[DraftedProject]) -> str:
     """Return the manifest's text."""
-    drafted = tuple(projects)
-    body = [_write_project(project) for project in drafted] or [_EXAMPLE]
+    body = ["".join(f"  {line}\n" for line in _project_lines(project)) for project in projects] or [_EXAMPLE]
     return f"{_HEAD}\ngolden_projects:\n" + "\n".join(body) + _FURTHER
-
-
-def _write_project(project: DraftedProject) -> str:
-    return "".join(f"  {line}\n" for line in _project_lines(project))
 
 
 def _project_lines(project: DraftedProject) -> Iterator[str]:
@@ -281,8 +269,7 @@ def _project_lines(project: DraftedProject) -> Iterator[str]:
 def quote(text: str) -> str:
     """Return a text as a YAML scalar, quoted unless it is certainly plain."""
     readable = "".join("?" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
-    is_plain = _PLAIN.fullmatch(readable) is not None and yaml.safe_load(readable) == readable
-    if is_plain:
+    if _PLAIN.fullmatch(readable) and yaml.safe_load(readable) == readable:
         return readable
     quoted: str = yaml.safe_dump(readable, default_style='"', allow_unicode=True, width=sys.maxsize)
     return quoted.rstrip("\n")

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pytest_golden.cli.action import Action
-from pytest_golden.cli.journal_action import (
-    DEFAULT_AGENT,
-    MOST_LISTED,
-    open_journal,
-    show_local,
-)
-from pytest_golden.cli.options import add_limit_option, read_limit, read_moment
-from pytest_golden.cli.screen import WIDE, make_listing, open_console, print_beside, print_json, print_table, styled
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
+from pytest_golden.cli.screen import WIDE, answer, print_beside, print_listing, show_local, styled
+from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment, ExpectationStatus
 from pytest_golden.journal.review import FILTERS
+from pytest_golden.journal.service import Journal
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
-    from rich.table import Table
 
     from pytest_golden.journal.model import Expectation, JournalEntry, Signal
     from pytest_golden.journal.review import JournalSummary, SuccessRate
     from pytest_golden.journal.routing import RoutingExplanation
 
 
+#: Whose entries are meant when nobody is named: the gate's own agent.
+DEFAULT_AGENT = "golden"
+#: The most entries that one answer may hold.
+MOST_LISTED = 100_000
 _DEFAULT_REVIEW_LIMIT = 10
 _MOST_NAMED = 5
 _STYLES = {
@@ -44,6 +44,24 @@ _WIDEST = max(map(len, Assessment))
 _DEFAULT_LIST_LIMIT = 50
 
 
+@contextmanager
+def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Iterator[Journal]:
+    """Yield the journal that the command uses; what it refuses inside the block is bad input.
+
+    With `makes`, create a store that does not exist yet.
+
+    Raises:
+        SettingsError: there is no store, or the journal refuses an argument.
+        GoldenError: any other error of the journal.
+    """
+    rules = options.read_rules(arguments)
+    with options.open_store(arguments, makes=makes) as store:
+        try:
+            yield Journal(store, rules=rules)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+
+
 def _declare_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--filter", choices=FILTERS, default=FILTERS[0], metavar="WORD", help=f"{', '.join(FILTERS)} (default all)."
@@ -52,18 +70,15 @@ def _declare_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent", metavar="NAME", default=DEFAULT_AGENT, help=f"Whose entries (default {DEFAULT_AGENT}, the gate)."
     )
-    add_limit_option(parser, _DEFAULT_REVIEW_LIMIT)
+    options.add_limit_option(parser, _DEFAULT_REVIEW_LIMIT)
 
 
 def _review(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, MOST_LISTED)
+    limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         entries = journal.review_journal(arguments.filter, arguments.type, limit, agent_id=arguments.agent)
-    if arguments.json:
-        print_json({"entries": [entry.to_dict() for entry in entries]})
-    else:
-        _show_review(open_console(), entries, arguments)
-    return 0
+    facts = {"entries": [entry.to_dict() for entry in entries]}
+    return answer(arguments, facts, lambda console: _show_review(console, entries, arguments))
 
 
 def _show_review(console: Console, entries: Sequence[JournalEntry], arguments: argparse.Namespace) -> None:
@@ -109,63 +124,57 @@ def _name_unanswered(expectations: Sequence[Expectation]) -> Iterator[str]:
 
 
 def _declare_open(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--agent", metavar="NAME", help="Of this agent alone (default: of all).")
-    add_limit_option(parser, _DEFAULT_LIST_LIMIT)
+    options.add_options(parser, "--agent")
+    options.add_limit_option(parser, _DEFAULT_LIST_LIMIT)
 
 
 def _show_open(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, MOST_LISTED)
+    limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.open_expectations(arguments.agent, limit=limit)
-    if arguments.json:
-        print_json({"expectations": [asked.to_dict() for asked in found]})
-    elif found:
-        console = open_console()
-        print_table(console, _list_expectations(console, found))
-    else:
-        open_console().print(styled("nothing is expected"))
-    return 0
+    facts = {"expectations": [asked.to_dict() for asked in found]}
+    return answer(arguments, facts, lambda console: _list_expectations(console, found))
 
 
-def _list_expectations(console: Console, found: Iterable[Expectation]) -> Table:
+def _list_expectations(console: Console, found: Sequence[Expectation]) -> None:
     rows = [_describe_expectation(asked) for asked in found]
-    if console.width >= WIDE:
-        return make_listing(console, ("until", "expected", "hint", "entry"), rows, whole=("until", "entry"))
-    narrow = [(until, "\n".join(filter(None, (told, hint))), entry) for until, told, hint, entry in rows]
-    return make_listing(console, ("until", "expected", "entry"), narrow, whole=("until", "entry"))
+    if not found:
+        console.print(styled("nothing is expected"))
+    elif console.width >= WIDE:
+        print_listing(console, ("until", "expected", "hint", "entry"), rows, whole=("until", "entry"))
+    else:
+        narrow = [(until, "\n".join(filter(None, (told, hint))), entry) for until, told, hint, entry in rows]
+        print_listing(console, ("until", "expected", "entry"), narrow, whole=("until", "entry"))
 
 
 def _describe_expectation(asked: Expectation) -> tuple[str, str, str, str]:
     hint = ", ".join(f"{key}={value}" for key, value in (asked.match_hint or {}).items())
     no_news = "no news of: " if asked.polarity == "negative" else ""
     told = f"{no_news}{asked.description}{' (critical)' if asked.critical else ''}"
-    return "-" if asked.expires_at is None else show_local(asked.expires_at), told, hint, asked.entry_id
+    return show_local(asked.expires_at), told, hint, asked.entry_id
 
 
 def _declare_orphans(parser: argparse.ArgumentParser) -> None:
-    add_limit_option(parser, _DEFAULT_LIST_LIMIT)
+    options.add_limit_option(parser, _DEFAULT_LIST_LIMIT)
 
 
 def _show_orphans(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, MOST_LISTED)
+    limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.orphans(limit=limit)
-    if arguments.json:
-        print_json({"signals": [signal.to_dict() for signal in found]})
-    elif found:
-        console = open_console()
-        print_table(console, _list_signals(console, found))
+    facts = {"signals": [signal.to_dict() for signal in found]}
+    return answer(arguments, facts, lambda console: _list_signals(console, found))
+
+
+def _list_signals(console: Console, found: Sequence[Signal]) -> None:
+    rows = [(show_local(one.created_at), one.source, one.signal_type, one.summary, one.id) for one in found]
+    if not found:
+        console.print(styled("no signal is an orphan"))
+    elif console.width >= WIDE:
+        print_listing(console, ("when", "source", "type", "summary", "id"), rows, whole=("when", "type", "id"))
     else:
-        open_console().print(styled("no signal is an orphan"))
-    return 0
-
-
-def _list_signals(console: Console, found: Iterable[Signal]) -> Table:
-    if console.width >= WIDE:
-        rows = [(show_local(one.created_at), one.source, one.signal_type, one.summary, one.id) for one in found]
-        return make_listing(console, ("when", "source", "type", "summary", "id"), rows, whole=("when", "type", "id"))
-    narrow = [(show_local(one.created_at), f"{one.source}, {one.signal_type}: {one.summary}", one.id) for one in found]
-    return make_listing(console, ("when", "news", "id"), narrow, whole=("when", "id"))
+        narrow = [(when, f"{source}, {kind}: {summary}", id_) for when, source, kind, summary, id_ in rows]
+        print_listing(console, ("when", "news", "id"), narrow, whole=("when", "id"))
 
 
 def _declare_explain(parser: argparse.ArgumentParser) -> None:
@@ -175,11 +184,7 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
 def _explain(arguments: argparse.Namespace) -> int:
     with open_journal(arguments) as journal:
         found = journal.explain_routing(arguments.signal)
-    if arguments.json:
-        print_json(found.to_dict())
-    else:
-        _show_explanation(open_console(), found)
-    return 0
+    return answer(arguments, found.to_dict(), lambda console: _show_explanation(console, found))
 
 
 def _show_explanation(console: Console, found: RoutingExplanation) -> None:
@@ -192,32 +197,27 @@ def _show_explanation(console: Console, found: RoutingExplanation) -> None:
         for one in found.candidates
     ]
     if console.width >= WIDE:
-        table = make_listing(console, ("", "expectation", "rule", "why"), rows, whole=("", "expectation", "rule"))
+        print_listing(console, ("", "expectation", "rule", "why"), rows, whole=("", "expectation", "rule"))
     else:
         narrow = [(mark, expectation, f"{rule}: {why}") for mark, expectation, rule, why in rows]
-        table = make_listing(console, ("", "expectation", "why"), narrow, whole=("", "expectation"))
-    print_table(console, table)
+        print_listing(console, ("", "expectation", "why"), narrow, whole=("", "expectation"))
     if found.others:
         more = "or more" if found.is_count_cut else "more"
         console.print(styled(f"and {found.others} {more} that were open"))
 
 
 def _declare_summary(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--agent", metavar="NAME", help="Of this agent alone (default: of all).")
+    options.add_options(parser, "--agent")
     parser.add_argument(
         "--since", metavar="WHEN", help="Only what began since: 90d, 12h, 30m ago, or a time such as 2026-03-01T12:00Z."
     )
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
-    since = None if arguments.since is None else read_moment("--since", arguments.since)
+    since = None if arguments.since is None else options.read_moment("--since", arguments.since)
     with open_journal(arguments) as journal:
         found = journal.summary(arguments.agent, since)
-    if arguments.json:
-        print_json(found.to_dict())
-    else:
-        _show_summary(open_console(), found)
-    return 0
+    return answer(arguments, found.to_dict(), lambda console: _show_summary(console, found))
 
 
 def _show_summary(console: Console, found: JournalSummary) -> None:
@@ -228,7 +228,7 @@ def _show_summary(console: Console, found: JournalSummary) -> None:
         for name, rate in [*kinds, *found.by_time.items()]
     ]
     numbers = ("succeeded", "of", "open", "expired")
-    print_table(console, make_listing(console, ("", *numbers), rows, right=numbers))
+    print_listing(console, ("", *numbers), rows, right=numbers)
 
 
 def show_rate(rate: JournalSummary | SuccessRate) -> str:
@@ -242,9 +242,9 @@ def show_rate(rate: JournalSummary | SuccessRate) -> str:
 
 
 ACTIONS = (
-    Action("review", "Show the newest entries of an agent, with what it expects.", _declare_review, _review),
-    Action("open", "List what is still expected, the soonest first.", _declare_open, _show_open),
-    Action("orphans", "List the signals that found no entry yet.", _declare_orphans, _show_orphans),
-    Action("explain", "Tell why a signal went where it went.", _declare_explain, _explain),
-    Action("summary", "Sum up how often what was intended succeeded.", _declare_summary, _summarize),
+    Action("review", "Show the newest entries of an agent, with what it expects.", _review, _declare_review),
+    Action("open", "List what is still expected, the soonest first.", _show_open, _declare_open),
+    Action("orphans", "List the signals that found no entry yet.", _show_orphans, _declare_orphans),
+    Action("explain", "Tell why a signal went where it went.", _explain, _declare_explain),
+    Action("summary", "Sum up how often what was intended succeeded.", _summarize, _declare_summary),
 )

@@ -1,41 +1,32 @@
-"""`golden learn`: learn from what is left of all that was recorded. It runs nothing."""
+"""`golden learn`: learn from what was recorded and not learned from yet. It runs nothing."""
 
 from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
-    open_store,
-    read_command_settings,
-)
-from pytest_golden.cli.screen import open_console, print_json, show_line, styled
+from pytest_golden.cli.options import add_options, find_manifest, open_store, read_duration
+from pytest_golden.cli.screen import answer, show_line, styled
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.errors import SettingsError
 from pytest_golden.gate.events import SecretHider
-from pytest_golden.gate.rewording import MODEL_SECONDS, reword_lessons
+from pytest_golden.gate.rewording import MODEL_SECONDS, Rewording, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.manifest.reader import load_manifest
-from pytest_golden.manifest.units import parse_duration
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pytest_golden.learning.lessons.model import SkillMemory
-    from pytest_golden.manifest.model import Manifest
+    from rich.console import Console
+
     from pytest_golden.storage.store import Store
 
-# So often the progress is shown.
+# How often the progress is shown.
 _SLICE_SECONDS = 0.5
 _EPILOG = """\
 Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
@@ -51,54 +42,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="TIME", help="Begin nothing after so long, as 90s or 10m (default: no limit)."
     )
-    add_manifest_option(parser)
-    add_store_option(parser)
-    add_json_option(parser)
-
-
-@dataclass(slots=True)
-class _Worded:
-    """What a language model made of the lessons: those in its words, how many it was refused, how many it still has to word."""
-
-    kept: list[SkillMemory] = field(default_factory=list)
-    refused: int = 0
-    left: int = 0
+    add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn, and tell what was learned and what is left."""
-    budget = _read_budget(arguments.budget)
+    budget = None if arguments.budget is None else read_duration("--budget", arguments.budget)
     ends_at = None if budget is None else monotonic_seconds() + budget
     model = LanguageModel.from_env(os.environ)
-    manifest, read = _find_manifest(arguments)
+    # With --store no manifest is needed.
+    manifest = find_manifest(arguments)
+    read = load_manifest(manifest) if manifest.exists() else None
     root = Path.cwd() if read is None else read.workspace_root
     gateway = ExecutionGateway(root)
     hider = SecretHider(gateway.redact, () if read is None else read.projects)
-    # What could not be read is counted; a traceback of each says nothing more.
+    # What cannot be read is counted; its tracebacks would add nothing.
     logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
     with open_store(arguments) as store:
-        done = _learn(GateLearner(store, root, manifest, hide=hider.hide_for_all), ends_at)
+        done = _learn(GateLearner(store, root, manifest if read else None, hide=hider.hide_for_all), ends_at)
         worded = None if model is None else _reword(store, model, ends_at)
-    if arguments.json:
-        print_json(_as_json(done, worded))
-    else:
-        _show(done, worded)
-    return 0
-
-
-def _read_budget(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise SettingsError(f"--budget {text}: {error}") from None
-
-
-def _find_manifest(arguments: argparse.Namespace) -> tuple[Path | None, Manifest | None]:
-    """Return the manifest and its path. Whoever says where the store is needs none."""
-    path = locate_manifest(read_command_settings(arguments))
-    return (path, load_manifest(path)) if path.exists() else (None, None)
+    return answer(arguments, _as_json(done, worded), lambda console: _show(console, done, worded))
 
 
 def _learn(learner: GateLearner, ends_at: float | None) -> GateLearning:
@@ -114,16 +77,14 @@ def _learn(learner: GateLearner, ends_at: float | None) -> GateLearning:
                 return done
 
 
-def _reword(store: Store, model: LanguageModel, ends_at: float | None) -> _Worded:
-    """Have the lessons of fixes worded, a few at once, until the model has nothing more to say."""
-    worded = _Worded()
+def _reword(store: Store, model: LanguageModel, ends_at: float | None) -> Rewording:
+    """Let the model reword the lessons of fixes, a few at a time, until it has nothing more to say."""
+    worded = Rewording()
     with show_line() as show:
         while (seconds := _find_rest(ends_at, MODEL_SECONDS)) > 0:
             show(f"asking {model.endpoint}")
             present = reword_lessons(store, model, budget_seconds=seconds)
-            worded.kept += present.kept
-            worded.refused += present.refused
-            worded.left = present.left
+            worded = Rewording(worded.kept + present.kept, worded.refused + present.refused, present.left)
             if not (present.kept or present.refused):
                 break
     return worded
@@ -133,47 +94,43 @@ def _find_rest(ends_at: float | None, most: float) -> float:
     return most if ends_at is None else min(most, ends_at - monotonic_seconds())
 
 
-def _as_json(done: GateLearning, worded: _Worded | None) -> dict[str, Any]:
-    results = done.results
-    told = {name: getattr(results, name) for name in ("learned", "passed_over", "unreadable", "left")}
+def _as_json(done: GateLearning, worded: Rewording | None) -> dict[str, Any]:
+    results = {name: getattr(done.results, name) for name in ("learned", "passed_over", "unreadable", "left")}
+    model = None
+    if worded is not None:
+        lessons = [one.to_dict() for one in worded.kept]
+        model = {"lessons": lessons, "refused": worded.refused, "left": worded.left}
     return {
-        "results": told,
+        "results": results,
         "lessons": [verdict.to_dict() for verdict in done.verdicts],
         "breaks": done.breaks,
         "settled": done.settled,
         "left": done.left,
-        "model": None
-        if worded is None
-        else {"lessons": [one.to_dict() for one in worded.kept], "refused": worded.refused, "left": worded.left},
+        "model": model,
     }
 
 
-def _show(done: GateLearning, worded: _Worded | None) -> None:
-    console = open_console()
+def _show(console: Console, done: GateLearning, worded: Rewording | None) -> None:
     for line in _tell(done):
         console.print(styled(line))
     for skill in () if worded is None else worded.kept:
         console.print(styled(f"  {skill.lesson} (in the model's words, waits for approval)"))
     if worded is not None and worded.left:
-        console.print(styled(f"{_count(worded.left, 'lesson')} the model has not worded yet"))
+        console.print(styled(f"{count_of(worded.left, 'lesson')} the model has not worded yet"))
 
 
 def _tell(done: GateLearning) -> Iterator[str]:
     results = done.results
-    told = [_count(results.learned, "result") if results.learned else "nothing new"]
-    told += [f"{_count(len(done.kept), 'lesson')} kept"] if done.kept else []
-    told += [f"{_count(done.settled, 'recall')} settled"] if done.settled else []
+    told = [count_of(results.learned, "result") if results.learned else "nothing new"]
+    told += [f"{count_of(len(done.kept), 'lesson')} kept"] if done.kept else []
+    told += [f"{count_of(done.settled, 'recall')} settled"] if done.settled else []
     yield f"learned from {', '.join(told)}"
     for verdict in done.verdicts:
         waits = "" if verdict.skill.approved else " (waits for approval)"
         yield f"  {verdict.skill.lesson}{waits if verdict.kept else f' (refused: {verdict.reason})'}"
     if results.unreadable:
-        yield f"{_count(results.unreadable, 'result')} could not be read"
+        yield f"{count_of(results.unreadable, 'result')} could not be read"
     if results.left:
-        yield f"left: {_count(results.left, 'result')}"
+        yield f"left: {count_of(results.left, 'result')}"
     if done.left:
-        yield f"{_count(done.left, 'change')} wait for commits that are not in this clone"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+        yield f"{count_of(done.left, 'change')} wait for commits that are not in this clone"

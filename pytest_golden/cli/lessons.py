@@ -6,43 +6,23 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.action import Action, add_actions
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_limit_option,
-    add_manifest_option,
-    add_person_option,
-    add_store_option,
-    find_person,
-    open_store,
-    read_limit,
-    read_moment,
-)
-from pytest_golden.cli.screen import (
-    WIDE,
-    make_listing,
-    open_console,
-    print_indented,
-    print_json,
-    print_list,
-    print_table,
-    styled,
-)
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
+from pytest_golden.cli.screen import WIDE, answer, print_indented, print_list, print_listing, show_local, styled
 from pytest_golden.cli.trajectory import shorten
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
 from pytest_golden.learning.learned_pages import ListedLesson
 from pytest_golden.learning.lessons.recalling import describe_state
 from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.regression.wording import count_of
 from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from pytest_golden.learning.lessons.model import LessonStats, SkillMemory
@@ -72,55 +52,41 @@ exit code: 0 done, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden lessons`."""
-    for action, declared in add_actions(parser, ACTIONS.values(), _EPILOG):
-        action.declare(declared)
-        add_manifest_option(declared)
-        add_store_option(declared)
-        add_json_option(declared)
+    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return ACTIONS[arguments.action].run(arguments)
+    return options.run_action(arguments)
 
 
 @contextmanager
 def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
     """Yield the lessons of the store; a ValueError inside the block becomes a SettingsError, as bad input."""
-    with open_store(arguments) as store:
+    with options.open_store(arguments) as store:
         try:
             yield Lessons(store)
         except ValueError as error:
             raise SettingsError(str(error)) from None
 
 
-def _add_agent_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--agent", metavar="NAME", help="Of this agent alone (default: of all).")
-
-
 def _declare_list(parser: argparse.ArgumentParser) -> None:
-    _add_agent_option(parser)
+    options.add_options(parser, "--agent")
     parser.add_argument("--all", action="store_true", help="Also those that are superseded or rejected.")
-    add_limit_option(parser, _DEFAULT_LIMIT)
+    options.add_limit_option(parser, _DEFAULT_LIMIT)
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     with _open_lessons(arguments) as lessons:
         kept = lessons.list_kept(arguments.agent, include_superseded=arguments.all, include_rejected=arguments.all)
     newest = sorted(kept, key=lambda one: (one.skill.created_at, one.skill.id), reverse=True)
     left_out = max(0, len(newest) - limit)
-    if arguments.json:
-        print_json({"lessons": [_as_json(one) for one in newest[:limit]], "left_out": left_out})
-        return 0
-    console = open_console()
+    facts = {"lessons": [_as_json(one) for one in newest[:limit]], "left_out": left_out}
     if not newest:
-        console.print(styled("nothing is learned yet" if arguments.agent is None else "no lesson is this agent's"))
-        return 0
-    print_table(console, list_lessons(console, newest[:limit]))
-    if left_out:
-        console.print(styled(f"{left_out:,} more; --limit shows more", "dim"))
-    return 0
+        none = "nothing is learned yet" if arguments.agent is None else "no lesson is this agent's"
+        return answer(arguments, facts, none)
+    return answer(arguments, facts, lambda console: _list_lessons(console, newest[:limit], left_out))
 
 
 def _declare_id(parser: argparse.ArgumentParser) -> None:
@@ -131,58 +97,36 @@ def _show(arguments: argparse.Namespace) -> int:
     with _open_lessons(arguments) as lessons:
         kept = lessons.get_kept(arguments.lesson)
         history = lessons.history(kept.skill.id)
-    if arguments.json:
-        versions = [{"version": one.version, **(one.provenance or {})} for one in history]
-        print_json({**_as_json(kept), "history": versions})
-    else:
-        print_lesson(open_console(), kept, history)
-    return 0
+    versions = [{"version": one.version, **(one.provenance or {})} for one in history]
+    facts = {**_as_json(kept), "history": versions}
+    return answer(arguments, facts, lambda console: _print_lesson(console, kept, history))
 
 
 def _declare_judging(parser: argparse.ArgumentParser) -> None:
     _declare_id(parser)
-    add_person_option(parser)
+    options.add_options(parser, "--by")
 
 
-def _approve(arguments: argparse.Namespace) -> int:
+def _judge(arguments: argparse.Namespace) -> int:
+    approves = arguments.action == "approve"
     with _open_lessons(arguments) as lessons:
-        kept = lessons.get_kept(lessons.approve(arguments.lesson, find_person(arguments)).id)
-    return _tell_judged(arguments, kept, "approved")
-
-
-def _reject(arguments: argparse.Namespace) -> int:
-    with _open_lessons(arguments) as lessons:
-        kept = lessons.get_kept(lessons.reject(arguments.lesson, find_person(arguments)).id)
-    return _tell_judged(arguments, kept, "rejected")
-
-
-def _tell_judged(arguments: argparse.Namespace, kept: KeptLesson, word: str) -> int:
-    if arguments.json:
-        print_json(_as_json(kept))
-    else:
-        told = f"{kept.skill.id}: {word} by {kept.skill.judged_by}: {shorten_lesson(kept.skill)}"
-        open_console().print(styled(told))
-    return 0
+        judge = lessons.approve if approves else lessons.reject
+        kept = lessons.get_kept(judge(arguments.lesson, options.find_person(arguments)).id)
+    word = "approved" if approves else "rejected"
+    told = f"{kept.skill.id}: {word} by {kept.skill.judged_by}: {shorten(kept.skill.lesson)}"
+    return answer(arguments, _as_json(kept), told)
 
 
 def _delete(arguments: argparse.Namespace) -> int:
     with _open_lessons(arguments) as lessons:
         gone = lessons.delete(arguments.lesson)
-    if arguments.json:
-        print_json({"deleted": gone.to_dict()})
-    else:
-        open_console().print(styled(f"{gone.id} deleted: {shorten_lesson(gone)}"))
-    return 0
+    return answer(arguments, {"deleted": gone.to_dict()}, f"{gone.id} deleted: {shorten(gone.lesson)}")
 
 
 def _stats(arguments: argparse.Namespace) -> int:
     with _open_lessons(arguments) as lessons:
         counted = lessons.stats(arguments.agent)
-    if arguments.json:
-        print_json(counted.to_dict())
-    else:
-        print_stats(open_console(), counted)
-    return 0
+    return answer(arguments, counted.to_dict(), lambda console: _print_stats(console, counted))
 
 
 def _declare_prune(parser: argparse.ArgumentParser) -> None:
@@ -191,13 +135,13 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", metavar="N", help="All but the best N of each agent.")
     parser.add_argument("--harmful", action="store_true", help="Those that are harmful.")
-    _add_agent_option(parser)
+    options.add_options(parser, "--agent")
     parser.add_argument("--dry-run", action="store_true", help="Only tell what would go.")
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    keep = None if arguments.keep is None else read_limit(arguments.keep, _MOST, "--keep")
-    since = None if arguments.older_than is None else read_moment("--older-than", arguments.older_than)
+    keep = None if arguments.keep is None else options.read_limit(arguments.keep, _MOST, "--keep")
+    since = None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than)
     if keep is None and since is None and not arguments.harmful:
         raise SettingsError("nothing says which are to go: give --older-than, --keep or --harmful")
     days = None if since is None else max(0.0, (utc_now() - since).total_seconds() / _SECONDS_OF_A_DAY)
@@ -205,18 +149,14 @@ def _prune(arguments: argparse.Namespace) -> int:
         gone = lessons.prune(
             arguments.agent, older_than_days=days, keep=keep, harmful=arguments.harmful, dry_run=arguments.dry_run
         )
-    if arguments.json:
-        print_json({"dry_run": arguments.dry_run, "lessons": [skill.to_dict() for skill in gone]})
-    else:
-        _tell_pruned(gone, is_trial=arguments.dry_run)
-    return 0
+    facts = {"dry_run": arguments.dry_run, "lessons": [skill.to_dict() for skill in gone]}
+    return answer(arguments, facts, lambda console: _tell_pruned(console, gone, is_trial=arguments.dry_run))
 
 
-def _tell_pruned(gone: tuple[SkillMemory, ...], *, is_trial: bool) -> None:
-    told = f"{len(gone):,} lesson{'' if len(gone) == 1 else 's'}"
-    console = open_console()
+def _tell_pruned(console: Console, gone: tuple[SkillMemory, ...], *, is_trial: bool) -> None:
+    told = count_of(len(gone), "lesson")
     console.print(styled(f"{told} would be removed; nothing was changed" if is_trial else f"{told} removed"))
-    print_list(console, [(skill.id, shorten_lesson(skill)) for skill in gone[:_MOST_TOLD]])
+    print_list(console, [(skill.id, shorten(skill.lesson)) for skill in gone[:_MOST_TOLD]])
     if len(gone) > _MOST_TOLD:
         console.print(styled(f"  and {len(gone) - _MOST_TOLD:,} more", "dim"))
 
@@ -225,42 +165,44 @@ def _as_json(kept: KeptLesson) -> dict[str, Any]:
     return ListedLesson(kept).to_dict()
 
 
-ACTIONS: Mapping[str, Action] = {
-    action.name: action
-    for action in (
-        Action("list", "List the lessons, the newest first.", _declare_list, _list),
-        Action("show", "Show a lesson with its evidence, and what was done to it.", _declare_id, _show),
-        Action("approve", "Approve a lesson, so that it is shown; the last word wins.", _declare_judging, _approve),
-        Action("reject", "Reject a lesson: it is not shown, and not learned again.", _declare_judging, _reject),
-        Action("delete", "Delete a lesson; it may be learned again.", _declare_id, _delete),
-        Action("stats", "Count the lessons, and what came of showing them.", _add_agent_option, _stats),
-        Action(
-            "prune", "Remove old, superfluous or harmful lessons; never what a person judged.", _declare_prune, _prune
-        ),
-    )
-}
+ACTIONS = (
+    Action("list", "List the lessons, the newest first.", _list, _declare_list),
+    Action("show", "Show a lesson with its evidence, and what was done to it.", _show, _declare_id),
+    Action("approve", "Approve a lesson, so that it is shown; the last word wins.", _judge, _declare_judging),
+    Action("reject", "Reject a lesson: it is not shown, and not learned again.", _judge, _declare_judging),
+    Action("delete", "Delete a lesson; it may be learned again.", _delete, _declare_id),
+    Action(
+        "stats",
+        "Count the lessons, and what came of showing them.",
+        _stats,
+        lambda one: options.add_options(one, "--agent"),
+    ),
+    Action("prune", "Remove old, superfluous or harmful lessons; never what a person judged.", _prune, _declare_prune),
+)
 
 
-def list_lessons(console: Console, lessons: Sequence[KeptLesson]) -> Table:
-    """Return a table of lessons."""
+def _list_lessons(console: Console, lessons: Sequence[KeptLesson], left_out: int) -> None:
     if console.width >= WIDE:
         rows = [_make_row(one) for one in lessons]
-        return make_listing(console, _TITLES, rows, whole=("state", *_COUNTS, "id"), right=_COUNTS)
-    narrow = [
-        (
-            _show_state(one.skill),
-            f"{shorten_lesson(one.skill)}\n{_describe_kind(one.skill)} of {one.agent}; {_describe_use(one.skill)}",
-            one.skill.id,
-        )
-        for one in lessons
-    ]
-    return make_listing(console, ("state", "lesson", "id"), narrow, whole=("state", "id"))
+        print_listing(console, _TITLES, rows, whole=("state", *_COUNTS, "id"), right=_COUNTS)
+    else:
+        narrow = [
+            (
+                _show_state(one.skill),
+                f"{shorten(one.skill.lesson)}\n{_describe_kind(one.skill)} of {one.agent}; {_describe_use(one.skill)}",
+                one.skill.id,
+            )
+            for one in lessons
+        ]
+        print_listing(console, ("state", "lesson", "id"), narrow, whole=("state", "id"))
+    if left_out:
+        console.print(styled(f"{left_out:,} more; --limit shows more", "dim"))
 
 
 def _make_row(kept: KeptLesson) -> tuple[str | Text, ...]:
     skill = kept.skill
     counts = (f"{count:,}" for count in (skill.support, skill.success_count, skill.harm_count))
-    return _show_state(skill), kept.agent, _describe_kind(skill), shorten_lesson(skill), *counts, skill.id
+    return _show_state(skill), kept.agent, _describe_kind(skill), shorten(skill.lesson), *counts, skill.id
 
 
 def _show_state(skill: SkillMemory) -> Text:
@@ -268,14 +210,13 @@ def _show_state(skill: SkillMemory) -> Text:
     return styled(state, _STYLES[state])
 
 
-def print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLesson]) -> None:
-    """Print all of a lesson."""
+def _print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLesson]) -> None:
     skill = kept.skill
     state = describe_state(skill)
     console.print(styled(skill.id, "bold"))
     print_indented(console, styled(_cut(skill.lesson), _STYLES[state]), 2)
     superseded = f" by {skill.superseded_by}" if skill.superseded_by is not None else ""
-    judged = f"{'rejected' if skill.rejected else 'approved'} by {skill.judged_by}, {_show_moment(skill.judged_at)}"
+    judged = f"{'rejected' if skill.rejected else 'approved'} by {skill.judged_by}, {show_local(skill.judged_at)}"
     facts = [
         ("state", f"{state}{superseded if state == 'superseded' else ''}"),
         ("agent", kept.agent),
@@ -287,8 +228,8 @@ def print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLesso
         ("tool", skill.tool_name or ""),
         ("confidence", f"{skill.confidence:g}"),
         ("use", _describe_use(skill)),
-        ("created", _show_moment(skill.created_at)),
-        ("last used", "" if skill.last_used is None else _show_moment(skill.last_used)),
+        ("created", show_local(skill.created_at)),
+        ("last used", "" if skill.last_used is None else show_local(skill.last_used)),
         ("judged", "" if skill.judged_by is None else judged),
         *((f"evidence: {name}", _show_evidence(value)) for name, value in sorted(skill.evidence.items())),
     ]
@@ -297,8 +238,7 @@ def print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLesso
         console.print(styled(f"  version {one.version}: {_describe_change(one)}", "dim"))
 
 
-def print_stats(console: Console, counted: LessonStats) -> None:
-    """Print how many lessons there are, and what followed when they were shown."""
+def _print_stats(console: Console, counted: LessonStats) -> None:
     facts = [
         ("lessons", counted.total),
         ("may be shown", counted.shown),
@@ -313,11 +253,6 @@ def print_stats(console: Console, counted: LessonStats) -> None:
         *((f"of agent {shorten(agent)}", count) for agent, count in counted.by_agent.items()),
     ]
     print_list(console, [(name, f"{count:,}") for name, count in facts])
-
-
-def shorten_lesson(skill: SkillMemory) -> str:
-    """Return a lesson's text in one line of bounded length."""
-    return shorten(skill.lesson)
 
 
 def _describe_kind(skill: SkillMemory) -> str:
@@ -338,10 +273,6 @@ def _describe_change(kept: KeptLesson) -> str:
 
 def _show_evidence(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-
-
-def _show_moment(moment: datetime | None) -> str:
-    return "-" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _cut(text: str) -> str:

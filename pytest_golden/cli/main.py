@@ -1,4 +1,4 @@
-"""The command `golden`: finds the command that is meant, and turns every error into one sentence and an exit code.
+"""The command `golden`: finds the subcommand, and turns every error into one sentence and an exit code.
 
 Only the module of the command that is typed is imported, so that `golden --version` costs nothing.
 """
@@ -12,57 +12,25 @@ import os
 import sys
 import textwrap
 from contextlib import suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn
 
+from pytest_golden.cli.commands import COMMANDS
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-COMMANDS: Mapping[str, str] = {
-    "init": "Write a first golden_projects.yaml.",
-    "check": "Validate the manifest and show what would be run.",
-    "cycle": "Let commands propose and review an improvement, and verify it against the floor.",
-    "doctor": "Tell what works on this machine, and how to get the rest.",
-    "accept": "Accept the present outputs of golden projects as their baselines.",
-    "run": "Run one golden project, or open a shell in its view.",
-    "history": "Tell how earlier runs went, of all golden projects or of one.",
-    "journal": "Write and read what was intended, how it ended and what is expected of it.",
-    "learn": "Learn from what is left of all that was recorded.",
-    "lessons": "List, show, approve, reject and delete what was learned.",
-    "merge": "Take everything of other stores into one, as of the shards of a CI job.",
-    "mcp": "Offer what is recorded as tools for agents (Model Context Protocol).",
-    "recall": "Tell what is known of a failure: seen before, where, and what ended it.",
-    "report": "Tell a recorded gate run: as text, as one HTML page, or as the gate report.",
-    "shards": "Part the golden projects into shards, for several machines, that take about the same time.",
-    "serve": "Show it all in a browser, with a JSON API and webhooks.",
-    "trajectory": "Show what happened inside a run: its steps, their tree, what differs, what is asked for.",
-    "store": "Check the store of what was recorded, or copy it.",
-    "verify": "Tell what this change broke from what was broken before it.",
-    "schema": "Print a JSON Schema: of the manifest or of the gate report.",
-    "completion": "Print what completes `golden` in a shell: bash, zsh or fish.",
-}
+    from pytest_golden.cli.commands import Command
+
 BAD_INPUT = 2
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
 _WIDEST_PARAGRAPH = 118
 
 
-class Command(Protocol):
-    """What a command's module offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command's arguments."""
-        ...
-
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Do it, and give the exit code."""
-        ...
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `golden` with these arguments (default: the process's own) and give the exit code."""
+    """Run `golden` with these arguments (default: those of the process) and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -91,7 +59,7 @@ def _run(words: list[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean `golden {near[0]}`?" if near else f"there are {', '.join(COMMANDS)}"
         raise SettingsError(f"there is no command {name!r}; {hint}")
-    command = None if name is None else _load(name)
+    command = None if name is None else COMMANDS[name]()
     arguments = _make_parser({} if command is None or name is None else {name: command}).parse_args(words)
     if command is None:
         raise SettingsError("name a command, one of " + ", ".join(COMMANDS) + "; `golden --help` tells what they do")
@@ -99,14 +67,14 @@ def _run(words: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence, without the usage."""
+    """A parser that reports bad arguments in one sentence, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{message}; see `{self.prog} --help`")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Fits paragraphs to the terminal, and leaves those with columns as they are."""
+    """Wraps paragraphs to the width of the terminal, except those with columns."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = (
@@ -116,26 +84,17 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks up the version only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         # The package's own __version__ may be that of the other distribution that shares the package's name.
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"golden {version('pytest-golden-projects')}")
-        except PackageNotFoundError:
-            print("golden (not installed)")
+        print(f"golden {find_version('pytest-golden-projects') or '(not installed)'}")
         parser.exit()
 
 
 def make_whole_parser() -> argparse.ArgumentParser:
     """Return the parser with the arguments of all commands, for which all of them are loaded."""
-    return _make_parser({name: _load(name) for name in COMMANDS})
-
-
-def _load(name: str) -> Command:
-    return cast("Command", import_module(f"pytest_golden.cli.{name}"))
+    return _make_parser({name: load() for name, load in COMMANDS.items()})
 
 
 def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
@@ -146,16 +105,15 @@ def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for known, summary in COMMANDS.items():
+    for known, load in COMMANDS.items():
+        summary = load.__doc__
         declared = commands.add_parser(
-            known,
-            help=summary,
-            description=summary,
-            allow_abbrev=False,
-            formatter_class=_Formatter,
+            known, help=summary, description=summary, allow_abbrev=False, formatter_class=_Formatter
         )
         if known in loaded:
             loaded[known].add_arguments(declared)
+    # For the command that completes all of them.
+    parser.set_defaults(make_whole_parser=make_whole_parser)
     return parser
 
 
@@ -167,16 +125,17 @@ def _in_one_sentence(error: GoldenError) -> str:
 
 
 def _refuse(sentence: str, words: Sequence[str]) -> int:
-    from pytest_golden.cli.screen import make_visible, print_json
+    from pytest_golden.cli.options import say
+    from pytest_golden.cli.screen import print_json
 
     if "--json" in words:
         print_json({"error": sentence})
-    print(f"golden: {make_visible(sentence)}", file=sys.stderr)
+    say(sentence)
     return BAD_INPUT
 
 
 def _forget_stdout() -> None:
-    """Let the interpreter's own last flush go nowhere: it would complain about the closed pipe."""
+    """Discard what the interpreter flushes at its end: it would complain about the closed pipe."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

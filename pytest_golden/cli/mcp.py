@@ -7,18 +7,10 @@ import logging
 import os
 import sys
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.ending import exit_when_ended
-from pytest_golden.cli.options import (
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
-    locate_store,
-    read_command_settings,
-)
-from pytest_golden.cli.serve import add_listening_options, read_address, read_token, say_aside
+from pytest_golden.cli.options import add_options, exit_when_ended, find_manifest, locate_store, say
+from pytest_golden.cli.serve import add_listening_options, read_address, read_token, refuse_missing_extra
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.agent_rules import find_rules
 from pytest_golden.storage.location import parse_location
@@ -58,8 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--session", metavar="KEY", help="The session of all calls (default: one per connection).")
     parser.add_argument("--read-only", action="store_true", help="Only the tools that read.")
-    add_store_option(parser)
-    add_manifest_option(parser)
+    add_options(parser, "--store", "--manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     host, port = _read_address(arguments)
     options = _read_options(arguments)
     with _loading():
-        _refuse_missing_extra()
+        refuse_missing_extra("golden mcp", "mcp", "mcp.server")
         serve = _load_http(host, port) if arguments.http else _load_stdio()
         place = _open_workplace(arguments)
         from pytest_golden.mcp.tool_server import make_server
@@ -78,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Look for no garbage meanwhile, nor later in what was loaded: there is none, and each look goes through all of it."""
+    """Turn garbage collection off during the imports, and never examine later what they have loaded."""
     gc.disable()
     try:
         yield
@@ -91,7 +82,7 @@ def _load_stdio() -> Callable[[Server[Any]], None]:
     from pytest_golden.mcp.stdio import serve_stdio
 
     def serve(server: Server[Any]) -> None:
-        # Over stdio stdout is the protocol's alone.
+        # Over stdio, only the protocol may use stdout.
         logging.basicConfig(format="golden: %(message)s", stream=sys.stderr)
         serve_stdio(server)
 
@@ -109,15 +100,6 @@ def _load_http(host: str, port: int) -> Callable[[Server[Any]], None]:
     return serve
 
 
-def _refuse_missing_extra() -> None:
-    try:
-        import_module("mcp.server")
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            f"golden mcp needs {error.name}: run `python -m pip install 'pytest-golden-projects[mcp]'`"
-        ) from None
-
-
 def _read_address(arguments: argparse.Namespace) -> tuple[str, int]:
     if not arguments.http and (arguments.host is not None or arguments.port is not None):
         raise SettingsError("--host and --port are for --http: give that too, or none of them")
@@ -126,37 +108,31 @@ def _read_address(arguments: argparse.Namespace) -> tuple[str, int]:
 
 def _read_options(arguments: argparse.Namespace) -> Any:
     agent = arguments.agent if arguments.agent is not None else os.environ.get("GOLDEN_AGENT") or None
-    for name, value in (("--agent", agent), ("--session", arguments.session)):
-        if value is not None:
-            _refuse_bad_name(name, value)
+    from pytest_golden.journal.caller_input import clean_optional
     from pytest_golden.mcp.workplace import CallerOptions, is_gates_own
+
+    for name, value in (("--agent", agent), ("--session", arguments.session)):
+        try:
+            clean_optional(name, value)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
 
     if agent is not None and is_gates_own(agent):
         raise SettingsError(f"--agent {agent}: the gate itself is called so; give a name of your own")
     return CallerOptions(agent=agent, session=arguments.session)
 
 
-def _refuse_bad_name(option: str, value: str) -> None:
-    try:
-        from pytest_golden.journal.caller_input import clean_name
-
-        clean_name(option, value)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-
-
 def _open_workplace(arguments: argparse.Namespace) -> Any:
-    """Make the place where the tools work. A store that is there is opened now, so that one of no use is told at once."""
+    """Make the workplace of the tools. Open an existing store now, so that an unusable one is reported at once."""
     file = parse_location(locate_store(arguments, makes=True))
 
     def open_it() -> Any:
         location = locate_store(arguments, makes=not arguments.read_only)
         return Store.open(location, busy_seconds=_BUSY_SECONDS, only_reads=arguments.read_only, follows=True)
 
-    manifest = locate_manifest(read_command_settings(arguments))
     from pytest_golden.mcp.workplace import Workplace
 
-    place = Workplace(open_it, manifest, find_rules(), is_read_only=arguments.read_only)
+    place = Workplace(open_it, find_manifest(arguments), find_rules(), is_read_only=arguments.read_only)
     is_there = file.is_on_server or (file.path is not None and file.path.is_file())
     if is_there or not arguments.read_only:
         place.open()
@@ -165,10 +141,9 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
 
 def _make_door(host: str) -> Any:
     token = read_token()
-    say_aside(warn_of_host(host))
     is_closed = token.is_given or not is_loopback(host)
-    if is_closed:
-        say_aside(tell_token(token))
+    for line in (*warn_of_host(host), *(tell_token(token) if is_closed else ())):
+        say(line)
     from pytest_golden.mcp.http import Door
 
     return Door(host, token.text if is_closed else None)

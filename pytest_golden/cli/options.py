@@ -1,12 +1,16 @@
-"""The options that several commands share (`--manifest`, `--store`, `--limit`, `--by`, times), and what their values mean."""
+"""What several commands share: options and the meaning of their values, actions, and a clean end on SIGTERM."""
 
 from __future__ import annotations
 
 import getpass
 import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
@@ -14,6 +18,7 @@ from pytest_golden.settings import MANIFEST_NAME, Sources, find_manifest_above, 
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
@@ -26,20 +31,89 @@ _MOST_NAMED = 10
 _FLAGS = {"golden_manifest": "manifest", "golden_store": "store"}
 _BEGINNING = "run `pytest --golden`, or log an intent with `golden journal log-intent`"
 _MOST_DIGITS = 9
+_SHARED: Mapping[str, Mapping[str, Any]] = {
+    "--agent": {"metavar": "NAME", "help": "Of this agent alone (default: of all)."},
+    "--by": {"metavar": "NAME", "help": "Who says so (default: the user)."},
+    "--json": {"action": "store_true", "help": "Print JSON instead of text for people."},
+    "--manifest": {
+        "metavar": "PATH",
+        "help": f"The manifest (default: env GOLDEN_MANIFEST, else the nearest {MANIFEST_NAME}, in this folder or above).",
+    },
+    "--rules": {
+        "metavar": "FILE",
+        "help": "Rules of agents, YAML or JSON (default: env GOLDEN_JOURNAL_RULES, else none).",
+    },
+    # A command that has it declares --manifest too.
+    "--store": {
+        "metavar": "STORE",
+        "help": "The store: a file or URL (default: env GOLDEN_STORE_URL, else .golden/golden.db in the workspace root).",
+    },
+}
+_STORE_OF_GATES = "The store: a file, a URL or none (default: env GOLDEN_STORE_URL, else .golden/golden.db)."
 
 
-def add_manifest_option(parser: argparse.ArgumentParser) -> None:
-    """Declare `--manifest`."""
-    parser.add_argument(
-        "--manifest",
-        metavar="PATH",
-        help=f"The manifest (default: env GOLDEN_MANIFEST, else the nearest {MANIFEST_NAME}, in this folder or above).",
-    )
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Declare options that commands share."""
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
+
+
+def add_gate_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a command that runs gates: they create a missing store, and `none` is allowed."""
+    parser.add_argument("--store", metavar="STORE", help=_STORE_OF_GATES)
+    add_options(parser, "--manifest", "--json")
+
+
+def add_limit_option(parser: argparse.ArgumentParser, default: int, told: str = "How many at most") -> None:
+    """Declare `--limit`."""
+    parser.add_argument("--limit", metavar="N", default=str(default), help=f"{told} (default {default}).")
+
+
+class Action(NamedTuple):
+    """One action of a command that has several, such as `golden journal review`.
+
+    `run` does it and returns the exit code, `declare` declares its arguments. `told_below` stands below its options.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[argparse.Namespace], int]
+    declare: Callable[[argparse.ArgumentParser], object] = lambda _: None
+    told_below: str = ""
+
+
+def add_actions(parser: argparse.ArgumentParser, actions: Iterable[Action], epilog: str, *options: str) -> None:
+    """Declare the actions of a command with their arguments, and the shared options that each of them has."""
+    parser.epilog = epilog
+    added = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action in actions:
+        declared = added.add_parser(
+            action.name,
+            help=action.summary,
+            description=action.summary,
+            epilog=action.told_below + epilog,
+            allow_abbrev=False,
+            formatter_class=parser.formatter_class,
+        )
+        declared.set_defaults(run_action=action.run)
+        action.declare(declared)
+        add_options(declared, *options)
+
+
+def run_action(arguments: argparse.Namespace) -> int:
+    """Run the action that is asked for, and return its exit code."""
+    code: int = arguments.run_action(arguments)
+    return code
 
 
 def locate_manifest(settings: GoldenSettings) -> Path:
     """Return the path of the manifest that the command uses; it need not exist."""
     return settings.manifest or find_manifest_above(Path.cwd()) or Path.cwd() / MANIFEST_NAME
+
+
+def find_manifest(arguments: argparse.Namespace) -> Path:
+    """Return the path of the manifest that a command without further settings uses; it need not exist."""
+    return locate_manifest(read_command_settings(arguments))
 
 
 def read_command_settings(arguments: argparse.Namespace) -> GoldenSettings:
@@ -69,33 +143,16 @@ def get_project(manifest: Manifest, name: str) -> GoldenProjectConfig:
     if project is not None:
         return project
     names = [project.name for project in manifest.projects]
-    near = get_close_matches(name, names, n=1)
-    if near:
-        hint = f"did you mean {near[0]!r}?"
-    elif names:
-        more = len(names) - _MOST_NAMED
-        hint = f"declared are {', '.join(names[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
-    else:
-        hint = "none is declared"
+    more = len(names) - _MOST_NAMED
+    declared = f"declared are {', '.join(names[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
+    hint = suggest_name(name, names, declared if names else "none is declared")
     raise SettingsError(f"no golden project is called {name!r} in {manifest.path}; {hint}")
 
 
-def add_store_option(parser: argparse.ArgumentParser) -> None:
-    """Declare `--store`; the command declares `--manifest` too."""
-    parser.add_argument(
-        "--store",
-        metavar="STORE",
-        help="The store: a file or URL (default: env GOLDEN_STORE_URL, else .golden/golden.db in the workspace root).",
-    )
-
-
-def add_gate_store_option(parser: argparse.ArgumentParser) -> None:
-    """Declare `--store` for a command that runs gates: `none` is allowed, and the gates create a missing store."""
-    parser.add_argument(
-        "--store",
-        metavar="STORE",
-        help="The store: a file, a URL or none (default: env GOLDEN_STORE_URL, else .golden/golden.db).",
-    )
+def suggest_name(name: str, known: Collection[str], otherwise: str = "`golden history` lists all") -> str:
+    """Return the question whether the nearest known name was meant, or another hint if none is near."""
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def open_store(arguments: argparse.Namespace, *, makes: bool = False, busy_seconds: float | None = None) -> Store:
@@ -131,7 +188,7 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
         raise SettingsError("--store is empty: give a file or none")
     settings = read_command_settings(arguments)
     # If the store's location is given, no manifest is needed.
-    state_folder = Path() if settings.store else find_state_folder(_find_root(locate_manifest(settings)))
+    state_folder = Path() if settings.store else find_state_folder(find_root(locate_manifest(settings)))
     place = find_store_place(settings.store, state_folder)
     if place is None:
         raise SettingsError("recording is off (`none` in --store or GOLDEN_STORE_URL): name a store")
@@ -143,20 +200,26 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
     return place.location
 
 
-def _find_root(manifest: Path) -> Path:
+def find_root(manifest: Path) -> Path:
+    """Return the workspace root that a manifest declares; the manifest's folder if there is no such file.
+
+    Raises:
+        ManifestError: the manifest cannot be used.
+    """
     from pytest_golden.manifest.reader import load_manifest
 
     return load_manifest(manifest).workspace_root if manifest.exists() else manifest.parent
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Declare `--json`."""
-    parser.add_argument("--json", action="store_true", help="Print JSON instead of text for people.")
+def read_rules(arguments: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
+    """Read the rules of agents from `--rules`, or from the file that the environment names.
 
+    Raises:
+        SettingsError: they cannot be used.
+    """
+    from pytest_golden.journal.agent_rules import find_rules, read_rules_file
 
-def add_limit_option(parser: argparse.ArgumentParser, default: int, told: str = "How many at most") -> None:
-    """Declare `--limit`."""
-    parser.add_argument("--limit", metavar="N", default=str(default), help=f"{told} (default {default}).")
+    return find_rules() if arguments.rules is None else read_rules_file(Path(arguments.rules))
 
 
 def read_limit(text: str, most: int, option: str = "--limit") -> int:
@@ -185,16 +248,80 @@ def read_moment(option: str, text: str) -> datetime:
         raise SettingsError(f"{option} {error}") from None
 
 
-def add_person_option(parser: argparse.ArgumentParser) -> None:
-    """Declare `--by`."""
-    parser.add_argument("--by", metavar="NAME", help="Who says so (default: the user).")
+def say(text: str) -> None:
+    """Print a line that is not an answer on stderr."""
+    # Imported only if there is something to say.
+    from pytest_golden.report.result_text import make_visible
+
+    print(f"golden: {make_visible(text)}", file=sys.stderr, flush=True)
+
+
+def read_duration(option: str, text: str) -> float:
+    """Read a duration such as `90s` or `10m` in seconds.
+
+    Raises:
+        SettingsError: it is not a duration.
+    """
+    from pytest_golden.manifest.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise SettingsError(f"{option}: {error}") from None
 
 
 def find_person(arguments: argparse.Namespace) -> str:
-    """Return the name of the person whose word it is: `--by`, else the user."""
+    """Return the name of the person who judges: `--by`, else the user."""
     if arguments.by is not None:
         return str(arguments.by)
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return "somebody"
+
+
+@contextmanager
+def raise_when_ended() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into a KeyboardInterrupt inside a with-block, as Ctrl-C is.
+
+    If other code swallows it, an error that follows (such as that of a module whose import was cut off) becomes one too.
+    """
+    is_asked = False
+
+    def interrupt(number: int, _: object) -> None:
+        nonlocal is_asked
+        is_asked = True
+        if number != signal.SIGINT:
+            # A second one would interrupt the cleanup.
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    wanted = [signal.SIGTERM, signal.SIGHUP]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        wanted.append(signal.SIGINT)
+    before = {number: signal.signal(number, interrupt) for number in wanted}
+    try:
+        yield
+    except Exception as error:
+        if is_asked:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def exit_when_ended() -> Iterator[None]:
+    """Let SIGTERM end a server with everything closed and exit code 0, as is usual for a service."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_limit_option,
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
-    open_store,
-    read_command_settings,
-    read_limit,
-)
-from pytest_golden.cli.screen import open_console, print_indented, print_json, styled
+from pytest_golden.cli import options
+from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.fix_wording import tell_lesson
 from pytest_golden.gate.known import foresee
@@ -27,6 +17,7 @@ from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.memories import words_of
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     import argparse
@@ -56,33 +47,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden recall`."""
     parser.epilog = _EPILOG
     parser.add_argument("text", metavar="TEXT", nargs="*", help="A failure's message, or words of it.")
-    add_diff_option(parser)
+    parser.add_argument(
+        "--diff",
+        metavar="REF",
+        help="Instead of TEXT: tell which golden projects broke when files changed that differ from this ref, edits included.",
+    )
     parser.add_argument("--project", metavar="NAME", help="Tell of this golden project alone.")
-    add_limit_option(parser, _DEFAULT_LIMIT, "How much of each kind to tell at most")
-    add_manifest_option(parser)
-    add_store_option(parser)
-    add_json_option(parser)
+    options.add_limit_option(parser, _DEFAULT_LIMIT, "How much of each kind to tell at most")
+    options.add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell what is known about the failure, or with `--diff` about the changes."""
+    """Show what is known about the failure, or with `--diff` about the changes."""
     if arguments.diff is not None:
         if arguments.text:
             raise SettingsError("TEXT and --diff are two questions: give one of them")
-        return run_diff(arguments)
-    limit = read_limit(arguments.limit, _MOST)
+        return _foresee(arguments)
+    limit = options.read_limit(arguments.limit, _MOST)
     text = " ".join(arguments.text)
     if not text.strip():
         raise SettingsError("TEXT is blank: give a failure's message, or words of it; or ask with --diff REF")
-    with open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
+    with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
         known = recall_memories(store, text, project=arguments.project, limit=limit)
         if arguments.project is not None and not known.seen and not known.memories:
             _refuse_unknown(arguments, store)
-    if arguments.json:
-        print_json({"text": redact(text), **known.to_dict()})
-    else:
-        _show_known(open_console(), known)
-    return 0
+    return answer(arguments, {"text": redact(text), **known.to_dict()}, lambda console: _show_known(console, known))
 
 
 def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
@@ -90,12 +79,10 @@ def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
     with store.read() as connection:
         known = list_projects(connection)
     with suppress(ManifestError):
-        manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
-        known += tuple(project.name for project in manifest.projects)
+        known += tuple(project.name for project in load_manifest(options.find_manifest(arguments)).projects)
     if arguments.project not in known:
-        near = get_close_matches(arguments.project, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; `golden history` lists all"
-        raise SettingsError(f"no golden project called {arguments.project!r} has a run in {store.where}{hint}")
+        hint = options.suggest_name(arguments.project, known)
+        raise SettingsError(f"no golden project called {arguments.project!r} has a run in {store.where}; {hint}")
 
 
 def _show_known(console: Console, known: Recollection) -> None:
@@ -143,17 +130,8 @@ def _describe_memory(hit: MemoryHit) -> str:
     return f"{hit.memory.updated_at:%Y-%m-%d} {value['task_description']}: {ending}"
 
 
-def add_diff_option(parser: argparse.ArgumentParser) -> None:
-    """Declare `--diff`."""
-    parser.add_argument(
-        "--diff",
-        metavar="REF",
-        help="Instead of TEXT: tell which golden projects broke when files changed that differ from this ref, edits included.",
-    )
-
-
-def run_diff(arguments: argparse.Namespace) -> int:
-    """Tell which golden projects broke before when the files changed that differ from `--diff` now."""
+def _foresee(arguments: argparse.Namespace) -> int:
+    """Show which golden projects broke before when the files changed that now differ from `--diff`."""
     ref = str(arguments.diff)
     if not ref.strip() or ref.startswith("-"):
         raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")
@@ -161,31 +139,25 @@ def run_diff(arguments: argparse.Namespace) -> int:
     wanted = declared if arguments.project is None else (arguments.project,)
     if arguments.project is not None and declared is not None and arguments.project not in declared:
         raise SettingsError(f"no golden project called {arguments.project!r} is declared")
-    with open_store(arguments) as store:
+    with options.open_store(arguments) as store:
         try:
             told = foresee(store, folder, ref, projects=wanted)
         except GoldenError as error:
             raise SettingsError(f"--diff {ref}: {error}") from None
-    if arguments.json:
-        print_json(told.to_dict())
-    else:
-        _show_foresight(told)
-    return 0
+    return answer(arguments, told.to_dict(), lambda console: _show_foresight(console, told))
 
 
 def _find_workspace(arguments: argparse.Namespace) -> tuple[Path, tuple[str, ...] | None]:
     """Return the workspace root and the declared names; this folder and None if no manifest can be read."""
     try:
-        manifest = load_manifest(locate_manifest(read_command_settings(arguments)))
+        manifest = load_manifest(options.find_manifest(arguments))
     except ManifestError:
         return Path.cwd(), None
     return manifest.workspace_root, tuple(project.name for project in manifest.projects)
 
 
-def _show_foresight(told: Foresight) -> None:
-    console = open_console()
-    count = len(told.files)
-    changed = f"{count} file{'' if count == 1 else 's'} changed since {told.ref}"
+def _show_foresight(console: Console, told: Foresight) -> None:
+    changed = f"{count_of(len(told.files), 'file')} changed since {told.ref}"
     if not told.projects:
         console.print(styled(f"{changed}: no golden project is known to have broken by that"))
         return

@@ -6,16 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_manifest_option,
-    add_store_option,
-    open_store,
-    read_command_settings,
-)
-from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_table, style_of, styled
+from pytest_golden.cli.options import add_options, open_store, read_command_settings
+from pytest_golden.cli.screen import STATUS_STYLES, answer, print_listing, style_of, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.history.recorded_store import read_run
 from pytest_golden.regression.model import ResultStatus
@@ -23,7 +15,7 @@ from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.gate_report import gate_report
 from pytest_golden.report.html_page import write_html
-from pytest_golden.report.html_parts import ShownRun
+from pytest_golden.report.html_parts import ShownRun, describe_place
 from pytest_golden.report.result_text import explain_failure, short_reason
 
 if TYPE_CHECKING:
@@ -35,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.storage.store import Store
 
-_SHORT = 10
 _MOST_FAILURES = 20
 _EPILOG = """\
 ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
@@ -50,23 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("entry", metavar="ENTRY", nargs="?", help="Which gate run (default: the last one).")
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write the run as one HTML page.")
-    add_manifest_option(parser)
-    add_store_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell the run."""
+    """Show the run, or write it as a page."""
     report = _read_report(arguments)
     if arguments.html is not None:
         write_html(arguments.html, report, option="--html")
-    if arguments.json:
-        print_json(report)
-    elif arguments.html is not None:
-        print(f"wrote {arguments.html}")
-    else:
-        _show(open_console(), ShownRun.read(report))
-    return 0
+        return answer(arguments, report, f"wrote {arguments.html}")
+    return answer(arguments, report, lambda console: _show(console, ShownRun.read(report)))
 
 
 def _read_report(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -108,8 +92,17 @@ def _show(console: Console, shown: ShownRun) -> None:
     console.print(styled(verdict.heading, style_of(verdict)))
     if verdict.count:
         console.print(styled(verdict.count))
-    console.print(styled(_describe_place(shown), "dim"))
-    print_table(console, _list_results(shown))
+    console.print(styled(f"{shown.gate['entry_id']}, {describe_place(shown.gate)}", "dim"))
+    rows = [
+        (
+            styled(result.status, STATUS_STYLES[result.status]),
+            result.name,
+            "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds),
+            "" if result.name in shown.failing else short_reason(result),
+        )
+        for result in shown.check.results
+    ]
+    print_listing(console, ("status", "project", "time", "reason"), rows, right=["time"])
     for weakening in shown.weakened_floor:
         name = weakening.get("project") or "the manifest"
         console.print(
@@ -124,28 +117,3 @@ def _show(console: Console, shown: ShownRun) -> None:
         console.print(styled(explain_failure(result, shell_command=None)))
     if len(failures) > _MOST_FAILURES:
         console.print(styled(f"\nand {len(failures) - _MOST_FAILURES} more failures: --html and --json have them"))
-
-
-def _describe_place(shown: ShownRun) -> str:
-    gate = shown.gate
-    edited = " with uncommitted edits" if gate.get("dirty") else ""
-    commit = f"commit {gate['commit'][:_SHORT]}{edited}" if gate.get("commit") else "no commit"
-    return f"{gate['entry_id']}, {gate['started_at']}, {commit}, {gate['manifest']}"
-
-
-def _list_results(shown: ShownRun) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("status", "project", "time", "reason"):
-        table.add_column(column, justify="right" if column == "time" else "left", overflow="fold")
-    for result in shown.check.results:
-        table.add_row(
-            styled(result.status, STATUS_STYLES[result.status]),
-            styled(result.name),
-            styled(_show_time(result)),
-            styled("" if result.name in shown.failing else short_reason(result)),
-        )
-    return table
-
-
-def _show_time(result: GoldenProjectResult) -> str:
-    return "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)

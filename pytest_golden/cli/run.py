@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pytest_golden.cli.check import make_plan
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_manifest_option,
-    get_project,
-    locate_manifest,
-    read_command_settings,
-)
-from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
+from pytest_golden.cli.options import add_options, get_project, locate_manifest, read_command_settings, say
+from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_list, show_status, styled
 from pytest_golden.clock import new_id
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
@@ -31,10 +25,10 @@ from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.model import ReasonKind, ResultStatus
+from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RegressionCheckResult, judge_run
-from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.regression.wording import format_elapsed, is_note_of_harness, name_some
 from pytest_golden.report.gate_report import gate_report
 from pytest_golden.report.result_text import LAST_LINES, explain_failure, summarize_reasons
 from pytest_golden.report.shell_command import accept_command, shell_command
@@ -52,12 +46,6 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _MOST_NAMED = 8
-_STYLES = {
-    ResultStatus.PASSED: "bold green",
-    ResultStatus.FAILED: "bold red",
-    ResultStatus.ERROR: "bold red",
-    ResultStatus.SKIPPED: "bold yellow",
-}
 _EPILOG = """\
 It runs this one project, whatever it needs: use `pytest --golden -k NAME` for the rest. Hooks of a conftest
 (runners, step readers, redactors, judges, another gateway) exist only inside pytest and have no part in it.
@@ -75,8 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shell", action="store_true", help="Open a shell in its view instead; nothing written there is kept."
     )
     parser.add_argument("--keep", action="store_true", help="Keep what it wrote, below .golden/kept.")
-    add_manifest_option(parser)
-    add_json_option(parser)
+    add_options(parser, "--manifest", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -97,14 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     if console is not None and not console.is_terminal:
         _announce(console, project, manifest)
     result = _check(project, manifest, settings)
-    is_interrupted = any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
     if console is None:
-        verdict = judge_run((result,), is_interrupted=is_interrupted)
+        verdict = judge_run((result,), is_interrupted=result.is_interrupted)
         gate = {"command": f"golden run {project.name}"}
         print_json(gate_report(RegressionCheckResult((result,)), verdict=verdict, gate=gate))
     else:
         _show(console, result, shell_command(result.name, path, Path.cwd(), os.environ))
-    if is_interrupted:
+    if result.is_interrupted:
         return _INTERRUPTED
     return 1 if result.is_regression else 0
 
@@ -118,7 +104,7 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
         return _read_slowdowns(project, manifest, settings, gateway)
 
     with (
-        hold_gate_lock(root, lambda text: print(f"golden: {text}", file=sys.stderr)),
+        hold_gate_lock(root, say),
         ExecutionGateway(
             root, view=settings.sandbox, log_folder=logs, keep_if=choose_keeping(settings.keep, read_slowdowns)
         ) as gateway,
@@ -150,7 +136,11 @@ def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest
 
 def _show(console: Console, result: GoldenProjectResult, command: str) -> None:
     took = format_elapsed(result.execution_time_seconds)
-    console.print(Text.assemble((str(result.status), _STYLES[result.status]), " ", (result.name, "bold"), f"  {took}"))
+    console.print(
+        Text.assemble(
+            (str(result.status), f"bold {STATUS_STYLES[result.status]}"), " ", (result.name, "bold"), f"  {took}"
+        )
+    )
     if result.quarantined is not None:
         console.print(styled(f"quarantined: {result.quarantined}", "yellow"))
     if result.status is ResultStatus.PASSED:
@@ -167,12 +157,11 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
     if result.is_flaky:
         yield f"flaky: passed on attempt {result.attempts}"
     writes = result.write_set
-    steps = [str(step.get("content", "?")) for step in result.steps if not _repeats_the_reason(step)]
+    steps = [str(step.get("content", "?")) for step in result.steps if not _is_note_of_harness(step)]
     lists = (("steps", steps), ("created", writes.created), ("changed", writes.changed), ("removed", writes.removed))
     for told, items in lists:
         if items:
-            more = f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
-            yield f"{told}: {', '.join(items[:_MOST_NAMED])}{more}"
+            yield f"{told}: {name_some(items, _MOST_NAMED)}"
     output = result.output_summary.rstrip().splitlines()[-LAST_LINES:]
     if output:
         yield "last output:"
@@ -184,10 +173,9 @@ def _describe_pass(result: GoldenProjectResult) -> Iterator[str]:
         yield f"kept view: {result.kept_view}"
 
 
-def _repeats_the_reason(step: Mapping[str, Any]) -> bool:
-    """Tell whether a step is only our own observation that a run without steps failed as expected."""
+def _is_note_of_harness(step: Mapping[str, Any]) -> bool:
     error = (step.get("metadata") or {}).get("error")
-    return step.get("type") == "observation" and error is not None and error == step.get("content")
+    return error is not None and is_note_of_harness(step.get("type"), step.get("content"), error)
 
 
 def open_shell(project: GoldenProjectConfig, workspace_root: Path, view: str) -> int:

@@ -21,21 +21,13 @@ from pytest_golden.report.github import disarm
 from pytest_golden.report.result_text import make_visible
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pytest_golden.regression.verdict import RunVerdict
 
 
-__all__ = [
-    "make_visible",
-    "open_console",
-    "print_beside",
-    "print_indented",
-    "print_json",
-    "print_list",
-    "print_table",
-    "styled",
-]
 # In a pipe or a log, folded lines cannot be joined again, so they are not folded unless COLUMNS is set.
 _UNFOLDED = 10_000
 _LEAST_ROOM = 30
@@ -72,9 +64,25 @@ def print_json(value: Any) -> None:
     print(_UNSEEN_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], told))
 
 
+def answer(arguments: argparse.Namespace, facts: Any, told: str | Callable[[Console], None]) -> int:
+    """Print facts (or what a function returns) as JSON if `--json` is given, else the text for people; return 0."""
+    if arguments.json:
+        print_json(facts() if callable(facts) else facts)
+    elif isinstance(told, str):
+        open_console().print(styled(told))
+    else:
+        told(open_console())
+    return 0
+
+
 def styled(text: object, style: str = "") -> Text:
     """Return text that is shown as it is: no markup is read, and no control character or GitHub command gets through."""
     return Text(disarm(make_visible(str(text))), style=style, overflow="fold")
+
+
+def show_local(timestamp: datetime | None) -> str:
+    """Return a timestamp in the local time zone as text, to the minute; a dash if there is none."""
+    return "-" if timestamp is None else timestamp.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def print_list(console: Console, lines: Iterable[tuple[str, str]]) -> None:
@@ -111,18 +119,24 @@ def _fold(told: str | Text, console: Console, width: int) -> Iterator[Text]:
         yield part
 
 
-def make_listing(
+def make_table(*titles: str, right: Sequence[str] = ()) -> Table:
+    """Return a table without rows; columns in `right` align right."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, justify="right" if title in right else "left", overflow="fold")
+    return table
+
+
+def print_listing(
     console: Console,
     titles: Sequence[str],
     rows: Iterable[Sequence[str | Text]],
     *,
     whole: Sequence[str] = (),
     right: Sequence[str] = (),
-) -> Table:
-    """Return a table; columns in `whole`, such as ids, are not folded while the others have room; those in `right` align right."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for title in titles:
-        table.add_column(title, justify="right" if title in right else "left", overflow="fold")
+) -> None:
+    """Print a table with rows; columns in `whole`, such as ids, are not folded while the others have room."""
+    table = make_table(*titles, right=right)
     lengths = {title: len(title) for title in whole}
     for row in rows:
         for title, told in zip(titles, row, strict=True):
@@ -132,7 +146,7 @@ def make_listing(
     if console.width - sum(length + 2 for length in lengths.values()) >= _LEAST_ROOM_IN_TABLE:
         for column in table.columns:
             column.width = lengths.get(str(column.header))
-    return table
+    print_table(console, table)
 
 
 def print_table(console: Console, table: Table) -> None:

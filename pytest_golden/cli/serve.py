@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.ending import exit_when_ended
 from pytest_golden.cli.options import (
-    add_manifest_option,
-    add_store_option,
+    add_options,
+    exit_when_ended,
     locate_manifest,
     locate_store,
     read_command_settings,
+    say,
 )
 from pytest_golden.errors import SettingsError
 from pytest_golden.storage.store import Store
-from pytest_golden.web.access import Token, tell_token, warn_of_host
+from pytest_golden.web.access import PublicPlace, Token, tell_token, warn_of_host
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 
 _DEFAULT_HOST, _MOST_PORT = "127.0.0.1", 65_535
@@ -55,13 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_HEARTBEAT_SECONDS,
         help=f"How often what is due is resolved (default {_DEFAULT_HEARTBEAT_SECONDS:.0f}).",
     )
-    add_store_option(parser)
-    add_manifest_option(parser)
+    add_options(parser, "--store", "--manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until it is ended."""
-    _refuse_missing_extra()
+    refuse_missing_extra("golden serve", "web", *_NEEDED)
     host, port = read_address(arguments, _DEFAULT_PORT)
     token = read_token()
     options = _read_options(arguments, host, token)
@@ -71,29 +69,18 @@ def run(arguments: argparse.Namespace) -> int:
         from pytest_golden.web import app
 
         def tell(address: str) -> None:
-            say_aside(_tell_who_comes_in(options, token))
+            for line in _tell_who_comes_in(options, token):
+                say(line)
             print(address, flush=True)
 
         app.serve(store, options, port, say=tell)
     return 0
 
 
-def _refuse_missing_extra() -> None:
-    for name in _NEEDED:
-        try:
-            import_module(name)
-        except ModuleNotFoundError as error:
-            raise SettingsError(
-                f"golden serve needs {error.name}: run `python -m pip install 'pytest-golden-projects[web]'`"
-            ) from None
-
-
 def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any:
     if not 0 < arguments.heartbeat_seconds <= _LONGEST_HEARTBEAT_SECONDS:
         raise SettingsError("--heartbeat-seconds: give a number of seconds above 0, a day at most")
     settings = read_command_settings(arguments)
-    from pytest_golden.web.access import PublicPlace
-
     place = PublicPlace.parse(arguments.public_url, host)
     from pytest_golden.web.services import ServeOptions
 
@@ -149,11 +136,15 @@ def read_token() -> Token:
     return Token.read(os.environ.get("GOLDEN_SERVE_TOKEN", ""))
 
 
-def say_aside(lines: Iterable[str]) -> None:
-    """Print lines that are not an answer to stderr."""
-    for line in lines:
-        # Imported only if there is something to say.
-        from pytest_golden.report.result_text import make_visible
+def refuse_missing_extra(command: str, extra: str, *modules: str) -> None:
+    """Import the modules that an extra brings.
 
-        seen = make_visible(line)
-        print(f"golden: {seen}", file=sys.stderr, flush=True)
+    Raises:
+        SettingsError: one of them is not installed.
+    """
+    for name in modules:
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            install = f"python -m pip install 'pytest-golden-projects[{extra}]'"
+            raise SettingsError(f"{command} needs {error.name}: run `{install}`") from None

@@ -1,32 +1,28 @@
-"""`golden shards plan`: parts the projects of a manifest into shards that take about the same time. It runs nothing."""
+"""`golden shards plan`: divide the projects of a manifest into shards that take about the same time. It runs nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_manifest_option,
-    add_store_option,
-    locate_manifest,
-    open_store,
-    read_command_settings,
-)
-from pytest_golden.cli.screen import open_console, print_json, print_list, styled
-from pytest_golden.errors import SettingsError
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
+from pytest_golden.cli.screen import answer, print_list, styled
 from pytest_golden.gate.run_record import open_existing
 from pytest_golden.gate.state_folder import find_state_folder, find_store_place
 from pytest_golden.history.past_store import read_medians
 from pytest_golden.manifest.reader import load_manifest
-from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.report_files import write_report
 from pytest_golden.verify.shards import MOST_SHARDS, PLAN_NAME, ShardPlan, complete_plan, total_seconds, write_plan
 
 if TYPE_CHECKING:
     import argparse
 
+    from rich.console import Console
+
     from pytest_golden.manifest.model import Manifest
+    from pytest_golden.settings import GoldenSettings
 
 _EPILOG = """\
 Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median
@@ -37,47 +33,44 @@ exit code: 0 planned, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `golden shards`."""
-    parser.epilog = _EPILOG
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    """Declare the actions of `golden shards`."""
     summary = "Write which project is in which shard, balanced by recorded durations."
-    plan = actions.add_parser("plan", help=summary, description=summary, allow_abbrev=False)
-    plan.add_argument("--shards", metavar="N", required=True, help=f"How many shards, from 1 to {MOST_SHARDS}.")
-    plan.add_argument("--output", metavar="FILE", help=f"The file to write (default: {PLAN_NAME} beside the manifest).")
-    add_store_option(plan)
-    add_manifest_option(plan)
-    add_json_option(plan)
+    options.add_actions(
+        parser, [Action("plan", summary, _plan, _declare_plan)], _EPILOG, "--store", "--manifest", "--json"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan, write the plan and tell how even it is."""
-    count = _read_count(arguments.shards)
-    path = locate_manifest(read_command_settings(arguments))
+    """Run the action."""
+    return options.run_action(arguments)
+
+
+def _declare_plan(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument("--shards", metavar="N", required=True, help=f"How many shards, from 1 to {MOST_SHARDS}.")
+    plan.add_argument("--output", metavar="FILE", help=f"The file to write (default: {PLAN_NAME} beside the manifest).")
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    """Make a plan, write it, and show how even it is."""
+    count = options.read_limit(arguments.shards, MOST_SHARDS, "--shards")
+    settings = options.read_command_settings(arguments)
+    path = options.locate_manifest(settings)
     manifest = load_manifest(path)
-    seconds = _read_seconds(arguments, manifest)
+    seconds = _read_seconds(arguments, settings, manifest)
     plan = complete_plan(manifest.projects, ShardPlan(count, seconds=seconds))
     output = Path(arguments.output) if arguments.output else path.parent / PLAN_NAME
     write_report(output, write_plan(plan), option="--output")
-    if arguments.json:
-        print_json({"file": str(output), **_describe(plan)})
-    else:
-        _show(plan, output)
-    return 0
+    facts = {"file": str(output), **_describe(plan)}
+    return answer(arguments, facts, lambda console: _show(console, plan, output))
 
 
-def _read_count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_SHARDS):
-        raise SettingsError(f"--shards {text} cannot be used; give a number from 1 to {MOST_SHARDS}")
-    return int(text)
-
-
-def _read_seconds(arguments: argparse.Namespace, manifest: Manifest) -> dict[str, float]:
-    """Read how long the projects usually take; a store that nobody named need not be there."""
+def _read_seconds(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Manifest) -> dict[str, float]:
+    """Read how long the projects usually take; a store that was not named need not exist."""
     names = [project.name for project in manifest.projects]
     if arguments.store is not None:
-        with open_store(arguments) as store, store.read() as connection:
+        with options.open_store(arguments) as store, store.read() as connection:
             return read_medians(connection, names)
-    place = find_store_place(read_command_settings(arguments).store, find_state_folder(manifest.workspace_root))
+    place = find_store_place(settings.store, find_state_folder(manifest.workspace_root))
     with open_existing(place) as found:
         if found is None:
             return {}
@@ -102,10 +95,8 @@ def _count_unknown(plan: ShardPlan) -> int:
     return len(plan.shards) - len(plan.seconds)
 
 
-def _show(plan: ShardPlan, output: Path) -> None:
-    console = open_console()
-    projects = f"{len(plan.shards)} project{'' if len(plan.shards) == 1 else 's'}"
-    shards = f"{plan.count} shard{'' if plan.count == 1 else 's'}"
+def _show(console: Console, plan: ShardPlan, output: Path) -> None:
+    projects, shards = count_of(len(plan.shards), "project"), count_of(plan.count, "shard")
     console.print(styled(f"{projects} in {shards}, written to {output}", "bold"))
     counts = [list(plan.shards.values()).count(number) for number in range(1, plan.count + 1)]
     totals = total_seconds(plan)

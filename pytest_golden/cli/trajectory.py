@@ -7,25 +7,17 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.text import Text
 
-from pytest_golden.cli.action import Action, add_actions
-from pytest_golden.cli.options import (
-    add_json_option,
-    add_limit_option,
-    add_manifest_option,
-    add_store_option,
-    open_store,
-    read_limit,
-)
-from pytest_golden.cli.screen import open_console, print_beside, print_json, print_list, styled
+from pytest_golden.cli import options
+from pytest_golden.cli.options import Action
+from pytest_golden.cli.screen import answer, print_beside, print_list, styled
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.history_text import show_moment
 from pytest_golden.trajectory.difference import diff_trajectories
 from pytest_golden.trajectory.jsonlines import dump_lines, iter_steps, read_outline, read_trajectory, write_trajectory
@@ -47,6 +39,9 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.step import Step
     from pytest_golden.trajectory.store import KeptTrajectory
 
+    # A step with its number and its depth.
+    Placed = tuple[int, int, Step]
+
 
 _STYLES = {Importance.CRITICAL: "bold red", Importance.HIGH: "yellow", Importance.LOW: "dim"}
 _OUTCOME_STYLES = {TrajectoryOutcome.SUCCESS: "green", TrajectoryOutcome.PARTIAL: "yellow", None: "cyan"}
@@ -57,6 +52,7 @@ _TYPE_WIDTH = len("state_change")
 _DEEPEST = 20
 _MOST_NAMED = 5
 _DEFAULT_LIMIT, _MOST = 50, 100_000
+_LIMITED = "How many steps to show at most"
 _EPILOG = """\
 RUN is a golden project's name (its newest run), the id of a trajectory or of
 its journal entry or the beginning of one that is the only such, or a file of
@@ -77,88 +73,75 @@ such as     type=tool_call importance>=high error~"timeout"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden trajectory`."""
-    for action, declared in add_actions(parser, ACTIONS.values(), _EPILOG):
-        declared.add_argument("run", metavar="RUN", help="Which run; see below.")
-        action.declare(declared)
-        add_manifest_option(declared)
-        add_store_option(declared)
-        add_json_option(declared)
+    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return ACTIONS[arguments.action].run(arguments)
+    return options.run_action(arguments)
+
+
+def _declare_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="Which run; see below.")
 
 
 def _declare_limit(parser: argparse.ArgumentParser) -> None:
-    add_limit_option(parser, _DEFAULT_LIMIT, "How many steps to show at most")
+    _declare_run(parser)
+    options.add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
-    numbered, readable = _ends(source.iter_steps(), limit)
-    if arguments.json:
-        left_out = max(0, source.total_steps - len(numbered))
-        print_json({**_outline(source), "left_out": left_out, "steps": [step.to_dict() for _, step in numbered]})
-        return 0
-    console = open_console()
+    numbered = enumerate(source.iter_steps(), start=1)
+    first = [(number, 0, step) for number, step in islice(numbered, limit - limit // 3)]
+    ends = deque(((number, 0, step) for number, step in numbered), maxlen=max(1, limit // 3))
+    readable = ends[-1][0] if ends else len(first)
+    last = list(ends) if limit // 3 else []
+    facts = {
+        **_outline(source),
+        "left_out": max(0, source.total_steps - len(first) - len(last)),
+        "steps": [step.to_dict() for _, _, step in (*first, *last)],
+    }
+    unseen = readable - len(first) - len(last)
+    return answer(arguments, facts, lambda console: _print_steps(console, source, first, unseen, last))
+
+
+def _print_steps(
+    console: Console, source: Source, first: Sequence[Placed], unseen: int, last: Sequence[Placed] = ()
+) -> None:
+    """Print the first and the last steps, how many between them are not shown, and how many cannot be read."""
     for line in describe_source(source):
         console.print(line)
-    last = 0
-    for number, step in numbered:
-        _tell_gap(console, number - last - 1)
-        print_step(console, step, number, source.outline.started_at)
-        last = number
-    _tell_gap(console, readable - last)
-    _tell_unreadable(console, source.total_steps - readable)
-    return 0
-
-
-def _tell_gap(console: Console, left_out: int) -> None:
-    if left_out > 0:
-        told = f"{left_out:,} more step{'' if left_out == 1 else 's'}"
-        console.print(styled(f"      ... {told}; --limit shows more ...", "dim"))
-
-
-def _tell_unreadable(console: Console, lost: int) -> None:
+    for number, depth, step in first:
+        print_step(console, step, number, source.outline.started_at, depth=depth)
+    if unseen > 0:
+        console.print(styled(f"      ... {count_of(unseen, 'more step')}; --limit shows more ...", "dim"))
+    for number, depth, step in last:
+        print_step(console, step, number, source.outline.started_at, depth=depth)
+    lost = source.total_steps - len(first) - unseen - len(last)
     if lost > 0:
-        console.print(styled(f"lost: {lost:,} step{'' if lost == 1 else 's'} of the file cannot be read", "yellow"))
-
-
-def _ends(steps: Iterator[Step], limit: int) -> tuple[list[tuple[int, Step]], int]:
-    """Return the first and the last steps with their numbers, `limit` in all, and the number of readable steps."""
-    numbered = enumerate(steps, start=1)
-    first = list(islice(numbered, limit - limit // 3))
-    last = deque(numbered, maxlen=max(1, limit // 3))
-    readable = last[-1][0] if last else len(first)
-    return [*first, *(last if limit // 3 else ())], readable
+        console.print(styled(f"lost: {count_of(lost, 'step')} of the file cannot be read", "yellow"))
 
 
 def _tree(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     rest = source.iter_steps()
     steps = list(islice(rest, limit))
     numbers = {step.id: number for number, step in enumerate(steps, start=1)}
-    placed = [(depth, node.step) for root in grow_tree(steps) for depth, node in root.walk()]
-    left_out = max(0, source.total_steps - len(steps))
-    if arguments.json:
-        nodes = [{"depth": depth, **step.to_dict()} for depth, step in placed]
-        print_json({**_outline(source), "left_out": left_out, "tree": nodes})
-        return 0
-    console = open_console()
-    for line in describe_source(source):
-        console.print(line)
-    for depth, step in placed:
-        print_step(console, step, numbers[step.id], source.outline.started_at, depth=depth)
+    placed = [(numbers[node.step.id], depth, node.step) for root in grow_tree(steps) for depth, node in root.walk()]
+    facts = {
+        **_outline(source),
+        "left_out": max(0, source.total_steps - len(steps)),
+        "tree": [{"depth": depth, **step.to_dict()} for _, depth, step in placed],
+    }
     unseen = sum(1 for _ in rest)
-    _tell_gap(console, unseen)
-    _tell_unreadable(console, left_out - unseen)
-    return 0
+    return answer(arguments, facts, lambda console: _print_steps(console, source, placed, unseen))
 
 
 def _declare_other(parser: argparse.ArgumentParser) -> None:
+    _declare_run(parser)
     parser.add_argument(
         "other",
         metavar="OTHER",
@@ -170,35 +153,33 @@ def _declare_other(parser: argparse.ArgumentParser) -> None:
 def _diff(arguments: argparse.Namespace) -> int:
     left, right = find_pair(arguments, arguments.run, arguments.other)
     found = diff_trajectories(left.read(), right.read())
-    if arguments.json:
-        print_json({"left": left.outline.id, "right": right.outline.id, **found.to_dict()})
-        return 0
-    console = open_console()
-    for side, source in (("left ", left), ("right", right)):
-        console.print(styled(f"{side}  {source.outline.id}", "dim"))
-    console.print(styled(found, "green" if found.identical else "bold"))
-    return 0
+
+    def show(console: Console) -> None:
+        for side, source in (("left ", left), ("right", right)):
+            console.print(styled(f"{side}  {source.outline.id}", "dim"))
+        console.print(styled(found, "green" if found.identical else "bold"))
+
+    return answer(arguments, {"left": left.outline.id, "right": right.outline.id, **found.to_dict()}, show)
 
 
 def _stats(arguments: argparse.Namespace) -> int:
     source = find_source(arguments, arguments.run)
     found = summarize_steps(source.iter_steps(), source.outline, total_snapshots=source.total_snapshots)
-    if arguments.json:
-        print_json({"id": source.outline.id, "project": source.project, **found.to_dict()})
-        return 0
-    console = open_console()
-    for line in describe_source(source):
-        console.print(line)
-    durations = found.duration_ms_by_type
-    rows = [
-        *((word.value, _count_with_time(count, durations.get(word))) for word, count in found.step_types.items()),
-        *((word.value, str(count)) for word, count in found.importance_distribution.items()),
-        ("errors", str(found.error_count)),
-        ("depth", str(found.max_depth)),
-        ("snapshots", str(found.total_snapshots)),
-    ]
-    print_list(console, rows)
-    return 0
+
+    def show(console: Console) -> None:
+        for line in describe_source(source):
+            console.print(line)
+        durations = found.duration_ms_by_type
+        rows = [
+            *((word.value, _count_with_time(count, durations.get(word))) for word, count in found.step_types.items()),
+            *((word.value, str(count)) for word, count in found.importance_distribution.items()),
+            ("errors", str(found.error_count)),
+            ("depth", str(found.max_depth)),
+            ("snapshots", str(found.total_snapshots)),
+        ]
+        print_list(console, rows)
+
+    return answer(arguments, {"id": source.outline.id, "project": source.project, **found.to_dict()}, show)
 
 
 def _count_with_time(count: int, milliseconds: float | None) -> str:
@@ -206,12 +187,13 @@ def _count_with_time(count: int, milliseconds: float | None) -> str:
 
 
 def _declare_query(parser: argparse.ArgumentParser) -> None:
+    _declare_run(parser)
     parser.add_argument("query", metavar="QUERY", nargs="+", help="What is asked of the steps; see below.")
-    _declare_limit(parser)
+    options.add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    limit = read_limit(arguments.limit, _MOST)
+    limit = options.read_limit(arguments.limit, _MOST)
     try:
         asked = parse_query(" ".join(arguments.query))
     except ValueError as error:
@@ -220,24 +202,26 @@ def _query(arguments: argparse.Namespace) -> int:
     selected = asked.select_placed(source.iter_steps())
     found = list(islice(selected, limit))
     total = len(found) + sum(1 for _ in selected)
-    if arguments.json:
-        told = {"query": str(asked), "total_found": total, "left_out": total - len(found)}
-        print_json({**_outline(source), **told, "steps": [step.to_dict() for _, step in found]})
-        return 0
-    _show_found(source, found, total)
-    return 0
-
-
-def _show_found(source: Source, found: Sequence[tuple[int, Step]], total: int) -> None:
-    console = open_console()
-    for place, step in found:
-        print_step(console, step, place + 1, source.outline.started_at)
     left_out = total - len(found)
-    more = f"; {left_out:,} are not shown, --limit shows more" if left_out else ""
-    console.print(styled(f"{total:,} of {source.total_steps:,} steps{more}", "dim"))
+    facts = {
+        **_outline(source),
+        "query": str(asked),
+        "total_found": total,
+        "left_out": left_out,
+        "steps": [step.to_dict() for _, step in found],
+    }
+
+    def show(console: Console) -> None:
+        for place, step in found:
+            print_step(console, step, place + 1, source.outline.started_at)
+        more = f"; {left_out:,} are not shown, --limit shows more" if left_out else ""
+        console.print(styled(f"{total:,} of {source.total_steps:,} steps{more}", "dim"))
+
+    return answer(arguments, facts, show)
 
 
 def _declare_file(parser: argparse.ArgumentParser) -> None:
+    _declare_run(parser)
     parser.add_argument(
         "file", metavar="FILE", nargs="?", type=Path, help="The file to make (default: print the lines on stdout)."
     )
@@ -247,23 +231,20 @@ def _export(arguments: argparse.Namespace) -> int:
     source = find_source(arguments, arguments.run)
     trajectory = source.read()
     if arguments.file is None:
-        if arguments.json:
-            print_json(trajectory.to_dict())
-        else:
+
+        def show(_: Console) -> None:
             for line in dump_lines(trajectory):
                 print(line, end="")
-        return 0
+
+        return answer(arguments, trajectory.to_dict, show)
     if arguments.file.exists():
         raise SettingsError(f"{arguments.file} is there already; give the name of a new file")
     folder = arguments.file.parent
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder; make it, or give a file in another one")
     write_trajectory(arguments.file, trajectory)
-    if arguments.json:
-        print_json({"id": trajectory.id, "file": str(arguments.file), "total_steps": source.total_steps})
-    else:
-        open_console().print(styled(f"wrote {source.total_steps:,} steps of {trajectory.id} to {arguments.file}"))
-    return 0
+    facts = {"id": trajectory.id, "file": str(arguments.file), "total_steps": source.total_steps}
+    return answer(arguments, facts, f"wrote {source.total_steps:,} steps of {trajectory.id} to {arguments.file}")
 
 
 def _outline(source: Source) -> dict[str, Any]:
@@ -274,17 +255,14 @@ def _outline(source: Source) -> dict[str, Any]:
     return {**told, "project": source.project, **counts}
 
 
-ACTIONS = {
-    action.name: action
-    for action in (
-        Action("show", "Show the steps in order, the first and the last of many.", _declare_limit, _show),
-        Action("tree", "Show the steps below their parents.", _declare_limit, _tree),
-        Action("diff", "Tell where two runs part.", _declare_other, _diff),
-        Action("stats", "Count steps, durations, depth and errors.", lambda _: None, _stats),
-        Action("query", "Show the steps that are asked for.", _declare_query, _query, _QUERY_HELP),
-        Action("export", "Write all of it as JSON Lines, or as one object with --json.", _declare_file, _export),
-    )
-}
+ACTIONS = (
+    Action("show", "Show the steps in order, the first and the last of many.", _show, _declare_limit),
+    Action("tree", "Show the steps below their parents.", _tree, _declare_limit),
+    Action("diff", "Tell where two runs part.", _diff, _declare_other),
+    Action("stats", "Count steps, durations, depth and errors.", _stats, _declare_run),
+    Action("query", "Show the steps that are asked for.", _query, _declare_query, _QUERY_HELP),
+    Action("export", "Write all of it as JSON Lines, or as one object with --json.", _export, _declare_file),
+)
 
 
 class Source(NamedTuple):
@@ -315,7 +293,7 @@ def find_source(arguments: argparse.Namespace, run: str) -> Source:
         return _open_file(file)
     if file.suffix == ".jsonl":
         raise SettingsError(f"there is no file {run}")
-    with open_store(arguments) as store, store.read() as connection:
+    with options.open_store(arguments) as store, store.read() as connection:
         kept = _find_one(connection, run, store.where)
         return _from_store(connection, kept)
 
@@ -331,7 +309,7 @@ def find_pair(arguments: argparse.Namespace, run: str, other: str | None) -> tup
         return find_source(arguments, run), find_source(arguments, other)
     if Path(run).is_file():
         raise SettingsError("a file has no earlier run: name the OTHER to compare it with")
-    with open_store(arguments) as store, store.read() as connection:
+    with options.open_store(arguments) as store, store.read() as connection:
         kept = _find_one(connection, run, store.where)
         earlier = None if kept.project is None else find_success_before(connection, kept)
         if earlier is None:
@@ -368,8 +346,8 @@ def _find_one(connection: Connection, run: str, where: str) -> KeptTrajectory:
         return found[0]
     if found:
         raise SettingsError(f"several ids begin with {run!r}: {', '.join(kept.id for kept in found)}; give more of one")
-    near = get_close_matches(run, list_traced_projects(connection), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "give a golden project's name, an id or its beginning, or a file"
+    otherwise = "give a golden project's name, an id or its beginning, or a file"
+    hint = options.suggest_name(run, list_traced_projects(connection), otherwise)
     raise SettingsError(f"no run {run!r} has a trajectory in {where}; {hint}")
 
 
@@ -377,7 +355,7 @@ def describe_source(source: Source) -> Iterator[Text]:
     """Yield the first lines: which trajectory it is, how it ended, how many steps it has."""
     outline = source.outline
     took = "" if outline.duration_ms is None else f" in {show_duration(outline.duration_ms)}"
-    count = f"{source.total_steps:,} step{'' if source.total_steps == 1 else 's'}{took}"
+    count = f"{count_of(source.total_steps, 'step')}{took}"
     yield Text.assemble(
         styled(source.project or "trajectory", "bold"),
         ": ",
@@ -394,7 +372,7 @@ def describe_source(source: Source) -> Iterator[Text]:
 def print_step(console: Console, step: Step, number: int, started_at: datetime, *, depth: int = 0) -> None:
     """Print a step's line: number, time, type, content, duration, error; folded lines continue below the content."""
     when = (step.timestamp - started_at).total_seconds()
-    first = styled(f"{number:>5} {show_offset(when):>8}  {step.type:<{_TYPE_WIDTH}}", "dim")
+    first = styled(f"{number:>5} {f'+{format_elapsed(max(0.0, when))}':>8}  {step.type:<{_TYPE_WIDTH}}", "dim")
     first.append("  " * min(depth, _DEEPEST))
     told = styled(shorten(step.content), _STYLES.get(step.importance, ""))
     if step.duration_ms is not None:
@@ -411,11 +389,6 @@ def shorten(value: Any) -> str:
     told = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
     told = " ".join(str(cut_content(told, _MOST_READ)[0]).split())
     return told if len(told) <= _MOST_OF_TEXT else f"{told[: _MOST_OF_TEXT - 3]}..."
-
-
-def show_offset(seconds: float) -> str:
-    """Return the time since the start, as text."""
-    return f"+{format_elapsed(max(0.0, seconds))}"
 
 
 def show_duration(milliseconds: float) -> str:

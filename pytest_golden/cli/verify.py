@@ -7,14 +7,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.ending import raise_when_ended
-from pytest_golden.cli.options import (
-    add_gate_store_option,
-    add_json_option,
-    add_manifest_option,
-    locate_manifest,
-    read_command_settings,
-)
+from pytest_golden.cli import options
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.verify.base_worktree import PrivateFolder, find_base, find_checkout, read_head
 from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate, use_store
@@ -24,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from rich.console import Console
+
     from pytest_golden.manifest.model import Manifest
+    from pytest_golden.regression.comparison import Comparison, SideRuns
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.verify.gates import BaseCommit, HeadCommit
     from pytest_golden.verify.model import Verification, VerificationRequest
@@ -34,6 +30,22 @@ _DEFAULT_REPEAT = 10
 _MOST_REPEAT = 1000
 _SHORT = 12
 _WIDEST = 79
+_STYLES = {
+    "ok": "green",
+    "fixed": "bold green",
+    "new_regression": "bold red",
+    "known": "yellow",
+    "unstable": "yellow",
+}
+_MEANINGS = {
+    "new_regression": "this change broke it",
+    "known": "it failed before this change too, for the same reason",
+    "unstable": "it does not always fail, and not provably more often than before",
+    "fixed": "it failed before this change",
+    "new_project": "the base does not declare it",
+    "removed": "only the base declares it",
+    "skipped": "it was not run",
+}
 _EPILOG = """\
 It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
 and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
@@ -62,25 +74,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--floor", choices=("check", "accept"), help="Accept a weakened floor (default: env GOLDEN_FLOOR, else check)."
     )
-    add_gate_store_option(parser)
-    add_manifest_option(parser)
-    add_json_option(parser)
+    options.add_gate_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verify, and show what came of it."""
-    settings = read_command_settings(arguments)
+    """Verify, and show the result."""
+    settings = options.read_command_settings(arguments)
     if not 1 <= arguments.repeat <= _MOST_REPEAT:
         raise SettingsError(f"--repeat {arguments.repeat}: give a number from 1 to {_MOST_REPEAT}")
     if not arguments.base or arguments.base.startswith("-"):
         raise SettingsError(f"--base {arguments.base!r} is no git ref: give a branch, a tag or a commit")
     for name in VARIABLES_OF_HOOKS:
         os.environ.pop(name, None)
-    manifest = locate_manifest(settings)
+    manifest = options.locate_manifest(settings)
     if not manifest.is_file():
         raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
     try:
-        with raise_when_ended():
+        with options.raise_when_ended():
             return _verify(arguments, settings, manifest)
     except KeyboardInterrupt:
         print("golden: interrupted; nothing was decided", file=sys.stderr)
@@ -103,19 +113,19 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
     with PrivateFolder(outside=checkout) as private, ExitStack() as held:
         gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
         held.callback(gate.process.end)
-        # From here on the gate is coming up beside us, and what we load costs nobody any time.
+        # The gate starts up meanwhile, so what is imported from here on costs no time.
         from pytest_golden.manifest.reader import load_manifest
 
         declared = load_manifest(manifest)
         turn = held.enter_context(ExitStack())
-        # Done right after the lock is let go: what the end needs is loaded while the pipelines run.
+        # Runs right after the lock is released, so that this is imported while the pipelines run.
         turn.callback(_load_what_the_end_needs)
         from pytest_golden.gate.state_folder import hold_gate_lock
 
-        turn.enter_context(hold_gate_lock(declared.workspace_root, _say))
-        # Ended before the lock is let go, so that it never takes a turn that nobody waits for.
+        turn.enter_context(hold_gate_lock(declared.workspace_root, options.say))
+        # End the gate before the lock is released, so that it does not take the lock for nobody.
         held.callback(gate.process.end)
-        _say(_describe(base, head))
+        options.say(_describe(base, head))
         from pytest_golden.verify.model import VerificationRequest
 
         request = VerificationRequest(
@@ -133,10 +143,10 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
 
 
 def _run_beside(request: VerificationRequest, declared: Manifest, gate: HeadGate) -> Verification:
-    with _watch() as (say, show):
+    with _watch() as (say_above, show):
         from pytest_golden.verify import service
 
-        found: Verification = service.Verifier(request, declared, gate, say=say, show=show).run()
+        found: Verification = service.Verifier(request, declared, gate, say=say_above, show=show).run()
         return found
 
 
@@ -149,45 +159,119 @@ def _describe(base: BaseCommit, head: HeadCommit) -> str:
 
 def _show(arguments: argparse.Namespace, found: Verification) -> int:
     if found.is_first:
-        _say(str(found.base.reason))
+        options.say(str(found.base.reason))
     elif not found.base.available:
-        _say(f"base unavailable: {found.base.reason}")
-    if arguments.json:
-        from pytest_golden.cli.screen import print_json
+        options.say(f"base unavailable: {found.base.reason}")
+    if arguments.json or found.base.available or found.is_first:
+        from pytest_golden.cli.screen import answer
 
-        print_json(found.to_dict())
-    elif found.base.available or found.is_first:
-        from pytest_golden.cli.verify_lines import show_verification
-
-        show_verification(found)
+        answer(arguments, found.to_dict, lambda console: _show_verification(console, found))
     return found.exit_code
-
-
-def _say(text: str) -> None:
-    from pytest_golden.report.result_text import make_visible
-
-    print(f"golden: {make_visible(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | None]]:
-    """Return what says news in lines of their own and, on a terminal, what shows the last line that a gate printed."""
+    """Yield a function that prints news as lines, and one that shows a gate's last line, None outside a terminal."""
     from pytest_golden.cli.screen import show_line
 
     with show_line() as show:
 
-        def say(text: str) -> None:
+        def say_above(text: str) -> None:
             if sys.stderr.isatty():
                 show("")
                 sys.stderr.write("\r")
-            _say(text)
+            options.say(text)
 
-        yield say, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
+        yield say_above, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
 
 
 def _load_what_the_end_needs() -> None:
-    from pytest_golden.cli import verify_lines
+    from pytest_golden.cli import screen
     from pytest_golden.gateway import scratch
     from pytest_golden.verify import store
 
-    _ = verify_lines, scratch, store
+    _ = screen, scratch, store
+
+
+def _show_verification(console: Console, found: Verification) -> None:
+    """Print a line for each project, new failures in full, and one sentence at the end."""
+    from rich.text import Text
+
+    from pytest_golden.cli.screen import print_indented, print_listing, styled
+    from pytest_golden.report.result_text import explain_failure
+
+    rows = [
+        (
+            styled(one.runs.name),
+            styled(one.verdict.replace("_", " "), _STYLES.get(one.verdict, "")),
+            _show_side(one.runs.base),
+            _show_side(one.runs.head),
+            _explain(one),
+        )
+        for one in found.comparisons
+    ]
+    titles = ("project", "verdict", "base", "head", "")
+    print_listing(console, titles, rows, whole=titles[:4])
+    failing = frozenset(found.failing)
+    for one in found.comparisons:
+        head, base = one.runs.head.result, one.runs.base.result
+        if one.runs.name not in failing or head is None:
+            continue
+        named = "new regression " if one.verdict == "new_regression" else "failing "
+        console.print()
+        console.print(Text.assemble((named, "bold red"), styled(one.runs.name, "bold")))
+        print_indented(console, explain_failure(head, shell_command=None), 2)
+        if base is not None and one.runs.fails_otherwise:
+            print_indented(console, f"on the base it failed for another reason: {base.error_message}", 2)
+    if found.weakened_floor:
+        console.print()
+        console.print(styled("weakened floor", "bold yellow" if found.is_floor_accepted else "bold red"))
+        for line in _describe_floor(found):
+            print_indented(console, line, 2)
+    console.print()
+    console.print(styled("; ".join(_list_news(found)), "bold green" if found.exit_code == 0 else "bold red"))
+
+
+def _describe_floor(found: Verification) -> Iterator[str]:
+    for one in found.weakened_floor:
+        yield f"{one['project']}: {one['message']}" if one.get("project") else str(one["message"])
+    yield "It is accepted." if found.is_floor_accepted else "A person accepts this with --floor accept."
+
+
+def _show_side(runs: SideRuns) -> str:
+    """Return the status, or how many of its runs passed where there are several."""
+    if runs.status is None:
+        return "-"
+    return str(runs.status) if runs.tally.total < 2 else f"{runs.tally.passed} of {runs.tally.total} passed"
+
+
+def _explain(one: Comparison) -> str:
+    told = _MEANINGS.get(one.verdict, "")
+    if one.verdict in {"new_regression", "unstable"} and one.runs.fails_otherwise:
+        told += "; on the base it failed for another reason"
+    if one.verdict == "new_regression" and one.runs.is_settled:
+        return f"{told}, and it repeats byte for byte"
+    p_value = one.runs.p_value
+    is_shown = p_value is not None and (one.runs.base.tally.total > 1 or one.runs.head.tally.total > 1)
+    return f"{told} (by chance alone: {p_value:.2g})" if is_shown else told
+
+
+def _list_news(found: Verification) -> Iterator[str]:
+    from pytest_golden.regression.comparison import Verdict
+    from pytest_golden.regression.wording import count_of
+
+    counts = {verdict: sum(one.verdict is verdict for one in found.comparisons) for verdict in Verdict}
+    broken = counts.pop(Verdict.NEW_REGRESSION)
+    if found.is_first:
+        yield f"the first manifest: {len(found.failing)} of {len(found.comparisons)} failing"
+    else:
+        yield count_of(broken, "new regression") if broken else "no new regression"
+    plurals = {Verdict.NEW_PROJECT: "new projects"}
+    told = {verdict: verdict.replace("_", " ") for verdict in Verdict}
+    rest = ", ".join(count_of(count, told[one], plurals.get(one, told[one])) for one, count in counts.items() if count)
+    if rest:
+        yield rest
+    if found.weakened_floor:
+        yield f"the floor is weaker{', which is accepted' if found.is_floor_accepted else ''}"
+    if found.fails_unexplained:
+        yield "the head's gate fails for what was skipped"

@@ -12,7 +12,6 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -22,6 +21,8 @@ from distributed.security import Security
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GatewayError, SettingsError
+from pytest_golden.regression.wording import count_of
+from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -95,8 +96,7 @@ class Cluster:
         """Return how many workers and threads the fleet has now."""
         workers = self._list_workers()
         threads = sum(workers.values())
-        count = f"{len(workers)} worker{'' if len(workers) == 1 else 's'}"
-        return f"{count} with {threads} thread{'' if threads == 1 else 's'} at {self._url}"
+        return f"{count_of(len(workers), 'worker')} with {count_of(threads, 'thread')} at {self._url}"
 
     def submit(self, function: Callable[..., object], *arguments: object, key: str, priority: int) -> Errand:
         """Send an errand, preferably to workers that were not left out; an idle one may still take it over.
@@ -359,20 +359,13 @@ class Versions:
 def find_versions() -> Versions:
     """Return the versions of this process."""
     return Versions(
-        name_python(".".join(map(str, sys.version_info[:3]))), {name: _find_version(name) for name in PACKAGES}
+        name_python(".".join(map(str, sys.version_info[:3]))), {name: find_version(name) for name in PACKAGES}
     )
 
 
 def name_python(told: str) -> str:
     """Return the part of a version, such as `3.12.1.final.0`, that must be the same at both ends."""
     return ".".join(told.split(".")[:2])
-
-
-def _find_version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def explain_unlike(unlike: Mapping[str, str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import secrets
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -327,11 +326,6 @@ class _Sent:
     errand: Errand
     sendings: int = 1
     refusals: int = 0
-
-
-def new_token() -> str:
-    """Return a random token, which only a worker that sees the same workspace can read."""
-    return secrets.token_hex(16)
 
 
 def _lacks_workspace(given: Any) -> bool:

@@ -140,10 +140,7 @@ def _enter(place: _Place, task: FleetTask) -> Room | None:
 
 
 def _run(place: _Place, room: Room, seat: Seat, project: GoldenProjectConfig) -> tuple[PipelineOutcome, bool]:
-    request: dict[str, Any] = {
-        "role": AgentRole.REGRESSION_GUARD,
-        "permissions": Permissions(can_edit_source=False),
-    }
+    request: dict[str, Any] = {"role": AgentRole.REGRESSION_GUARD, "permissions": Permissions(can_edit_source=False)}
     try:
         examination = room.keeper.begin(project)
         with _ended_when_unwanted(place, room, seat):

@@ -56,11 +56,13 @@ def _check_hint(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+_HINT = Kind(_check_hint, {"type": "object", "minProperties": 1})
+_MINUTES = Kind(_check_minutes, {"type": "number", "exclusiveMinimum": 0})
 EXPECTATION_KEYS = Table.of(
     (
         Key("description", TEXT, "What is expected, for people.", required=True),
-        Key("match_hint", Kind(_check_hint), "What a signal must hold to be the answer.", nullable=True),
-        Key("expires_minutes", Kind(_check_minutes), "After so many minutes the question is closed.", nullable=True),
+        Key("match_hint", _HINT, "What a signal must hold to be the answer.", nullable=True),
+        Key("expires_minutes", _MINUTES, "After so many minutes the question is closed.", nullable=True),
         Key("polarity", one_of(*Polarity), "positive: it happens; negative: it does not happen.", nullable=True),
         Key("critical", FLAG, "Without it the entry is a failure, whatever else is met.", nullable=True),
         Key("check", CHECK, "What finds out: {after, command} or {after, url, status, path, equals}.", nullable=True),

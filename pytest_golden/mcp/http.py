@@ -6,19 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from pytest_golden.web.access import (
-    BearerCheck,
-    Refusal,
-    ask_for_token,
-    is_own_host,
-    is_own_origin,
-    refuse_cross_site,
-    refuse_foreign_host,
-)
-from pytest_golden.web.boundary import Bodies, pass_over, refuse_two_lengths, replay, until_end
+from pytest_golden.web.access import BearerCheck, PublicPlace, ask_for_token
+from pytest_golden.web.boundary import MOST_BYTES, Guard
 from pytest_golden.web.listening import run_app, write_address
 
 if TYPE_CHECKING:
@@ -26,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp.server import Server
+    from starlette.datastructures import Headers
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from pytest_golden.web.access import Refusal
+
 PATH = "/mcp"
-MOST_BODY_BYTES = 1 << 20
 _MOST_ENDING_SECONDS = 3
 # A client that is idle for a while keeps its connection, and with it its session.
 _KEPT_ALIVE_SECONDS = 300
@@ -62,60 +56,40 @@ def make_app(server: Server[Any], door: Door, say_ready: Callable[[], None]) -> 
     """Make the application: the protocol's own behind the guard, which already checks hosts and origins."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
-        max_request_body_size=MOST_BODY_BYTES,
+        max_request_body_size=MOST_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Guard(inner, door, say_ready)
+    return ToolGuard(inner, door, say_ready)
 
 
-class Guard:
-    """An ASGI application around the protocol's. `say_ready` is called when requests are answered.
+class ToolGuard(Guard):
+    """Guards the protocol's own application; `say_ready` is called when requests are answered.
 
     A request with the right token passes, however often others at the same address were wrong.
     """
 
     def __init__(self, app: ASGIApp, door: Door, say_ready: Callable[[], None]) -> None:
-        self._app = app
-        self._host = door.host
+        super().__init__(app, PublicPlace(door.host))
         self._say_ready = say_ready
         self._bearers = None if door.token is None else BearerCheck(door.token)
-        self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, self._with_word(send))
-        elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
+        """Answer a request, or pass it on; notice when the application has started."""
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = until_end(receive)
-        try:
-            received = await self._let_in(scope, receive, body)
-        except Refusal as refusal:
-            # A client that is still sending would see the connection closed, and not the answer.
-            if await pass_over(body, Headers(scope=scope)):
-                refusal.headers["Connection"] = "close"
-            await PlainTextResponse(refusal.detail, refusal.status, refusal.headers)(scope, receive, send)
-        else:
-            await self._app(scope, received, send)
-
-    async def _let_in(self, scope: Scope, receive: Receive, body: Receive) -> Receive:
-        headers = Headers(scope=scope)
-        refuse_two_lengths(headers)
-        host = refuse_foreign_host(headers, lambda name: is_own_host(name, self._host))
-        refuse_cross_site(headers, lambda origin: is_own_origin(origin, host))
-        address = str((scope.get("client") or [""])[0])
-        if self._bearers is not None and not self._bearers.is_right(headers, address):
-            raise ask_for_token("Send the header `Authorization: Bearer TOKEN`.")
-        if scope["method"] != "POST":
-            return receive
-        return replay(await self._bodies.read(body, headers.get("content-length"), MOST_BODY_BYTES), receive)
-
-    def _with_word(self, send: Send) -> Send:
         async def send_and_say(message: Message) -> None:
             await send(message)
             if message["type"] == "lifespan.startup.complete":
                 self._say_ready()
 
-        return send_and_say
+        await super().__call__(scope, receive, send_and_say)
+
+    def check(self, scope: Scope, headers: Headers, host: str) -> None:
+        """Check origin and token."""
+        self.refuse_other_sites(headers, host)
+        address = str((scope.get("client") or [""])[0])
+        if self._bearers is not None and not self._bearers.is_right(headers, address):
+            raise ask_for_token("Send the header `Authorization: Bearer TOKEN`.")
+
+    def refuse(self, refusal: Refusal, path: str) -> Response:  # noqa: ARG002 - there is one path
+        """Return the refusal as plain text."""
+        return PlainTextResponse(refusal.detail, refusal.status, refusal.headers)

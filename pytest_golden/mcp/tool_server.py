@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -16,6 +15,7 @@ from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.mcp.tool_answers import Answer, make_answer, make_visible
 from pytest_golden.mcp.tools import TOOLS, Arguments, GoldenTool, list_tools, read_arguments, write_instructions
 from pytest_golden.mcp.workplace import Caller, CallerOptions, Workplace, begin_session, find_caller
+from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -61,7 +61,7 @@ def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, st
     return Server(
         _NAME,
         title="Golden projects",
-        version=_find_version(),
+        version=find_version("pytest-golden-projects") or "",
         instructions=write_instructions(is_read_only=place.is_read_only),
         lifespan=_live,
         on_list_tools=list_all,
@@ -90,10 +90,3 @@ def _describe_unknown(name: str, tools: Mapping[str, GoldenTool], place: Workpla
 
 def _refuse(sentence: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=make_visible(sentence))], is_error=True)
-
-
-def _find_version() -> str:
-    try:
-        return version("pytest-golden-projects")
-    except PackageNotFoundError:
-        return ""

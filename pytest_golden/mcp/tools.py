@@ -13,10 +13,10 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
-from pytest_golden.journal.model import ImmediateResult, Polarity, SignalType
+from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.review import FILTERS
 from pytest_golden.journal.rules import RESERVED_SOURCES
-from pytest_golden.manifest.kinds import suggest
+from pytest_golden.manifest.kinds import record_schema, suggest
 from pytest_golden.manifest.units import show
 from pytest_golden.mcp.tool_answers import describe_answers
 
@@ -52,24 +52,23 @@ def _read_whole(number: Any) -> Any:
 
 _Limit = Annotated[int, Field(ge=1, le=MOST_LISTED), BeforeValidator(_read_whole)]
 _MOST_TOLD = 5
-# The types, which the journal's own table describes only in words.
-_EXPECTATION_TYPES: dict[str, dict[str, Any]] = {
-    "description": {"type": "string"},
-    "match_hint": {"type": "object"},
-    "expires_minutes": {"type": "number", "exclusiveMinimum": 0},
-    "polarity": {"type": "string", "enum": [str(word) for word in Polarity]},
-    "critical": {"type": "boolean"},
-    "check": {"type": "object"},
-}
-_EXPECTATION: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        name: {"description": key.description, **_EXPECTATION_TYPES[name]}
-        for name, key in EXPECTATION_KEYS.keys.items()
-    },
-    "required": [name for name, key in EXPECTATION_KEYS.keys.items() if key.required],
-    "additionalProperties": False,
-}
+
+
+def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out titles, and null for absent values, which some clients do not understand."""
+    plain = {key: value for key, value in schema.items() if key not in {"title", "anyOf"}}
+    for option in schema.get("anyOf", ()):
+        if option != {"type": "null"}:
+            plain = {**option, **plain}
+    if plain.get("default", ...) is None:
+        del plain["default"]
+    return plain
+
+
+def _plain_record(schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
 
 
 class Arguments(BaseModel):
@@ -107,7 +106,9 @@ class LogOutcome(Arguments):
     notes: str | None = Field(None, description="What you saw.")
     actions: list[Any] | None = Field(None, description="What you did: texts or objects.")
     expectations: list[Any] | None = Field(
-        None, description="What must come true later.", json_schema_extra={"items": _EXPECTATION}
+        None,
+        description="What must come true later.",
+        json_schema_extra={"items": _plain_record(record_schema(EXPECTATION_KEYS))},
     )
 
 
@@ -203,21 +204,7 @@ def read_arguments(tool: str, kind: type[_Read], given: Mapping[str, Any]) -> _R
 
 def arguments_schema(kind: type[Arguments]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments; optional arguments are those not in `required`."""
-    schema = kind.model_json_schema()
-    properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
-    required = {"required": schema["required"]} if "required" in schema else {}
-    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
-
-
-def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out titles, and null for absent values, which some clients do not understand."""
-    plain = {key: value for key, value in schema.items() if key not in {"title", "anyOf"}}
-    for option in schema.get("anyOf", ()):
-        if option != {"type": "null"}:
-            plain = {**option, **plain}
-    if plain.get("default", ...) is None:
-        del plain["default"]
-    return plain
+    return _plain_record(kind.model_json_schema())
 
 
 def _describe(tool: str, kind: type[Arguments], error: Mapping[str, Any]) -> str:

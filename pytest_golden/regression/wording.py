@@ -52,6 +52,11 @@ def show_path(path: str) -> str:
     )
 
 
+def count_of(number: int, one: str, many: str = "") -> str:
+    """Write an amount: `1 entry`, `1,200 entries`; `many` is the plural if an `s` does not make it."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def name_some(names: Sequence[str], most: int) -> str:
     """Name the first few of many, and count the others: `a, b and 4 more`."""
     more = len(names) - most

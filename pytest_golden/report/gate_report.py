@@ -48,8 +48,8 @@ def gate_report(
         weakened_floor: what is weaker than in the base.
     """
     report = GateReport(verdict or check.verdict, check.regression_detected, tuple(weakened_floor), gate, check.results)
-    clean: dict[str, Any] = _clean(report.to_dict())
-    return clean
+    told: dict[str, Any] = make_encodable(report.to_dict())
+    return told
 
 
 def recorded_report(recorded: RecordedRun) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def gate_report_text(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _clean(value: Any) -> Any:
-    """Make every text encodable (lone surrogates become escapes) and every number finite."""
+def make_encodable(value: Any) -> Any:
+    """Return JSON content with every text encodable (lone surrogates become escapes) and every number finite."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, float):
@@ -76,9 +76,9 @@ def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         # A run of a thousand projects has sixty thousand values: no call for those that stay as they are.
         return {
-            key if type(key) is str and key.isascii() else _clean(str(key)): item
+            key if type(key) is str and key.isascii() else make_encodable(str(key)): item
             if type(item) in _ALWAYS_CLEAN
-            else _clean(item)
+            else make_encodable(item)
             for key, item in value.items()
         }
-    return [_clean(item) for item in value] if isinstance(value, list | tuple) else value
+    return [make_encodable(item) for item in value] if isinstance(value, list | tuple) else value

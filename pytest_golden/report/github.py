@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.result_text import make_visible, short_reason
+from pytest_golden.report.result_text import cut, make_visible, short_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,12 +40,18 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|~&@$]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.")
 
 
 class Annotation(NamedTuple):
-    """An annotation before it becomes a line; see `annotation`."""
+    """An annotation: its message, which may have several lines, a heading, and a line of a file, counted from 1."""
 
     level: Level
     message: str
-    title: str
+    title: str = ""
     line: int | None = None
+
+    def write(self, file: str | None) -> str:
+        """Return it as one line without its end; `file` is a path relative to the repository, with `/`."""
+        given = (("file", file), ("line", self.line), ("title", self.title))
+        properties = ",".join(f"{name}={_escape(str(value), _IN_PROPERTIES)}" for name, value in given if value)
+        return f"::{self.level}{' ' if properties else ''}{properties}::{_escape(self.message, _IN_MESSAGES)}"
 
 
 def annotate(told: Sequence[Annotation], *, file: str | None) -> Iterator[str]:
@@ -54,34 +60,11 @@ def annotate(told: Sequence[Annotation], *, file: str | None) -> Iterator[str]:
         same = [one for one in told if one.level == level]
         shown = same if len(same) <= MOST_OF_LEVEL else same[: MOST_OF_LEVEL - 1]
         for one in shown:
-            yield annotation(level, one.message, title=one.title, file=file, line=one.line)
+            yield one.write(file)
         if left := same[len(shown) :]:
             titles = "\n".join(one.title for one in left)
-            yield annotation(
-                level, f"{len(left)} more, told in the summary of the job:\n{titles}", title="and more", file=file
-            )
-
-
-def annotation(
-    level: Level,
-    message: str,
-    *,
-    title: str | None = None,
-    file: str | None = None,
-    line: int | None = None,
-) -> str:
-    """Return an annotation as one line without its end.
-
-    Args:
-        level: how bad it is.
-        message: what to show; may have several lines.
-        title: a heading for it.
-        file: a path relative to the repository, with `/`.
-        line: a line of that file, counted from 1.
-    """
-    given = (("file", file), ("line", line), ("title", title))
-    properties = ",".join(f"{name}={_escape(str(value), _IN_PROPERTIES)}" for name, value in given if value)
-    return f"::{level}{' ' if properties else ''}{properties}::{_escape(message, _IN_MESSAGES)}"
+            message = f"{len(left)} more, told in the summary of the job:\n{titles}"
+            yield Annotation(level, message, "and more").write(file)
 
 
 def _escape(text: str, escapes: dict[int, str]) -> str:
@@ -158,7 +141,7 @@ def _describe_weakening(weakening: Weakening) -> str:
 
 
 def _describe_failure(result: GoldenProjectResult, text: str) -> str:
-    shown = _escape_html(_cut(make_visible(text), _MOST_OF_FAILURE))
+    shown = _escape_html(cut(make_visible(text), _MOST_OF_FAILURE))
     name = _escape_html(make_visible(result.name))
     return f"<details><summary><code>{name}</code>: {result.status}</summary>\n\n<pre>\n{shown}\n</pre>\n\n</details>\n"
 
@@ -180,17 +163,13 @@ def _fit(head: str, items: Sequence[str], room: int, left_out_are: str, left_out
 
 def _code(text: str) -> str:
     """Return a text as one line of code that has no meaning in Markdown, also in a table."""
-    line = _cut(" ".join(make_visible(text).split()), _MOST_OF_LINE)
+    line = cut(" ".join(make_visible(text).split()), _MOST_OF_LINE)
     return f"<code>{_SPECIAL.sub(lambda found: f'&#{ord(found[0])};', line)}</code>" if line else ""
 
 
 def _escape_html(text: str) -> str:
     """Return a text that has no meaning in HTML, and mentions nobody."""
     return html.escape(text, quote=False).replace("@", "&#64;")
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]} [... {len(text) - most:,} more signs]"
 
 
 def _size(text: str) -> int:

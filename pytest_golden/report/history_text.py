@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import show_seconds
+from pytest_golden.regression.wording import count_of
 from pytest_golden.report.result_text import make_visible
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _SIGNS: Mapping[bool, Mapping[ResultStatus, str]] = {
 }
 _LEVELS = {True: "▁▂▃▄▅▆▇█", False: "_.:-=+*#"}
 _HEIGHT = 6
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_EIGHTHS, _ASCII_EIGHTHS = " ▁▂▃▄▅▆▇█", " ...#####"
 _GAP, _WIDEST_BAR = 1, 3
 
 
@@ -63,53 +64,45 @@ def _describe_checkout(checkout: CheckoutChanges, later_commit_count: int | None
         yield "since then: no commit, but files changed"
     if checkout.note is not None:
         yield f"git: {checkout.note}"
-    more = checkout.inside_count + checkout.outside_count - len(checkout.files[:_MOST_LINES])
-    if checkout.files:
-        shown = ", ".join(checkout.files[:_MOST_LINES])
-        yield f"files: {shown}{f', +{more} more' if more > 0 else ''}"
+    yield from _list("files", checkout.files, checkout.inside_count + checkout.outside_count)
 
 
 def _describe_commits(checkout: CheckoutChanges) -> str:
     if checkout.commit_count is None:
         return str(checkout.commit_range)
-    counted = f"{_count(checkout.commit_count, 'commit')} {checkout.commit_range}"
+    counted = f"{count_of(checkout.commit_count, 'commit')} {checkout.commit_range}"
     if checkout.lost_count:
-        counted += f", and {_count(checkout.lost_count, 'commit')} gone"
+        counted += f", and {count_of(checkout.lost_count, 'commit')} gone"
     return f"{counted}{_list_subjects(checkout)}"
 
 
 def _describe_break(checkout: CheckoutChanges, later_commit_count: int) -> str:
     good, _, bad = str(checkout.commit_range).partition("..")
-    many = f", {_count(checkout.commit_count or 0, 'commit')}" if checkout.commit_count != 1 else ""
-    since = f" ({_count(later_commit_count, 'commit')} since)" if later_commit_count else ""
+    many = f", {count_of(checkout.commit_count or 0, 'commit')}" if checkout.commit_count != 1 else ""
+    since = f" ({count_of(later_commit_count, 'commit')} since)" if later_commit_count else ""
     return f"broke between {good} and {bad}{many}{_list_subjects(checkout)}{since}"
 
 
 def _list_subjects(checkout: CheckoutChanges) -> str:
-    subjects = [f"'{_cut(subject)}'" for subject in checkout.subjects[:MOST_COMMITS_SHOWN]]
-    more = (checkout.commit_count or 0) - len(subjects)
-    return f": {', '.join(subjects)}{f', +{more} more' if more > 0 else ''}" if subjects else ""
+    cut = [
+        text if len(text) <= _LONGEST_SUBJECT else f"{text[: _LONGEST_SUBJECT - 3]}..." for text in checkout.subjects
+    ]
+    quoted = [f"'{subject}'" for subject in cut]
+    return "".join(_list("", quoted, checkout.commit_count or 0, MOST_COMMITS_SHOWN))
 
 
-def _list(name: str, lines: Sequence[str]) -> Iterator[str]:
+def _list(name: str, lines: Sequence[str], count: int | None = None, most: int = _MOST_LINES) -> Iterator[str]:
+    """Yield a line that names the first few and counts the others; nothing if there are none."""
     if lines:
-        more = len(lines) - _MOST_LINES
-        yield f"{name}: {', '.join(lines[:_MOST_LINES])}{f', +{more} more' if more > 0 else ''}"
-
-
-def _cut(subject: str) -> str:
-    return subject if len(subject) <= _LONGEST_SUBJECT else f"{subject[: _LONGEST_SUBJECT - 3]}..."
+        shown = lines[:most]
+        more = (len(lines) if count is None else count) - len(shown)
+        yield f"{name}: {', '.join(shown)}{f', +{more} more' if more > 0 else ''}"
 
 
 def _fit(line: str) -> str:
     # A file's name need not be UTF-8, and the surrogates that represent its bytes cannot be printed.
     printable = line.encode("utf-8", "backslashreplace").decode()
     return " ".join(make_visible(printable).split())
-
-
-def _count(number: int, word: str, *, is_least: bool = False) -> str:
-    plural = "" if number == 1 else "es" if word.endswith("s") else "s"
-    return f"{number}{' or more' if is_least else ''} {word}{plural}"
 
 
 def strip(results: Sequence[PastResult], *, is_unicode: bool = False) -> str:
@@ -149,13 +142,6 @@ def show_moment(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M")
 
 
-class _Mark(NamedTuple):
-    """A duration that is marked beside the bars."""
-
-    name: str
-    seconds: float
-
-
 def plot_durations(
     durations: Sequence[float | None],
     width: int,
@@ -176,8 +162,8 @@ def plot_durations(
     known = [one for one in durations if one is not None]
     if not known:
         return ()
-    marks = [_Mark(name, at) for name, at in (("median", median), ("limit", limit)) if at is not None]
-    top = max(*known, *(mark.seconds for mark in marks), 1e-9)
+    marks = {name: at for name, at in (("median", median), ("limit", limit)) if at is not None}
+    top = max(*known, *marks.values(), 1e-9)
     labels = _label_rows(top, marks)
     margin = max(map(len, labels)) + 2
     room = width - margin
@@ -192,14 +178,14 @@ def plot_durations(
     )
 
 
-def _label_rows(top: float, marks: Sequence[_Mark]) -> list[str]:
+def _label_rows(top: float, marks: Mapping[str, float]) -> list[str]:
     """Return the text beside each row, the highest first; marks that fall into one row share it."""
     labels = [""] * _HEIGHT
     labels[0] = show_seconds(top)
-    for mark in reversed(marks):
+    for name, seconds in reversed([*marks.items()]):
         # The row in which a bar of this duration ends.
-        row = _HEIGHT - max(1, ceil(round(mark.seconds / top * _HEIGHT, 6)))
-        told = f"{mark.name} {show_seconds(mark.seconds)}"
+        row = _HEIGHT - max(1, ceil(round(seconds / top * _HEIGHT, 6)))
+        told = f"{name} {show_seconds(seconds)}"
         labels[row] = f"{told}, {labels[row]}" if row and labels[row] else told
     return labels
 
@@ -211,19 +197,10 @@ def _draw_bar(seconds: float | None, top: float, *, is_unicode: bool) -> str:
     # A run is always visible.
     eighths = max(1, round(seconds / top * _HEIGHT * 8))
     filled = [min(8, max(0, eighths - row * 8)) for row in range(_HEIGHT)]
-    signs = [_EIGHTHS[part] if is_unicode else _draw_ascii(part) for part in filled]
-    return "".join(reversed(signs))
-
-
-def _draw_ascii(eighths: int) -> str:
-    return " " if eighths == 0 else "." if eighths < 4 else "#"
+    signs = _EIGHTHS if is_unicode else _ASCII_EIGHTHS
+    return "".join(signs[part] for part in reversed(filled))
 
 
 def _draw_row(bars: Sequence[str], row: int, step: int) -> str:
-    return "".join(_widen(bars, row, step))
-
-
-def _widen(bars: Sequence[str], row: int, step: int) -> Iterator[str]:
     bar_width = max(1, step - _GAP)
-    for bar in bars:
-        yield bar[row] * bar_width + " " * (step - bar_width)
+    return "".join(bar[row] * bar_width + " " * (step - bar_width) for bar in bars)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import html
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, fails_the_gate
-from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.report.result_text import make_visible, short_reason
+from pytest_golden.regression.wording import format_elapsed, name_some
+from pytest_golden.report.result_text import cut, make_visible, short_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
+T = TypeVar("T")
 _EMPTY = frozenset({"meta", "link", "rect", "br"})
 MOST_ROWS = 2_000
 _MOST_WEAKENINGS = 500
@@ -62,7 +63,7 @@ def describe_verdict(run: ShownRun) -> Html:
         [
             tag("h1", "Golden projects: ", tag("span", run.verdict.heading, class_=_class_of_run(run.verdict))),
             tag("p", run.verdict.count) if run.verdict.count else None,
-            tag("p", one_line(_describe_place(run.gate)), class_="muted"),
+            tag("p", one_line(describe_place(run.gate)), class_="muted"),
         ]
     )
 
@@ -72,7 +73,8 @@ def _class_of_run(verdict: RunVerdict) -> str:
     return "good" if verdict.is_good else "bad" if verdict.is_bad else "warn"
 
 
-def _describe_place(gate: Mapping[str, Any]) -> str:
+def describe_place(gate: Mapping[str, Any]) -> str:
+    """Return when and on which commit a gate ran, and with which manifest."""
     commit = gate.get("commit")
     at = f"commit {str(commit)[:_SHORT]}{' with uncommitted edits' if gate.get('dirty') else ''}" if commit else ""
     branch = f"branch {gate['branch']}" if gate.get("branch") else ""
@@ -83,9 +85,6 @@ def describe_floor(run: ShownRun) -> Html | None:
     """Return what is weaker than in the base, or None."""
     if not run.weakened_floor:
         return None
-    items = [tag("li", _describe_weakening(one)) for one in run.weakened_floor[:_MOST_WEAKENINGS]]
-    more = len(run.weakened_floor) - len(items)
-    items += [tag("li", f"and {more} more: the JSON report has them")] * bool(more)
     is_accepted = not run.verdict.is_floor_bad
     title = "Weakened floor, accepted by a person" if is_accepted else "Weakened floor"
     base = run.gate.get("floor_base")
@@ -94,7 +93,7 @@ def describe_floor(run: ShownRun) -> Html | None:
         "section",
         tag("h2", title, id="floor", class_="warn" if is_accepted else "bad"),
         tag("p", one_line(told)) if told else None,
-        tag("ul", *items),
+        list_some(run.weakened_floor, _MOST_WEAKENINGS, _describe_weakening, ": the JSON report has them"),
         aria_labelledby="floor",
     )
 
@@ -112,7 +111,7 @@ def _describe_weakening(weakening: Mapping[str, Any]) -> Html:
 def list_left_out(run: ShownRun) -> Html | None:
     """Name the projects that have no result; return None if all have one."""
     told = [
-        tag("p", f"{words}: {_name(names)}")
+        tag("p", f"{words}: {one_line(name_some(names, _MOST_NAMED), 8_000)}")
         for key, words in (("not_run", "Not run"), ("deselected", "Deselected"))
         if (names := run.list_names(key))
     ]
@@ -122,9 +121,11 @@ def list_left_out(run: ShownRun) -> Html | None:
     return tag("section", heading, *told, aria_labelledby="left-out")
 
 
-def _name(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return one_line(", ".join(names[:_MOST_NAMED]), 8_000) + (f" and {more} more" if more > 0 else "")
+def list_some(items: Sequence[T], most: int, show: Callable[[T], str], more_in: str = "") -> Html:
+    """Return a list of the first items, and count the others."""
+    more = len(items) - most
+    rest = tag("li", f"and {more} more{more_in}") if more > 0 else None
+    return tag("ul", *(tag("li", show(item)) for item in items[:most]), rest)
 
 
 def list_projects(run: ShownRun) -> Html:
@@ -134,22 +135,18 @@ def list_projects(run: ShownRun) -> Html:
         results = [(place, result) for place, result in results if result.status is not ResultStatus.PASSED]
     shown = results[:MOST_ROWS]
     more = len(run.check.results) - len(shown)
-    head = tag(
-        "tr",
-        *(tag("th", title, scope="col") for title in ("Project", "Status")),
-        tag("th", "Time", scope="col", class_="number"),
-        tag("th", "Reason", scope="col"),
-    )
-    note = f"{more} more are not listed: the JSON report has them." if more else None
-    table = tag(
-        "table",
-        tag("caption", f"{len(run.check.results)} results in declaration order"),
-        tag("thead", head),
-        tag("tbody", *(_row(place, result) for place, result in shown)),
-    )
+    note = tag("p", f"{more} more are not listed: the JSON report has them.") if more else None
+    titles = (("Project", None), ("Status", None), ("Time", "number"), ("Reason", None))
+    caption = tag("caption", f"{len(run.check.results)} results in declaration order")
+    table = make_table(titles, (_row(place, result) for place, result in shown), caption)
     heading = tag("h2", "All projects", id="projects")
-    told = None if note is None else tag("p", note)
-    return tag("section", heading, tag("div", table, class_="wide"), told, aria_labelledby="projects")
+    return tag("section", heading, table, note, aria_labelledby="projects")
+
+
+def make_table(titles: Iterable[tuple[str, str | None]], rows: Iterable[Html], caption: Html | None = None) -> Html:
+    """Return a table that scrolls by itself; each title comes with its CSS class."""
+    head = tag("tr", *(tag("th", title, scope="col", class_=kind) for title, kind in titles))
+    return tag("div", tag("table", caption, tag("thead", head), tag("tbody", *rows)), class_="wide")
 
 
 def _row(place: int, result: GoldenProjectResult) -> Html:
@@ -224,11 +221,6 @@ def join(children: Iterable[str | None], between: str = "") -> Html:
 def one_line(text: str, most: int = 400) -> str:
     """Return a text as one line, cut to `most` characters."""
     return cut(" ".join(make_visible(text).split()), most)
-
-
-def cut(text: str, most: int) -> str:
-    """Return the beginning of a text, and say how much is left out."""
-    return text if len(text) <= most else f"{text[:most]} [... {len(text) - most:,} more signs]"
 
 
 def _escape(text: str) -> str:

@@ -82,9 +82,7 @@ def junit_text(
 def _test_case(result: GoldenProjectResult, *, skips_fail: bool) -> TestCase:
     # Newlines at the ends keep what was printed apart from the indentation of the file.
     case = TestCase(
-        clean_xml_line(result.name) or "unnamed",
-        classname=_CLASS_NAME,
-        stdout=clean_xml_text(result.output_summary),
+        clean_xml_line(result.name) or "unnamed", classname=_CLASS_NAME, stdout=clean_xml_text(result.output_summary)
     )
     message = clean_xml_line(result.error_message or str(result.status))
     details = clean_xml_text("\n".join(_details(result)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.model import LACKING_KINDS, OUTPUT_KINDS, OutputChange, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.wording import find_failing_step, shorten_patterns, show_path
+from pytest_golden.regression.wording import find_failing_step, name_some, shorten_patterns, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,16 +69,12 @@ def _explain_reasons(result: GoldenProjectResult) -> Iterator[str]:
         yield from _difference(reason) if position < _MOST_DIFFERENCES else ()
     if len(rest) > _MOST_REASONS:
         yield f"also: {len(rest) - _MOST_REASONS} more reasons"
-    yield from _attempts(result)
+    if result.attempts > 1:
+        yield f"tried {result.attempts} times, each time without a pass"
     step = find_failing_step(result.steps)
     if step is not None:
         told = [make_visible(reason.message) for reason in (first, *rest)]
         yield f"failing step: {describe_step(step, told=told)}"
-
-
-def _attempts(result: GoldenProjectResult) -> Iterator[str]:
-    if result.attempts > 1:
-        yield f"tried {result.attempts} times, each time without a pass"
 
 
 def _list_output(result: GoldenProjectResult) -> Iterator[str]:
@@ -127,10 +123,23 @@ def describe_step(step: Mapping[str, Any], *, told: Sequence[str] = ()) -> str:
     error = (step.get("metadata") or {}).get("error")
     shown = "" if error is None or isinstance(error, bool) else make_visible(str(error)).strip()
     name = make_visible(str(step.get("content", "?")))
-    took = step.get("duration_ms")
-    timed = f"{name} ({took / 1000:.1f}s)" if isinstance(took, int | float) else name
+    took = read_duration_ms(step)
+    timed = name if took is None else f"{name} ({took / 1000:.1f}s)"
     is_told = shown in {"", name} or any(f"{name}: {shown}" in reason for reason in told)
     return timed if is_told else f"{timed}: {shown}"
+
+
+def read_error(step: Mapping[str, Any]) -> str:
+    """Return the error of a step; `failed` if it says no more, empty if it has none."""
+    metadata = step.get("metadata") or {}
+    error = metadata.get("error") or metadata.get("failed")
+    return "failed" if error is True else str(error or "")
+
+
+def read_duration_ms(step: Mapping[str, Any]) -> float | None:
+    """Return how long a step took, None if that is not known."""
+    took = step.get("duration_ms")
+    return float(took) if isinstance(took, int | float) else None
 
 
 def summarize_reasons(result: GoldenProjectResult) -> str:
@@ -159,16 +168,11 @@ def note_unchecked_needs(unchecked: Mapping[str, Sequence[str]]) -> str | None:
     if not unchecked:
         return None
     told = [
-        f"{need} was deselected: {_name_users(users)} ran without it having been checked"
+        f"{need} was deselected: {name_some(users, _MOST_NEEDS_NAMED)} ran without it having been checked"
         for need, users in unchecked.items()
     ]
     more = len(told) - _MOST_NEEDS_NAMED
     return "; ".join(told[:_MOST_NEEDS_NAMED]) + (f"; and {more} more such needs" if more > 0 else "")
-
-
-def _name_users(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NEEDS_NAMED
-    return ", ".join(names[:_MOST_NEEDS_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def describe_accepted(results: Iterable[GoldenProjectResult], *, in_full: bool = False) -> list[str]:
@@ -220,32 +224,33 @@ def _explain_output(output: AcceptedOutput) -> list[str]:
     return [f" ({told})"] if output.change in {OutputChange.NEW, OutputChange.REMOVED} else [f": {told}"]
 
 
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text, and say how much is left out."""
+    return text if len(text) <= most else f"{text[:most]} [... {len(text) - most:,} more signs]"
+
+
 def make_visible(text: str) -> str:
     """Remove colours and cursor movements, and write other unseen characters as escapes; newlines and tabs stay.
 
     A lone surrogate becomes an escape too: neither a terminal nor an xdist worker can send it.
     """
     plain = strip_escapes(text.replace("\r\n", "\n"))
-    return _UNSEEN.sub(_escape, plain)
+    return _UNSEEN.sub(escape_character, plain)
 
 
-def _escape(found: re.Match[str]) -> str:
+def escape_character(found: re.Match[str]) -> str:
+    """Return a character that was found as a backslash escape."""
     code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def clean_xml_text(text: str) -> str:
     """Remove colours, and write what XML 1.0 cannot carry as backslash escapes."""
-    return _UNFIT.sub(_escape_for_xml, strip_escapes(text).replace("\r\n", "\n"))
+    return _UNFIT.sub(escape_character, strip_escapes(text).replace("\r\n", "\n"))
 
 
 def clean_xml_line(text: str) -> str:
     """Return a text as one line that XML can carry, for an attribute."""
     return " ".join(clean_xml_text(text).split())
-
-
-def _escape_for_xml(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.regression.model import ResultStatus
-    from pytest_golden.session.gateway import SessionGateway
 
 _RUNNING = "running"
 _STEP = ".step"
 
 
 class Running(NamedTuple):
-    """A project that is running, the moment of its beginning in seconds since the epoch, and the step it has reached."""
+    """A project that is running, its start in seconds since the epoch, and the step that it has reached."""
 
     name: str
     since: float
@@ -42,7 +41,7 @@ class RunBoard:
         self._elsewhere: Mapping[str, float] = {}
 
     def note_running(self, name: str) -> None:
-        """Note that a project begins now, or that one which another machine has begun is waited for."""
+        """Note that a project begins now, or that the session waits for one that another machine runs."""
         self._note(name, f"{_RUNNING} {self._elsewhere.get(name, utc_now().timestamp())}")
 
     def note_ended(self, name: str, status: ResultStatus) -> None:
@@ -56,7 +55,7 @@ class RunBoard:
             self._share(f"{self._numbers[name]}{_STEP}", json.dumps(step))
 
     def note_elsewhere(self, begun: Mapping[str, float]) -> None:
-        """Note which projects other machines run for this process, and the moment of the beginning of each, as in `Running`."""
+        """Note which projects other machines run for this process, and the start of each, as in `Running`."""
         self._elsewhere = begun
 
     def find_own(self) -> str | None:
@@ -101,7 +100,7 @@ class RunBoard:
     def _share(self, number: str, text: str) -> None:
         if self._folder is not None:
             scratch = self._folder / f"{number}.new"
-            # The folder goes with the controller, perhaps before the last worker.
+            # The controller removes the folder, perhaps before the last worker ends.
             with suppress(OSError):
                 scratch.write_text(text, encoding="ascii")
                 scratch.replace(self._folder / number)
@@ -123,20 +122,3 @@ class RunBoard:
         with suppress(OSError, ValueError):
             return str(json.loads((self._folder / f"{self._numbers[name]}{_STEP}").read_text(encoding="ascii")))
         return None
-
-
-def note_present_step(board: RunBoard, gateway: SessionGateway) -> None:
-    """Note the step that the project of this process has reached, by what its gateway says; it may say nothing."""
-    name = board.find_own()
-    if name is None:
-        return
-    step = gateway.call("present_step")
-    # Meanwhile another one may have begun, whose step it is.
-    if step is not None and board.find_own() == name:
-        board.note_step(name, str(step))
-
-
-def note_elsewhere(board: RunBoard, gateway: SessionGateway) -> None:
-    """Note what other machines run beside the project of this process, by what its gateway says; it may say nothing."""
-    has_own = board.find_own() is not None
-    board.note_elsewhere((gateway.call("list_elsewhere") or {}) if has_own else {})

@@ -48,7 +48,7 @@ class Declared:
 
         xdist's `--dist loadgroup` adds `@` and the item's group to a node id.
         """
-        # Asked several times for each ordinary test.
+        # Called several times for each ordinary test.
         if not node_id.startswith(self.node_prefix):
             return None
         prefix = f"{self.node_prefix}::"
@@ -65,7 +65,7 @@ class Declared:
 
 
 def find_default_manifest(config: pytest.Config) -> Path:
-    """Return the manifest of a session that names none; it need not be there.
+    """Return the path of the manifest for a session that names none; it need not exist.
 
     It is in the rootdir. Without a configuration pytest guesses that from every path on the command line, also from those
     of options: then the nearest manifest from here upwards is meant.

@@ -6,7 +6,7 @@ The process that owns the session reads the store; xdist workers get the answers
 from __future__ import annotations
 
 import json
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 _KEY = "golden_earlier"
-# When more fail at once, the cause is the same, and git is asked no more.
+# When more fail at once they have one cause, and git is not asked any more.
 _MOST_EXPLAINED = 20
 
 
 class EarlierRuns:
-    """What earlier runs say before anything runs. Each question is asked once, and only when an answer is needed."""
+    """What earlier runs tell before anything runs. Each question is asked at most once, when its answer is first needed."""
 
     def __init__(
         self,
@@ -68,21 +68,20 @@ class EarlierRuns:
         if text is None:
             return cls()
         told = json.loads(text)
-        return cls(partial(_read_selection, told["selection"]), partial(_take_over_slowdowns, told["slowdowns"]))
 
+        def read_selection() -> Selection | None:
+            if told["selection"] is None:
+                return None
+            from pytest_golden.history.unchanged import Selection
 
-def _read_selection(told: Mapping[str, Any] | None) -> Selection | None:
-    if told is None:
-        return None
-    from pytest_golden.history.unchanged import Selection
+            return Selection.from_dict(told["selection"])
 
-    return Selection.from_dict(told)
+        def read_slowdowns() -> SlowdownJudge:
+            from pytest_golden.regression.slowdown import SlowdownJudge
 
+            return SlowdownJudge.from_dict(told["slowdowns"])
 
-def _take_over_slowdowns(told: Mapping[str, Any]) -> SlowdownJudge:
-    from pytest_golden.regression.slowdown import SlowdownJudge
-
-    return SlowdownJudge.from_dict(told)
+        return cls(read_selection, read_slowdowns)
 
 
 def _know_no_slowdowns() -> SlowdownJudge:
@@ -92,7 +91,7 @@ def _know_no_slowdowns() -> SlowdownJudge:
 
 
 class GoldenHistory:
-    """Reads for the terminal what the store knows. If it cannot be read, that is said once and changes nothing else.
+    """Reads for the terminal what the store knows. A store that cannot be read is reported once and changes nothing else.
 
     `recalls` tells whether lessons are shown, `learns` whether it is recorded that they were.
     """
@@ -196,7 +195,7 @@ class GoldenHistory:
             with store.read() as connection:
                 return ask(connection)
         except Exception as error:
-            # Whatever an earlier run, or another program, has left there: the verdict of this one stands.
+            # Whatever an earlier run or another program has left there, the verdict of this run stands.
             self._warn(f"earlier runs cannot be asked: {error}")
             return None
 

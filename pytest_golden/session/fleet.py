@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
@@ -12,19 +13,18 @@ import pytest
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
+from pytest_golden.gate.state_folder import choose_log_folder, find_store_place, list_store_files, prepare_state_folder
 from pytest_golden.session.declared import name_session
-from pytest_golden.session.gateway import keep_baselines
+from pytest_golden.session.gateway import find_command, keep_baselines
 from pytest_golden.session.scheduler import is_distributed, is_worker
 from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_golden.gateway.model import Gateway, RunnerCommand
-    from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.session.declared import Declared
+    from pytest_golden.gateway.model import Gateway
     from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.settings import GoldenSettings
 
 _FLAG = "--golden-gateway"
@@ -48,19 +48,14 @@ class FleetFace:
         self._gateway.close()
 
 
-def join_fleet(
-    config: pytest.Config,
-    settings: GoldenSettings,
-    declared: Declared,
-    earlier: EarlierRuns,
-    say: Callable[[str], None],
-) -> FleetFace | None:
+def join_fleet(session: GoldenSession, earlier: EarlierRuns, say: Callable[[str], None]) -> FleetFace | None:
     """Connect to the fleet that is named; None without one, or where nothing will run. `say` shows a line to people.
 
     Raises:
         SettingsError: the cluster cannot be used, or something is asked for that no fleet can do.
     """
-    if settings.gateway is None or config.option.collectonly or not declared.projects:
+    config, settings = session.config, session.settings
+    if settings.gateway is None or config.option.collectonly or not session.declared.projects:
         return None
     if find_spec("distributed") is None:
         message = f"{_FLAG} wants Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
@@ -72,56 +67,48 @@ def join_fleet(
     _refuse_plugged_in(config)
     cluster = Cluster.connect(settings.gateway, address, partial(_say_at_once, config, say))
     try:
-        return FleetFace(_make_gateway(config, settings, declared, earlier, cluster))
+        return FleetFace(_make_gateway(session, earlier, cluster))
     except BaseException:
         cluster.close()
         raise
 
 
-def _make_gateway(
-    config: pytest.Config,
-    settings: GoldenSettings,
-    declared: Declared,
-    earlier: EarlierRuns,
-    cluster: Any,
-) -> Any:
+def _make_gateway(asked: GoldenSession, earlier: EarlierRuns, cluster: Any) -> Any:
     # Imported only by a gate on a fleet, as the two rooms below.
     from pytest_golden.fleet import fleet_gateway as room
     from pytest_golden.fleet.shipping import FleetSession
     from pytest_golden.gateway.service import ExecutionGateway
 
-    local = ExecutionGateway(declared.manifest.workspace_root, roots=(config.rootpath,))
+    config, settings = asked.config, asked.settings
+    local = ExecutionGateway(asked.root, roots=(config.rootpath,))
     root = local.workspace_root
     gate_id = name_session(config)
     state_folder = prepare_state_folder(root)
-    folder = find_baselines_folder(declared.manifest_path, root).resolve()
+    folder = find_baselines_folder(asked.declared.manifest_path, root).resolve()
     inside = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else None
     session = FleetSession(
         id=gate_id,
         root=str(root),
         # Somewhere else it would tell nothing of the workspace.
         token_file=str(state_folder / f"fleet-{gate_id}") if state_folder == root / STATE_FOLDER else "",
-        token=room.new_token(),
+        # Only a worker that sees the same workspace can read it.
+        token=secrets.token_hex(16),
         baselines=str(folder),
         baselines_inside=inside,
-        accept_command=keep_baselines(settings, declared, config.rootpath, Path.cwd()).accept_command,
+        accept_command=keep_baselines(asked, Path.cwd()).accept_command,
         view=settings.sandbox,
         roots=(str(config.rootpath),),
         keep=settings.keep,
     )
+    reports = (path for path in (settings.junit, settings.json, settings.html) if path is not None)
     plan = room.FleetPlan(
         session,
-        left_out=tuple(_list_products(settings)),
+        left_out=(*reports, *list_store_files(find_store_place(settings.store, state_folder))),
         log_folder=choose_log_folder(state_folder, gate_id),
-        find_command=lambda project: _find_command(config, project),
+        find_command=partial(find_command, config),
         slowdowns=lambda: earlier.slowdowns,
     )
     return room.FleetGateway(cluster, plan, local)
-
-
-def _find_command(config: pytest.Config, project: GoldenProjectConfig) -> RunnerCommand | None:
-    found: RunnerCommand | None = config.hook.pytest_golden_runner(project=project)
-    return found
 
 
 def _refuse_combinations(config: pytest.Config, settings: GoldenSettings) -> None:
@@ -153,13 +140,6 @@ def _refuse_plugged_in(config: pytest.Config) -> None:
         if any(answers):
             message = f"{name} is implemented here, and its objects cannot travel to the workers of {_FLAG}: leave one of them out."
             raise SettingsError(message)
-
-
-def _list_products(settings: GoldenSettings) -> list[Path]:
-    """List the files that the gate itself writes, the store that is a file among them."""
-    store = Path(settings.store) if settings.store is not None and Path(settings.store).is_absolute() else None
-    beside = () if store is None else tuple(Path(f"{store}{ending}") for ending in ("", "-wal", "-shm", "-journal"))
-    return [path for path in (settings.junit, settings.json, settings.html, *beside) if path is not None]
 
 
 def _say_at_once(config: pytest.Config, say: Callable[[str], None], text: str) -> None:

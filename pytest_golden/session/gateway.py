@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.session.declared import name_session
-from pytest_golden.settings import MANIFEST_NAME, NO_STORE
+from pytest_golden.settings import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.session.selection import SessionShard
     from pytest_golden.settings import GoldenSettings
 
 
@@ -56,49 +58,76 @@ class SessionGateway:
             self.call("close")
 
 
+class GoldenSession(NamedTuple):
+    """What the parts of a session are made from. `shard` is the part that it runs of what is declared; None means all."""
+
+    config: pytest.Config
+    settings: GoldenSettings
+    declared: Declared
+    board: RunBoard
+    gateway: SessionGateway
+    shard: SessionShard | None
+
+    @property
+    def root(self) -> Path:
+        """The workspace root."""
+        return self.declared.manifest.workspace_root
+
+    def note_present_step(self) -> None:
+        """Note the step that the project of this process has reached, if its gateway says so."""
+        name = self.board.find_own()
+        if name is None:
+            return
+        step = self.gateway.call("present_step")
+        # Meanwhile another one may have begun, whose step it is.
+        if step is not None and self.board.find_own() == name:
+            self.board.note_step(name, str(step))
+
+    def note_elsewhere(self) -> None:
+        """Note what other machines run beside the project of this process, if its gateway says so."""
+        has_own = self.board.find_own() is not None
+        self.board.note_elsewhere((self.gateway.call("list_elsewhere") or {}) if has_own else {})
+
+
 class OwnGateway:
     """Our implementation of `pytest_golden_gateway`, which the other hooks reach into."""
 
-    def __init__(self, settings: GoldenSettings, declared: Declared, earlier: EarlierRuns) -> None:
+    def __init__(self, session: GoldenSession, earlier: EarlierRuns) -> None:
+        self._session = session
         self._earlier = earlier
-        self._keep = settings.keep
-        self._accepts = settings.update
-        self._manifest_path = declared.manifest_path
-        self._store = settings.store
-        self._view = settings.sandbox
-        self._workspace_root = declared.manifest.workspace_root
-        self._records_reads = settings.reads
 
     @pytest.hookimpl(trylast=True)
     def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
         """Return the gateway of the chosen view."""
         # An xdist worker that runs only ordinary tests never needs these.
         from pytest_golden.compare.baselines import find_baselines_folder
+        from pytest_golden.gate import state_folder as folders
         from pytest_golden.gate.service import choose_keeping
-        from pytest_golden.gate.state_folder import choose_log_folder, prepare_state_folder
         from pytest_golden.gateway.service import ExecutionGateway
 
-        hook = config.hook
-
-        def find_command(project: GoldenProjectConfig) -> RunnerCommand | None:
-            found: RunnerCommand | None = hook.pytest_golden_runner(project=project)
-            return found
-
-        state_folder = prepare_state_folder(self._workspace_root)
+        hook, root, settings = config.hook, self._session.root, self._session.settings
+        state_folder = folders.prepare_state_folder(root)
         # What is accepted is written by the gate itself, while other projects may be running.
-        accepted = [find_baselines_folder(self._manifest_path, self._workspace_root)] if self._accepts else []
+        accepted = [find_baselines_folder(self._session.declared.manifest_path, root)] if settings.update else []
+        written = folders.list_store_files(folders.find_store_place(settings.store, state_folder))
         return ExecutionGateway(
-            self._workspace_root,
-            view=self._view,
+            root,
+            view=settings.sandbox,
             roots=(config.rootpath,),
-            find_command=find_command,
+            find_command=lambda project: find_command(config, project),
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
-            log_folder=choose_log_folder(state_folder, name_session(config)),
-            keep_if=choose_keeping(self._keep, lambda: self._earlier.slowdowns),
-            unwatched=(*accepted, *_list_store_files(self._store, state_folder)),
-            reads=_record_reads(self._workspace_root) if self._records_reads else None,
+            log_folder=folders.choose_log_folder(state_folder, name_session(config)),
+            keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
+            unwatched=(*accepted, *written),
+            reads=_record_reads(root) if settings.reads else None,
         )
+
+
+def find_command(config: pytest.Config, project: GoldenProjectConfig) -> RunnerCommand | None:
+    """Ask the hook what starts a project's pipeline; None if no plug-in says so."""
+    found: RunnerCommand | None = config.hook.pytest_golden_runner(project=project)
+    return found
 
 
 def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
@@ -109,35 +138,27 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
             yield answer
 
 
-def _list_store_files(said: str | None, state_folder: Path) -> tuple[Path, ...]:
-    if said == NO_STORE:
-        return ()
-    from pytest_golden.gate.state_folder import find_store_place, list_store_files
-
-    return list_store_files(find_store_place(said, state_folder))
-
-
 def _record_reads(workspace_root: Path) -> ReadRecorder:
     from pytest_golden.gateway.reads import ReadRecorder
 
     return ReadRecorder(workspace_root)
 
 
-def keep_baselines(settings: GoldenSettings, declared: Declared, rootdir: Path, folder: Path) -> BaselineKeeper:
+def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
     """Return what compares the outputs of this session's projects, and accepts them with `--golden-update`.
 
-    `folder` is where the person stands.
+    `folder` is the person's current folder.
     """
     from pytest_golden.compare.baselines import find_baselines_folder
     from pytest_golden.compare.examination import BaselineKeeper
     from pytest_golden.report.shell_command import NAME_SIGNS, accept_arguments, as_template
 
-    kept_in = find_baselines_folder(declared.manifest_path, declared.manifest.workspace_root)
-    manifest = declared.manifest_path
+    settings, manifest = session.settings, session.declared.manifest_path
+    kept_in = find_baselines_folder(manifest, session.root)
     if manifest is None:
         # The inline form declares no outputs: nothing is said about them.
         return BaselineKeeper(kept_in, accepts=settings.update)
-    is_default = settings.manifest is None and manifest == rootdir / MANIFEST_NAME
+    is_default = settings.manifest is None and manifest == session.config.rootpath / MANIFEST_NAME
     arguments = accept_arguments([NAME_SIGNS], manifest, folder, is_default=is_default)
     command = as_template(shlex.join(["pytest", *arguments]))
     return BaselineKeeper(kept_in, accepts=settings.update, accept_command=command)

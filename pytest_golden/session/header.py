@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.result_text import describe_step, make_visible, short_reason
+from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,8 +36,7 @@ _LONGEST_NAME, _SHORTEST_NAME = 40, 5
 
 def describe_declared(declared: Declared) -> Iterator[str]:
     """Say what is declared and where."""
-    count = len(declared.projects)
-    yield f"golden: {declared.label}, {count} project{'' if count == 1 else 's'}"
+    yield f"golden: {declared.label}, {count_of(len(declared.projects), 'project')}"
 
 
 def describe_options(config: pytest.Config, declared: Declared) -> Iterator[str]:
@@ -121,14 +120,12 @@ def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterato
 
 def warn_of_foreign_distribution() -> Iterator[str]:
     """Warn if the distribution `pytest-golden` is installed too: both contain a package of this name."""
-    try:
-        found = version(_FOREIGN)
-    except PackageNotFoundError:
-        return
-    yield (
-        f"golden: the other distribution {_FOREIGN} {found} is installed too and shares the package pytest_golden; "
-        "this one keeps working, but uninstalling either breaks both."
-    )
+    found = find_version(_FOREIGN)
+    if found is not None:
+        yield (
+            f"golden: the other distribution {_FOREIGN} {found} is installed too and shares the package pytest_golden; "
+            "this one keeps working, but uninstalling either breaks both."
+        )
 
 
 def warn_of_nothing(declared: Declared, mode: str) -> str | None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BEFORE = 0.2
 _SECONDS_BETWEEN = 1.0
-# Where the work is more than usual it is done less often: beyond what is loaded at first, it takes no more than a hundredth
-# of a processor.
+# Work that takes long is done less often: apart from the first imports, it uses at most a hundredth of a processor.
 _LEAST_REST = 100
 _LOADING_SECONDS = 0.3
 _MOST_JOINED_SECONDS = 1.0

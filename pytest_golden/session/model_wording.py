@@ -1,4 +1,4 @@
-"""After a session, has the language model that the environment names word lessons; says what came of it, in a line or two.
+"""After a session, let the language model that the environment names reword lessons, and report the result in a line or two.
 
 It is loaded only where a model is named. The verdict stands by then, and nothing here changes it.
 """
@@ -22,7 +22,7 @@ _LOGGER = "pytest_golden.learning.language_model"
 
 
 def describe_model(environ: Mapping[str, str]) -> str | None:
-    """Return the header's line about the model, or why it is not used; the key is not in it. None where none is named."""
+    """Return the header's line about the model, or why it is not used, without the key; None if no model is named."""
     try:
         model = LanguageModel.from_env(environ)
     except SettingsError as error:
@@ -31,7 +31,7 @@ def describe_model(environ: Mapping[str, str]) -> str | None:
 
 
 def reword(store: Store, environ: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Have lessons worded.
+    """Let the model reword lessons.
 
     Raises:
         StorageError: the store cannot be read or written.

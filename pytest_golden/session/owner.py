@@ -1,10 +1,13 @@
-"""What only the process that owns the session has: record, results, floor, terminal and reports. An xdist worker imports none of it."""
+"""The parts that only the controller has: record, results, floor, terminal and reports. An xdist worker imports none of it."""
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.session.declared import find_default_manifest
 from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.header import describe_options, warn_of_nothing
 from pytest_golden.session.results import FloorCheck, GoldenLock, GoldenRecorder, SessionParts
@@ -13,41 +16,29 @@ from pytest_golden.session.writing import GitHubNews, GoldenReports
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import pytest
 
-    from pytest_golden.history.unchanged import Selection
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.history.unchanged import Hide, Selection
+    from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.session.run_recording import GoldenRecording
-    from pytest_golden.session.selection import SessionShard
-    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.storage.store import Store
+
+_CONFTEST = "conftest.py"
+_OURS = Path(__file__).parents[1]
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+_BESIDE_STORE = ("", "-wal", "-shm", "-journal")
 
 
 class SessionOwner:
     """Makes and registers what gathers, shows, writes and records the results of a session."""
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        settings: GoldenSettings,
-        declared: Declared,
-        board: RunBoard,
-        gateway: SessionGateway,
-        *,
-        shard: SessionShard | None,
-    ) -> None:
-        self._config = config
-        self._settings = settings
-        self._declared = declared
-        self._board = board
-        self._gateway = gateway
-        self._shard = shard
-        warning = warn_of_nothing(declared, settings.mode)
+    def __init__(self, session: GoldenSession) -> None:
+        self._session = session
+        warning = warn_of_nothing(session.declared, session.settings.mode)
         self._warnings = [] if warning is None else [warning]
-        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
         self._screen = None if reporter is None else Screen(reporter)
         self._recording = self._make_recording()
         slowdowns = None if self._recording is None else self._recording.read_slowdowns
@@ -59,33 +50,14 @@ class SessionOwner:
         Raises:
             SettingsError: the base cannot be compared with, or the ref of `--golden-changed` is not there.
         """
-        config, settings, declared, recording = self._config, self._settings, self._declared, self._recording
-        lock = GoldenLock(declared.manifest.workspace_root, self.say)
-        recorder = GoldenRecorder(
-            config,
-            declared,
-            self._board,
-            skips_fail=settings.require_said,
-            shard=self._shard,
-            lock=lock,
-            record=recording,
-        )
+        session, recording = self._session, self._recording
+        lock = GoldenLock(session.root, self.say)
+        recorder = GoldenRecorder(session, lock, recording)
         register(recorder, "golden_recorder")
-        default_manifest = find_default_manifest(config)
-        floor = FloorCheck(settings, declared, recorder, default_manifest=default_manifest, earlier=self.earlier)
+        floor = FloorCheck(session, recorder, self.earlier)
         register(floor, "golden_floor")
-        parts = SessionParts(
-            settings,
-            declared,
-            self._gateway,
-            self._board,
-            self.earlier,
-            recorder,
-            floor,
-            self._warnings,
-            (*notes, *describe_options(config, declared)),
-            self._shard,
-        )
+        notes = (*notes, *describe_options(session.config, session.declared))
+        parts = SessionParts(session, self.earlier, recorder, floor, self._warnings, notes)
         reports = GoldenReports(parts, GitHubNews(parts), recording)
         terminal = None
         if self._screen is not None:
@@ -98,42 +70,91 @@ class SessionOwner:
         # Their hooks come last at the session's end, when the exit status is known.
         register(reports, "golden_reports")
         register(LateExitStatus(reports, terminal), "golden_exit_status")
-        # A ref that is not there is refused before anything runs.
+        # An unknown ref is refused before anything runs.
         _ = self.earlier.selection
 
     def say(self, text: str) -> None:
-        """Write a line of its own on the terminal, if there is one."""
+        """Write a separate line on the terminal, if there is one."""
         if self._screen is not None:
             self._screen.say(text)
 
     def _make_recording(self) -> GoldenRecording | None:
-        if self._settings.store == NO_STORE or self._config.option.collectonly:
+        if self._session.settings.store == NO_STORE or self._session.config.option.collectonly:
             return None
-        # A mere collection does without: the database library costs more than all the rest.
+        # A session that only collects does not load the database library, which costs more than all the rest.
         from pytest_golden.session.run_recording import GoldenRecording
 
-        return GoldenRecording(
-            self._config,
-            self._settings,
-            self._declared,
-            self._board,
-            self._gateway,
-            shard=self._shard,
-            say=self.say,
-            warnings=self._warnings,
-        )
+        return GoldenRecording(self._session, self.say, self._warnings)
 
     def _find_selection(self) -> Selection | None:
-        if self._settings.changed is None or self._config.option.collectonly:
+        if self._session.settings.changed is None or self._session.config.option.collectonly:
             return None
-        from pytest_golden.session.selection import find_selection
-
         recording = self._recording
         if recording is None:
-            return find_selection(self._config, self._settings, self._declared, None, dict)
+            return _find_selection(self._session, None, dict)
         with recording.open_earlier() as store:
-            return find_selection(self._config, self._settings, self._declared, store, recording.hide)
+            return _find_selection(self._session, store, recording.hide)
 
 
 def _know_no_streak(name: str) -> str:  # noqa: ARG001 - nothing is recorded
     return ""
+
+
+def _find_selection(session: GoldenSession, store: Store | None, hide: Hide) -> Selection:
+    """Find which projects are unchanged since the ref, and what these changes have broken before.
+
+    Raises:
+        SettingsError: the ref is not there; the message says what to fetch.
+    """
+    from pytest_golden.gate.known import foresee
+    from pytest_golden.history.unchanged import Question, select_changed
+
+    config, settings, declared = session.config, session.settings, session.declared
+    folders = [config.rootpath, *([] if declared.manifest_path is None else [declared.manifest_path.parent])]
+    question = Question(
+        str(settings.changed),
+        declared.manifest,
+        hide,
+        tuple(_list_products(session, store)),
+        tuple(_list_judging(config, folders)),
+        reads=settings.reads,
+    )
+    selection = select_changed(question, store)
+    if store is None or selection.commit is None or settings.learning == "off":
+        return selection
+    try:
+        foresight = foresee(store, session.root, question.ref, projects=declared.projects.keys())
+        return replace(selection, forewarnings=foresight.tell())
+    except Exception as error:
+        # It is only a hint for the person who waits.
+        return replace(selection, forewarnings=(f"what these changes broke before is not known: {error}",))
+
+
+def _list_judging(config: pytest.Config, folders: Iterable[Path]) -> Iterator[Path]:
+    """List the files that take part in judging every project and may lie in the checkout.
+
+    A conftest or a plugin of one's own has the hooks' code, or imports it: whatever is imported by now and not installed.
+    """
+    yield from (folder / _CONFTEST for folder in folders)
+    if config.inipath is not None:
+        yield config.inipath
+    yield _OURS
+    installed = (str(_OURS), sys.prefix, sys.base_prefix)
+    for module in tuple(sys.modules.values()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str) and not file.startswith(installed) and _INSTALLED not in file:
+            yield Path(file)
+
+
+def _list_products(session: GoldenSession, store: Store | None) -> Iterator[Path]:
+    """List the files that are the gate's own: reports, also pytest's, the store, and the plan of shards."""
+    config, settings = session.config, session.settings
+    from pytest_golden.session.selection import find_plan_file
+
+    plan = find_plan_file(settings, session.declared)
+    if plan is not None:
+        yield plan
+    reports = (settings.junit, settings.json, settings.html, config.getoption("xmlpath", None))
+    yield from (Path(config.invocation_params.dir, path) for path in reports if path is not None)
+    if store is not None and store.path is not None:
+        yield from (Path(f"{store.path}{ending}") for ending in _BESIDE_STORE)

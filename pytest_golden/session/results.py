@@ -1,9 +1,8 @@
-"""What the process that owns a session knows of it: all results, the floor that they are compared with, its other parts."""
+"""What the controller knows about a session: all results, the floor, and the session's other parts."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -14,6 +13,7 @@ from pytest_golden.regression.model import ReasonKind, ResultStatus, error_resul
 from pytest_golden.regression.rules import blame_setting_for_skip
 from pytest_golden.regression.verdict import RegressionCheckResult, fails_the_gate
 from pytest_golden.report.result_text import summarize_reasons
+from pytest_golden.session.declared import find_default_manifest
 from pytest_golden.session.item import find_category, place_crash, read_result, tell_known
 from pytest_golden.session.scheduler import is_distributed
 
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import ChangedBaseline, Weakening
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
-    from pytest_golden.session.gateway import SessionGateway
+    from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.session.run_recording import GoldenRecording
-    from pytest_golden.session.selection import SessionShard
-    from pytest_golden.settings import GoldenSettings
 
 
 class GoldenLock:
@@ -52,7 +48,7 @@ class GoldenLock:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
-        """Release it when the end is recorded: the next gate takes a run without an end for one that was killed."""
+        """Release it when the end is recorded: the next gate would take a run without an end for a killed one."""
         with self._held:
             return (yield)
 
@@ -64,33 +60,23 @@ class GoldenLock:
 class GoldenRecorder:
     """Takes results off the reports, has them recorded, and knows what was left out.
 
-    `skips_fail` names the setting that makes skips fail; empty if none does. `shard` is the part that this session runs of
-    what is declared; None means all. `record` stores a result before anyone else receives it, and may add to it; None
-    means that nothing is recorded. Both `lock` and `record` begin when it is known that golden projects will run.
+    `record` stores a result before anyone else receives it, and may add to it; None means that nothing is recorded. Both
+    `lock` and `record` begin when it is known that golden projects will run.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        declared: Declared,
-        board: RunBoard,
-        *,
-        skips_fail: str,
-        shard: SessionShard | None,
-        lock: GoldenLock,
-        record: GoldenRecording | None,
-    ) -> None:
-        self.config = config
-        self.declared = declared
-        self._board = board
-        self._skips_fail = skips_fail
-        self._shard = shard
+    def __init__(self, session: GoldenSession, lock: GoldenLock, record: GoldenRecording | None) -> None:
+        self.config = session.config
+        self.declared = session.declared
+        self._board = session.board
+        # Names the setting that makes skips fail; empty if none does.
+        self._skips_fail = session.settings.require_said
+        self._shard = session.shard
         self._results: dict[str, GoldenProjectResult] = {}
         self._reported: dict[str, int] = {}
         self._selected: set[str] | None = None
         self._lock = lock
         self._keeper = record
-        self._is_distributed = is_distributed(config)
+        self._is_distributed = is_distributed(session.config)
 
     @property
     def results(self) -> tuple[GoldenProjectResult, ...]:
@@ -104,7 +90,7 @@ class GoldenRecorder:
 
     @property
     def is_gate_run(self) -> bool:
-        """Tell whether any golden project was selected, or this is a shard, which tells the store too that it had none."""
+        """Tell whether any golden project was selected, or this is a shard, which is recorded even without any."""
         return bool(self._selected) or (self._shard is not None and self._selected is not None)
 
     @property
@@ -180,17 +166,17 @@ class GoldenRecorder:
         return None if category is None else (category, "E", "ERROR")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Learn what was selected."""
+        """Note what was selected."""
         self._note_selected(item.nodeid for item in session.items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
-        """Learn from a worker what was selected."""
+        """Note what a worker has selected."""
         self._note_selected(ids)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Record what began in this session and can report no more: an interrupted worker ends without a word."""
+        """Record what began in this session and cannot report any more: an interrupted worker ends without a report."""
         for name in self._board.statuses(self.not_run):
             message = f"interrupted while {name} was running"
             interrupted = error_result(self.declared.projects[name], ReasonKind.INTERRUPTED, message)
@@ -221,7 +207,7 @@ class GoldenRecorder:
 
 
 class _Base(NamedTuple):
-    """What is compared with: the manifest as it was, the folder in which it stood, and the commit."""
+    """The base: its manifest, the folder of that, and the commit."""
 
     manifest: Manifest
     folder: Path
@@ -233,32 +219,25 @@ class FloorCheck:
 
     Baselines are looked at before anything runs, and not by a session that accepts new ones: a person sees those.
 
-    A base without a manifest at the present path is asked for the one at `default_manifest`, so that moving the
+    A base without a manifest at the present path is asked for the one at the default path, so that moving the
     manifest is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
     """
 
-    def __init__(
-        self,
-        settings: GoldenSettings,
-        declared: Declared,
-        recorder: GoldenRecorder,
-        *,
-        default_manifest: Path,
-        earlier: EarlierRuns,
-    ) -> None:
+    def __init__(self, session: GoldenSession, recorder: GoldenRecorder, earlier: EarlierRuns) -> None:
+        settings = session.settings
         self.is_accepted = settings.floor == "accept"
         self.notes: list[str] = []
         self.weakenings: tuple[Weakening, ...] = ()
-        self._declared = declared
+        self._declared = session.declared
         self._recorder = recorder
         self._earlier = earlier
         self._accepts_outputs = settings.update
         self._changed_baselines: tuple[ChangedBaseline, ...] = ()
-        self._default_manifest = default_manifest
+        self._default_manifest = find_default_manifest(session.config)
         self._base = None if settings.base is None else self._read_base(settings.base)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Find the baselines that are others than at the base.
+        """Find the baselines that differ from the base.
 
         Raises:
             pytest.UsageError: git cannot tell; nothing has run.
@@ -325,7 +304,7 @@ class FloorCheck:
             return None
 
     def _not_run(self, session: pytest.Session) -> dict[str, str]:
-        # What another shard runs is no hole; `golden merge` tells whether all shards together ran everything.
+        # What another shard runs is not missing; `golden merge` tells whether all shards together ran everything.
         elsewhere = frozenset(self._recorder.of_other_shards)
         reasons = {name: "deselected" for name in self._recorder.deselected if name not in elsewhere}
         is_excused = self._holds_since_base()
@@ -339,7 +318,7 @@ class FloorCheck:
         return reasons
 
     def _holds_since_base(self) -> bool:
-        """Tell whether what is unchanged is so since the base, or since before it: a later commit could have changed it unseen."""
+        """Tell whether unchanged projects are unchanged since the base, or since before it."""
         selection, path = self._earlier.selection, self._declared.manifest_path
         if selection is None or selection.commit is None or self._base is None or path is None:
             return False
@@ -348,20 +327,15 @@ class FloorCheck:
         return descends(path.parent, self._base.commit, selection.commit)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionParts:
+class SessionParts(NamedTuple):
     """The parts of a session that the others ask. `warnings` are the session's own, and grow while it runs.
 
     `notes` are lines of the header about what pytest or its options mean for golden projects.
     """
 
-    settings: GoldenSettings
-    declared: Declared
-    gateway: SessionGateway
-    board: RunBoard
+    session: GoldenSession
     earlier: EarlierRuns
     recorder: GoldenRecorder
     floor: FloorCheck
     warnings: list[str]
     notes: tuple[str, ...]
-    shard: SessionShard | None

@@ -1,4 +1,4 @@
-"""Record this session's gate run in the store, and show there what runs, in the one process that shows and writes results.
+"""Record this session's gate run in the store, and keep its live row there, in the process that shows and writes results.
 
 Imported only when golden projects may run: the database library costs more than all the rest of a collection.
 """
@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.gate import state_folder
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, SecretHider, Spool
 from pytest_golden.gate.live import Beat, RunningProject, describe_machine
 from pytest_golden.gate.run_record import RunRecord, open_existing
-from pytest_golden.gate.state_folder import (
-    find_spool_folder,
-    find_state_folder,
-    find_store_place,
-    find_substitute,
-    prepare_state_folder,
-)
 from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.base_files import find_accepted_edits
@@ -36,7 +30,6 @@ from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RunStatus
-from pytest_golden.session.board import note_elsewhere, note_present_step
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.earlier import GoldenHistory
 from pytest_golden.session.live_line import Ticker
@@ -51,22 +44,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    import pytest
-
     from pytest_golden.gate.state_folder import StorePlace
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import RunVerdict, Weakening
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
-    from pytest_golden.session.gateway import SessionGateway
-    from pytest_golden.session.selection import SessionShard
-    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.storage.store import Store
 
 
-# Where nothing new is to be told, a sign of life is enough now and then.
+# While nothing changes, the live row is only refreshed this often.
 _SECONDS_OF_SILENCE = 10.0
 _LONGEST_STEP = 200
 
@@ -78,32 +65,20 @@ class GoldenRecording:
     store has to say; what is to be said again at the end is added to `warnings`, the session's own.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        settings: GoldenSettings,
-        declared: Declared,
-        board: RunBoard,
-        gateway: SessionGateway,
-        *,
-        shard: SessionShard | None,
-        say: Callable[[str], None],
-        warnings: list[str],
-    ) -> None:
-        self.run_id = f"entry_{name_session(config).partition('_')[2]}"
+    def __init__(self, session: GoldenSession, say: Callable[[str], None], warnings: list[str]) -> None:
+        self.run_id = f"entry_{name_session(session.config).partition('_')[2]}"
         self._history: GoldenHistory | None = None
         self._live: LiveRow | None = None
-        self._config = config
-        self._settings = settings
-        self._declared = declared
-        self._shard = shard
-        self._board = board
-        self._gateway = gateway
+        self._session = session
+        self._settings = session.settings
+        self._declared = session.declared
         self._warnings = warnings
-        self._hider = SecretHider(partial(gateway.call, "redact"), declared.projects.values())
+        self._hider = SecretHider(partial(session.gateway.call, "redact"), session.declared.projects.values())
+        #: Removes from plain values what the store does not keep; returns None if that cannot be told.
+        self.hide = self._hider.hide_for_all
         self._say = say
         self._record: RunRecord | None = None
-        # Read now: a place where no store can be is refused before anything runs.
+        # Read now, so that a location where no store can be is refused before anything runs.
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
         self._checkout = Checkout()
@@ -120,7 +95,7 @@ class GoldenRecording:
 
     @property
     def entry_id(self) -> str | None:
-        """The id of the run's entry; None where it has none and will have none."""
+        """The id of the run's entry; None if it has none and will not get one."""
         return self.run_id if self._record is not None and self._record.is_kept else None
 
     def pytest_report_header(self) -> list[str]:
@@ -129,14 +104,14 @@ class GoldenRecording:
             return []
         model = None
         if self._may_ask_model:
-            # Without a language model, nobody waits for what asks one.
+            # Imported only if a language model is named.
             from pytest_golden.session.model_wording import describe_model
 
             model = describe_model(os.environ)
         return [f"golden store: {self._shown_place}", *([model] if model else [])]
 
     def pytest_runtest_setup(self) -> None:
-        """Go on telling what runs, if a test has forked this process."""
+        """Restart the live row if a test has forked this process."""
         if self._live is not None:
             self._live.start()
 
@@ -158,7 +133,7 @@ class GoldenRecording:
             self._may_learn = self._settings.learning == "on" and verdict.status is not RunStatus.INTERRUPTED
 
     def pytest_unconfigure(self) -> None:
-        """Learn from what was recorded, after the last word to the person who waits, and let go of the store."""
+        """Learn from what was recorded, after all output for the person who waits, and close the store."""
         self._leave_live_row()
         if self._record is not None:
             try:
@@ -172,14 +147,14 @@ class GoldenRecording:
         if self._record is not None:
             return
         try:
-            folder = prepare_state_folder(self._declared.manifest.workspace_root)
-            place = find_store_place(self._settings.store, folder)
+            folder = state_folder.prepare_state_folder(self._session.root)
+            place = state_folder.find_store_place(self._settings.store, folder)
             if place is None:
                 return
             begun = self._describe_begin(selected)
-            spool = Spool(find_spool_folder(place, folder))
+            spool = Spool(state_folder.find_spool_folder(place, folder))
         except Exception as error:
-            # Whatever lies around the gate, it runs.
+            # The gate runs whatever is wrong with its surroundings.
             self.warn(f"this run is not recorded: {error}")
             return
         if place.is_own and folder.name != STATE_FOLDER:
@@ -192,7 +167,9 @@ class GoldenRecording:
             clock=utc_now,
             say=lambda text: self._say(f"golden: {text}"),
             warn=self.warn,
-            substitute=find_substitute(folder.parent) if place.is_own and folder.name == STATE_FOLDER else None,
+            substitute=state_folder.find_substitute(folder.parent)
+            if place.is_own and folder.name == STATE_FOLDER
+            else None,
             merge=_merge_substitute,
         )
         self._history = GoldenHistory(
@@ -200,14 +177,14 @@ class GoldenRecording:
             # With the marks of what is stored: else each path with one would be a change since the last pass.
             Checkout(root=self._checkout.root, **begun.checkout),
             begun.surroundings,
-            self._declared.manifest.workspace_root,
+            self._session.root,
             recalls=self._settings.learning != "off",
             learns=self._settings.learning == "on",
             warn=self.warn,
         )
         self._record.begin(begun)
         self._live = LiveRow(
-            self.run_id, self._record, self._board, self._gateway, total=len(selected), hide=self._hider.hide_for_all
+            self.run_id, self._record, self._session, total=len(selected), hide=self._hider.hide_for_all
         )
         self._live.start()
 
@@ -217,28 +194,24 @@ class GoldenRecording:
             live.stop()
 
     def read_slowdowns(self) -> SlowdownJudge:
-        """Return what judges durations, by what the store knows; a run that accepts what it sees accepts its durations too."""
-        projects, root = tuple(self._declared.projects.values()), self._declared.manifest.workspace_root
+        """Return what judges durations by the store's records; a run that accepts its outputs accepts its durations too."""
+        projects, root = tuple(self._declared.projects.values()), self._session.root
         if self._settings.update or not any(project.max_slowdown is not None for project in projects):
             return SlowdownJudge(is_off=True)
-        abilities, workers = self._find_abilities(), count_workers(self._config)
+        abilities, workers = self._find_abilities(), count_workers(self._session.config)
         if self._record is not None:
             return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
-        # The workers of xdist want to know before the record begins.
+        # xdist workers need it before the record begins.
         with self.open_earlier() as store:
             return read_slowdown_judge(store, projects, root, abilities, workers=workers)
 
     def open_earlier(self) -> AbstractContextManager[Store | None]:
-        """Open the store to look at earlier runs before this one begins; None where there is none, or it cannot be."""
+        """Open the store to read earlier runs before this one begins; yield None if there is none or it cannot be opened."""
         return open_existing(self._find_place())
-
-    def hide(self, plain: dict[str, Any]) -> dict[str, Any] | None:
-        """Take out of plain values what the store does not keep; None where that cannot be told."""
-        return self._hider.hide_for_all(plain)
 
     def _find_abilities(self) -> GatewayAbilities | None:
         try:
-            abilities = self._gateway.call("describe")
+            abilities = self._session.gateway.call("describe")
         except Exception:
             # A plugged-in gateway may raise anything; then its view is not known.
             return None
@@ -282,7 +255,7 @@ class GoldenRecording:
             return {}
 
     def warn(self, text: str) -> None:
-        """Say what a person must know of the store, once; what comes up at the end is held for the summary."""
+        """Warn about the store, each text once; hold what comes up at the end for the summary."""
         if text in self._told:
             return
         self._told.append(text)
@@ -292,11 +265,11 @@ class GoldenRecording:
             self._held.append(text)
 
     def describe_streak(self, name: str) -> str:
-        """Say how a project's result fits in with those before it; empty when that is not known."""
+        """Describe how a project's result compares with those before it; empty if that is not known."""
         return "" if self._history is None else self._history.describe_streak(name)
 
     def _sum_up(self, held: list[str], *, has_recovered: bool) -> None:
-        """Leave one line of all warnings to the summary: the last. What it does not say again is said by now."""
+        """Leave only the last warning to the summary, and print the others that were held."""
         for text in held[:-1]:
             self._say(f"golden: WARNING: {text}")
         if self._told and not has_recovered:
@@ -306,14 +279,14 @@ class GoldenRecording:
         place = self._find_place()
         if place is None:
             return NO_STORE
-        location, root = parse_location(place.location), self._declared.manifest.workspace_root
+        location, root = parse_location(place.location), self._session.root
         if location.path is not None and not place.is_own:
             refuse_foreign(location.path)
         shown = location.shown
         return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
 
     def _find_place(self) -> StorePlace | None:
-        return find_store_place(self._settings.store, find_state_folder(self._declared.manifest.workspace_root))
+        return state_folder.find_store_place(self._settings.store, state_folder.find_state_folder(self._session.root))
 
     def _learn(self, store: Store) -> None:
         try:
@@ -330,22 +303,22 @@ class GoldenRecording:
         except KeyboardInterrupt:
             self._say("golden: learning was interrupted; the next gate goes on with it")
         except Exception as error:
-            # The verdict stands, and an exception here would take pytest's exit code away.
+            # The verdict stands, and an exception here would replace pytest's exit code.
             self._say(f"golden: nothing was learned from this run: {error}")
 
     def _describe_begin(self, selected: Iterable[str]) -> RunBegun:
-        root = self._declared.manifest.workspace_root
+        root = self._session.root
         projects = self._declared.projects.values()
         checkout = read_checkout(root)
         self._checkout = checkout
         reports = (self._settings.junit, self._settings.json, self._settings.html)
         self._inputs = InputReader(root, checkout, projects, reports)
-        workers = count_workers(self._config)
+        workers = count_workers(self._session.config)
         self._expectations = {name: new_id("expectation") for name in selected}
         told: dict[str, Any] = {
             "workspace_root": str(root),
             "manifest": self._declared.label,
-            "command_line": ["pytest", *map(str, self._config.invocation_params.args)],
+            "command_line": ["pytest", *map(str, self._session.config.invocation_params.args)],
             "checkout": checkout.to_dict(),
             "facts": {
                 "mode": self._settings.mode,
@@ -354,7 +327,7 @@ class GoldenRecording:
                 "learning": self._settings.learning,
                 ENVIRONMENT: describe_run_environment(projects, root, self._find_abilities(), workers=workers),
                 ACCEPTS: self._settings.update,
-                **({} if self._shard is None else self._shard.facts),
+                **({} if self._session.shard is None else self._session.shard.facts),
             },
         }
         unknown = {name: type(value)() for name, value in told.items()}
@@ -379,10 +352,13 @@ class GoldenRecording:
         weakenings: Sequence[Weakening],
         left_out: Mapping[str, Sequence[str]],
     ) -> RunEnded:
+        # A session that was ended early may have exit status 0.
+        is_cut = verdict.is_good and bool(verdict.not_run)
+        immediate = ImmediateResult.PARTIAL if is_cut else _IMMEDIATE.get(verdict.status, ImmediateResult.UNKNOWN)
         return RunEnded(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
-            immediate_result=_find_immediate_result(verdict).value,
+            immediate_result=immediate.value,
             notes=verdict.sentence,
             verdict=verdict.to_dict(),
             is_correction=self._has_ended,
@@ -396,7 +372,7 @@ class GoldenRecording:
         )
 
     def _read_accepted_edits(self, results: Iterable[GoldenProjectResult]) -> Mapping[str, str | None] | None:
-        """Return what of the checkout is edited now that baselines were accepted, redacted; None where none were."""
+        """Return the redacted edits of the checkout after baselines were accepted; None if none were."""
         manifest = self._declared.manifest
         folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
         edits = find_accepted_edits(self._checkout, folder, results)
@@ -422,19 +398,12 @@ class GoldenRecording:
             yield _make_news(SignalType.NEGATIVE, "; ".join(causes), {})
 
 
-_IMMEDIATE = {
+_IMMEDIATE: Mapping[RunStatus | None, ImmediateResult] = {
     RunStatus.PASSED: ImmediateResult.SUCCESS,
     RunStatus.FAILED: ImmediateResult.FAILURE,
     RunStatus.ERROR: ImmediateResult.FAILURE,
     RunStatus.INTERRUPTED: ImmediateResult.PARTIAL,
-    RunStatus.NOTHING_RAN: ImmediateResult.UNKNOWN,
-    None: ImmediateResult.UNKNOWN,
 }
-
-
-def _find_immediate_result(verdict: RunVerdict) -> ImmediateResult:
-    # A session that was ended early may have exit status 0.
-    return ImmediateResult.PARTIAL if verdict.is_good and verdict.not_run else _IMMEDIATE[verdict.status]
 
 
 def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -442,32 +411,24 @@ def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> d
 
 
 def _merge_substitute(location: str | Path, folder: Path) -> int:
-    # Few gates have one.
+    # Few gates have a substitute.
     from pytest_golden.verify.merging_store import take_in_substitute
 
     return take_in_substitute(location, folder)
 
 
 class LiveRow:
-    """Keeps the live row of one run up to date, for those who watch from elsewhere. It does not wait for a busy store.
+    """Keeps the live row of one run up to date for other processes that watch it. It does not wait for a busy store.
 
     `total` counts the selected projects. `hide` removes from a text what is secret in any project.
     """
 
     def __init__(
-        self,
-        run_id: str,
-        record: RunRecord,
-        board: RunBoard,
-        gateway: SessionGateway,
-        *,
-        total: int,
-        hide: Callable[[str], str | None],
+        self, run_id: str, record: RunRecord, session: GoldenSession, *, total: int, hide: Callable[[str], str | None]
     ) -> None:
         self._run_id = run_id
         self._record = record
-        self._board = board
-        self._gateway = gateway
+        self._session = session
         self._total = total
         self._hide = hide
         self._machine = describe_machine()
@@ -477,21 +438,21 @@ class LiveRow:
         self._ticker = Ticker(self._tell, name="golden-live-row")
 
     def start(self) -> None:
-        """Begin to tell, unless that has begun."""
+        """Start updating, unless that has started."""
         self._ticker.start()
 
     def stop(self) -> None:
-        """Tell no more; the row goes with the end of the run."""
+        """Stop updating; the end of the run removes the row."""
         self._ticker.stop()
 
     def _tell(self) -> None:
-        """Tell the store what runs, when that has changed or was told a while ago.
+        """Write what runs to the store, if it has changed or was written a while ago.
 
         Raises:
-            StorageError: it does not take it at this moment.
+            StorageError: the store does not accept it now.
         """
-        note_present_step(self._board, self._gateway)
-        note_elsewhere(self._board, self._gateway)
+        self._session.note_present_step()
+        self._session.note_elsewhere()
         running, now = self._describe(), monotonic_seconds()
         if running == self._told and now - self._told_at < _SECONDS_OF_SILENCE:
             return
@@ -506,7 +467,7 @@ class LiveRow:
     def _describe(self) -> tuple[RunningProject, ...]:
         return tuple(
             RunningProject(one.name, from_ms(int(one.since * 1000)), self._hide_step(one.name, one.step))
-            for one in self._board.list_running()
+            for one in self._session.board.list_running()
         )
 
     def _hide_step(self, name: str, step: str | None) -> str | None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.session.board import note_present_step
 from pytest_golden.session.item import GoldenItem
 from pytest_golden.session.live_line import Ticker
 from pytest_golden.session.scheduler import is_worker
@@ -23,11 +22,8 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import PipelineOutcome
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult, Reason
-    from pytest_golden.session.board import RunBoard
-    from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
-    from pytest_golden.session.gateway import SessionGateway
-    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.session.gateway import GoldenSession
 
 _XFAIL = (
     "an xfail mark does not apply to a golden project, so it was not run: remove the mark, "
@@ -44,31 +40,18 @@ class GoldenExecution:
     What running needs is imported by the first item that runs: an xdist worker may be given ordinary tests only.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        settings: GoldenSettings,
-        declared: Declared,
-        gateway: SessionGateway,
-        board: RunBoard,
-        *,
-        earlier: EarlierRuns,
-    ) -> None:
-        self._config = config
-        self._settings = settings
-        self._declared = declared
-        self._gateway = gateway
-        self._board = board
+    def __init__(self, session: GoldenSession, earlier: EarlierRuns) -> None:
+        self._session = session
+        self._gateway = session.gateway
+        self._board = session.board
         self._earlier = earlier
         # Tests may change it.
         self._started_in = Path.cwd()
         self._hider: SecretHider | None = None
         self._guard: RegressionGuard | None = None
         self._items: Sequence[pytest.Item] = ()
-        # Only this process can ask how far its pipeline is; without workers, whoever keeps the live row asks.
-        self._steps = (
-            Ticker(partial(note_present_step, board, gateway), name="golden-steps") if is_worker(config) else None
-        )
+        # Only this process can ask how far its pipeline is; without workers, the live row asks.
+        self._steps = Ticker(session.note_present_step, name="golden-steps") if is_worker(session.config) else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -77,7 +60,7 @@ class GoldenExecution:
             return (yield)
         self._items = item.session.items
         done = yield
-        if item.result is not None and _was_interrupted(item.result):
+        if item.result is not None and item.result.is_interrupted:
             _end_session(item)
         return done
 
@@ -146,8 +129,8 @@ class GoldenExecution:
         if self._hider is None:
             from pytest_golden.gate.events import SecretHider
 
-            # A secret of one project may stand in what another one says.
-            self._hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
+            # The output of one project may hold a secret of another.
+            self._hider = SecretHider(partial(self._gateway.call, "redact"), self._session.declared.projects.values())
         return self._hider
 
     def _get_guard(self) -> RegressionGuard:
@@ -155,39 +138,33 @@ class GoldenExecution:
             from pytest_golden.gate.service import RegressionGuard
             from pytest_golden.session.gateway import keep_baselines
 
-            baselines = keep_baselines(self._settings, self._declared, self._config.rootpath, self._started_in)
+            baselines = keep_baselines(self._session, self._started_in)
             self._guard = RegressionGuard(
                 self._gateway.get(),
                 further_judge=self._ask_judges,
                 baselines=baselines,
                 slowdowns=self._earlier.slowdowns,
             )
-            self._gateway.call("freeze", self._declared.projects.values())
+            self._gateway.call("freeze", self._session.declared.projects.values())
             baselines.pin()
             self._gateway.call("start_ahead", self._list_side_by_side())
         return self._guard
 
     def _list_side_by_side(self) -> list[GoldenProjectConfig]:
-        """List what may run beside others and is asked for, in order: a gateway with places for several can begin with them."""
+        """List the selected projects that may run side by side, in order, so that a gateway can begin with them."""
         from pytest_golden.manifest.model import find_independent
 
-        independent = find_independent(self._declared.projects.values())
+        independent = find_independent(self._session.declared.projects.values())
         projects = [item.project for item in self._items if isinstance(item, GoldenItem) and item.name in independent]
         return [project for project in projects if self._earlier.find_left_out(project) is None]
 
     def _ask_judges(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[Reason, ...]:
-        answers: list[Any] = self._config.hook.pytest_golden_judge(project=project, outcome=outcome)
+        answers: list[Any] = self._session.config.hook.pytest_golden_judge(project=project, outcome=outcome)
         return tuple(reason for answer in answers for reason in answer or ())
 
 
 def _reason_of(left: BaseException) -> str:
     return getattr(left, "msg", None) or "no reason given"
-
-
-def _was_interrupted(result: GoldenProjectResult) -> bool:
-    from pytest_golden.regression.model import ReasonKind
-
-    return any(reason.kind == ReasonKind.INTERRUPTED for reason in result.reasons)
 
 
 def _end_session(item: GoldenItem) -> None:

@@ -1,13 +1,11 @@
-"""Which declared projects this session runs: its shard (`--golden-shard`), and what has changed (`--golden-changed`)."""
+"""Which of the declared projects are of this session's shard (`--golden-shard`)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,19 +17,14 @@ from pytest_golden.session.item import GoldenItem
 from pytest_golden.verify.shards import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-    from pytest_golden.history.unchanged import Hide, Selection
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.declared import Declared
     from pytest_golden.settings import GoldenSettings
-    from pytest_golden.storage.store import Store
 
 _LEFT_OUT = "golden_left_to_other_shards"
-_CONFTEST = "conftest.py"
-_OURS = Path(__file__).parents[1]
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
-_BESIDE_STORE = ("", "-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,7 @@ class SessionShard:
         return self.plan.shards[name] == self.shard.index
 
     def describe(self) -> str:
-        """Say how much this shard runs, and by which plan."""
+        """Describe how much this shard runs, and by which plan."""
         mine = sum(map(self.has, self.plan.shards))
         told = f"golden: shard {self.shard}, {mine} of {len(self.plan.shards)} projects"
         if self.source is None:
@@ -62,7 +55,7 @@ class SessionShard:
 
 
 class GoldenSharding:
-    """Deselects what other shards run. A session that has nothing left by that is no failure: the others run the rest."""
+    """Deselects what other shards run. A session that has no project left then is not a failure."""
 
     def __init__(self, mine: SessionShard) -> None:
         self._mine = mine
@@ -115,7 +108,7 @@ def find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | N
 
 
 def find_plan_file(settings: GoldenSettings, declared: Declared) -> Path | None:
-    """Return the plan that is named, or the one beside the manifest where that is there."""
+    """Return the named plan, or the one beside the manifest if that exists."""
     if settings.shard_plan is not None:
         return settings.shard_plan
     folder = declared.manifest.workspace_root if declared.manifest_path is None else declared.manifest_path.parent
@@ -126,64 +119,3 @@ def find_plan_file(settings: GoldenSettings, declared: Declared) -> Path | None:
 def _digest(projects: Iterable[GoldenProjectConfig]) -> str:
     told = json.dumps([project.to_dict() for project in projects], sort_keys=True, default=str)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def find_selection(
-    config: pytest.Config, settings: GoldenSettings, declared: Declared, store: Store | None, hide: Hide
-) -> Selection:
-    """Find which projects are unchanged since the ref, and what these changes have broken before.
-
-    Raises:
-        SettingsError: the ref is not there; the message says what to fetch.
-    """
-    from pytest_golden.gate.known import foresee
-    from pytest_golden.history.unchanged import Question, select_changed
-
-    manifest = declared.manifest
-    folders = [config.rootpath, *([] if declared.manifest_path is None else [declared.manifest_path.parent])]
-    question = Question(
-        str(settings.changed),
-        manifest,
-        hide,
-        tuple(_list_products(config, settings, declared, store)),
-        tuple(_list_judging(config, folders)),
-        reads=settings.reads,
-    )
-    selection = select_changed(question, store)
-    if store is None or selection.commit is None or settings.learning == "off":
-        return selection
-    try:
-        foresight = foresee(store, manifest.workspace_root, question.ref, projects=declared.projects.keys())
-        return replace(selection, forewarnings=foresight.tell())
-    except Exception as error:
-        # It is only a word to the person who waits.
-        return replace(selection, forewarnings=(f"what these changes broke before is not known: {error}",))
-
-
-def _list_judging(config: pytest.Config, folders: Iterable[Path]) -> Iterator[Path]:
-    """List what takes part in the judgement of every project, as far as it may lie in the checkout.
-
-    A conftest or a plugin of one's own has the hooks' code, or imports it: whatever is imported by now and not installed.
-    """
-    yield from (folder / _CONFTEST for folder in folders)
-    if config.inipath is not None:
-        yield config.inipath
-    yield _OURS
-    installed = (str(_OURS), sys.prefix, sys.base_prefix)
-    for module in tuple(sys.modules.values()):
-        file = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(file, str) and not file.startswith(installed) and _INSTALLED not in file:
-            yield Path(file)
-
-
-def _list_products(
-    config: pytest.Config, settings: GoldenSettings, declared: Declared, store: Store | None
-) -> Iterator[Path]:
-    """List the files that are the gate's own: reports, also pytest's, the store, and the plan of shards."""
-    plan = find_plan_file(settings, declared)
-    if plan is not None:
-        yield plan
-    reports = (settings.junit, settings.json, settings.html, config.getoption("xmlpath", None))
-    yield from (Path(config.invocation_params.dir, path) for path in reports if path is not None)
-    if store is not None and store.path is not None:
-        yield from (Path(f"{store.path}{ending}") for ending in _BESIDE_STORE)

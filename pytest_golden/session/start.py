@@ -12,7 +12,7 @@ from pytest_golden.session.board import RunBoard
 from pytest_golden.session.collection import GoldenCollection, TagMarkers, select_manifest
 from pytest_golden.session.declared import find_default_manifest, read_declared
 from pytest_golden.session.earlier import EarlierRuns
-from pytest_golden.session.gateway import OwnGateway, SessionGateway
+from pytest_golden.session.gateway import GoldenSession, OwnGateway, SessionGateway
 from pytest_golden.session.item import EXECUTION, ItemWork
 from pytest_golden.session.running import GoldenExecution
 from pytest_golden.session.scheduler import GoldenDistribution, is_worker, make_notes
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_golden.session.declared import Declared
-    from pytest_golden.session.owner import SessionOwner
     from pytest_golden.session.selection import SessionShard
 
 
@@ -56,18 +55,23 @@ def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
     markers = TagMarkers(config, declared, own_markers)
     named = select_manifest(config, declared)
     register = _registering(config)
-    board = RunBoard(declared.projects, notes)
     gateway = SessionGateway(config)
-    owner = None if is_worker(config) else _make_owner(config, settings, declared, board, gateway, shard=shard)
+    session = GoldenSession(config, settings, declared, RunBoard(declared.projects, notes), gateway, shard)
+    owner = None
+    if not is_worker(config):
+        # An xdist worker imports none of it.
+        from pytest_golden.session.owner import SessionOwner
+
+        owner = SessionOwner(session)
     earlier = EarlierRuns.of_controller(config) if owner is None else owner.earlier
     if notes is not None and owner is not None:
         register(GoldenDistribution(declared, earlier, notes), "golden_distribution")
     register(gateway, "golden_session_gateway")
-    register(OwnGateway(settings, declared, earlier), "golden_own_gateway")
+    register(OwnGateway(session, earlier), "golden_own_gateway")
     if settings.gateway is not None and owner is not None:
         from pytest_golden.session.fleet import join_fleet
 
-        fleet = join_fleet(config, settings, declared, earlier, owner.say)
+        fleet = join_fleet(session, earlier, owner.say)
         if fleet is not None:
             register(fleet, "golden_fleet")
     work = ItemWork(declared, settings.require_said, markers.list_names)
@@ -77,24 +81,9 @@ def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
 
         register(GoldenSharding(shard), "golden_sharding")
     if owner is None or notes is None:
-        register(GoldenExecution(config, settings, declared, gateway, board, earlier=earlier), EXECUTION)
+        register(GoldenExecution(session, earlier), EXECUTION)
     if owner is not None:
         owner.register(register, notes=tuple(markers.describe()))
-
-
-def _make_owner(
-    config: pytest.Config,
-    settings: GoldenSettings,
-    declared: Declared,
-    board: RunBoard,
-    gateway: SessionGateway,
-    *,
-    shard: SessionShard | None,
-) -> SessionOwner:
-    # An xdist worker imports none of it.
-    from pytest_golden.session.owner import SessionOwner
-
-    return SessionOwner(config, settings, declared, board, gateway, shard=shard)
 
 
 def _find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | None:
@@ -106,7 +95,7 @@ def _find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | 
 
 
 def _registering(config: pytest.Config) -> Callable[[object, str], None]:
-    """Return what registers a part of ours, which `-p no:` in addopts must not take away: the floor would be among them."""
+    """Return a function that registers a part of ours; `-p no:` must not remove one, since the floor is among them."""
 
     def register(part: object, name: str) -> None:
         if config.pluginmanager.register(part, name) is None:

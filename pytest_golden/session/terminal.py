@@ -17,8 +17,6 @@ from pytest_golden.regression.slowdown import is_unjudged
 from pytest_golden.report.github import disarm
 from pytest_golden.report.result_text import describe_accepted, make_visible, note_unchecked_needs
 from pytest_golden.session import header
-from pytest_golden.session import header as table
-from pytest_golden.session.board import note_elsewhere
 from pytest_golden.session.live_line import LiveLine, RunningNames
 from pytest_golden.session.scheduler import is_distributed
 
@@ -52,13 +50,13 @@ class Screen:
         self._live: LiveLine | RunningNames | None = None
 
     def say(self, text: str, **markup: bool) -> None:
-        """Write a line of its own, whatever stands in the present one."""
+        """Write a separate line; end the current one first."""
         self.begin_line()
         self.writer.line(disarm(text), **markup)
         self.writer.flush()
 
     def begin_line(self) -> None:
-        """End what stands in the present line."""
+        """End the current line."""
         self.erase_live()
         self.reporter.ensure_newline()
         self.end_line()
@@ -74,12 +72,12 @@ class Screen:
         live.start()
 
     def erase_live(self) -> None:
-        """Make room for a line; what is live comes back below it."""
+        """Make room for a line; the live line comes back below it."""
         if self._live is not None:
             self._live.erase()
 
     def hide_live(self) -> None:
-        """Show nothing live any more."""
+        """Stop showing the live line."""
         live, self._live = self._live, None
         if live is not None:
             live.stop()
@@ -98,18 +96,13 @@ class GoldenTerminal:
         self._reporter = screen.reporter
         self._config = screen.reporter.config
         self._writer = screen.writer
-        self._declared = parts.declared
-        self._shard = parts.shard
+        self._parts = parts
+        self._session = parts.session
+        self._declared = parts.session.declared
         self._recorder = parts.recorder
-        self._gateway = parts.gateway
-        self._board = parts.board
         self._floor = parts.floor
-        self._earlier = parts.earlier
-        self._warnings = parts.warnings
-        self._accepts_outputs = parts.settings.update
         self._reports = reports
-        self._name_width = table.name_width(parts.declared.projects)
-        self._notes = parts.notes
+        self._name_width = header.name_width(self._declared.projects)
         self._describe_streak = describe_streak
         self._is_reporting = False
         self._present: GoldenProjectResult | None = None
@@ -126,13 +119,15 @@ class GoldenTerminal:
         """Say what is declared, how it is sealed, and what is wrong with it."""
         lines = [*header.describe_declared(self._declared), *header.warn_of_foreign_distribution()]
         if self._declared.projects and not self._config.option.collectonly:
-            lines += [] if self._shard is None else [self._shard.describe()]
-            lines += header.describe_gateway(self._gateway, in_full=self._verbosity > 0)
+            lines += [] if self._session.shard is None else [self._session.shard.describe()]
+            lines += header.describe_gateway(self._session.gateway, in_full=self._verbosity > 0)
             lines += header.describe_real_writes(self._declared)
-            lines += self._notes
-            lines += header.describe_selection(self._earlier.selection, in_full=self._verbosity > 0)
-            lines += ["golden: --golden-update accepts the present outputs as baselines"] * self._accepts_outputs
-        return lines + [f"golden: WARNING: {warning}" for warning in self._warnings]
+            lines += self._parts.notes
+            lines += header.describe_selection(self._parts.earlier.selection, in_full=self._verbosity > 0)
+            lines += [
+                "golden: --golden-update accepts the present outputs as baselines"
+            ] * self._session.settings.update
+        return lines + [f"golden: WARNING: {warning}" for warning in self._parts.warnings]
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
@@ -187,7 +182,7 @@ class GoldenTerminal:
         if self._verbosity <= 0:
             return category, "", word
         text, markup = (word, None) if isinstance(word, str) else word
-        text += "" if result.status is ResultStatus.SKIPPED else f" {table.elapsed(result)}"
+        text += "" if result.status is ResultStatus.SKIPPED else f" {header.elapsed(result)}"
         history = "" if self._is_distributed else self._describe_history(result)
         room = self._writer.fullwidth - self._writer.width_of_current_line - _PROGRESS_WIDTH
         text += f", {history}" if history and len(text) + len(history) < room else ""
@@ -205,7 +200,7 @@ class GoldenTerminal:
         self._write_untold()
         self._write_accepted()
         self._write_floor()
-        for warning in self._warnings:
+        for warning in self._parts.warnings:
             self._screen.say(f"WARNING: {warning}", yellow=True, bold=True)
         self._write_problems()
         if self._declared.projects:
@@ -241,19 +236,19 @@ class GoldenTerminal:
 
     def _write_below(self, result: GoldenProjectResult) -> None:
         """Write below pytest's line about a project. The last line stays open, as pytest's does."""
-        lines = [*self._list_notes(result), *(table.details(result) if self._verbosity > 1 else ())]
+        lines = [*self._list_notes(result), *(header.details(result) if self._verbosity > 1 else ())]
         if self._is_distributed:
             # pytest writes the name after its word, and no reason for a skip.
-            told = table.describe(result, self._describe_history(result), tells_reason=self._tells_reason(result))
-            lines = [f"{table.INDENT}{told}", *lines] if told else lines
+            told = header.describe(result, self._describe_history(result), tells_reason=self._tells_reason(result))
+            lines = [f"{header.INDENT}{told}", *lines] if told else lines
         for line in lines:
             self._writer.line()
-            self._writer.write(disarm(table.fit(line, self._fitting_width())))
+            self._writer.write(disarm(header.fit(line, self._fitting_width())))
         self._writer.flush()
 
     def _list_notes(self, result: GoldenProjectResult) -> list[str]:
         # The text of a failure already has them.
-        return [] if self._recorder.fails(result) else list(table.notes(result))
+        return [] if self._recorder.fails(result) else list(header.notes(result))
 
     def _describe_history(self, result: GoldenProjectResult) -> str:
         is_told = len(self._declared.projects) <= _MOST_IN_FULL or not _needs_no_look(result)
@@ -287,20 +282,20 @@ class GoldenTerminal:
         results = self._recorder.results
         told = [(one.name, warning) for one in results for warning in one.warnings if is_unjudged(warning)]
         for name, warning in told[:_MOST_UNJUDGED]:
-            self._screen.say(table.fit(f"golden: note: {name}: {make_visible(warning)}", self._fitting_width()))
+            self._screen.say(header.fit(f"golden: note: {name}: {make_visible(warning)}", self._fitting_width()))
         if len(told) > _MOST_UNJUDGED:
             self._screen.say(f"golden: and {len(told) - _MOST_UNJUDGED} more whose max_slowdown is not judged")
 
     def _write_accepted(self) -> None:
-        if not self._accepts_outputs:
+        if not self._session.settings.update:
             return
         self._reporter.write_sep("=", "accepted as baselines")
         lines = describe_accepted(self._recorder.results, in_full=self._verbosity > 0)
         for line in lines or ["nothing: no project ran as expected"]:
-            self._screen.say(table.fit(line, self._fitting_width()))
+            self._screen.say(header.fit(line, self._fitting_width()))
         from pytest_golden.history.base_files import warn_of_ignored_baselines
 
-        folder = find_baselines_folder(self._declared.manifest_path, self._declared.manifest.workspace_root)
+        folder = find_baselines_folder(self._declared.manifest_path, self._session.root)
         ignored = warn_of_ignored_baselines(folder)
         if ignored is not None:
             self._screen.say(f"WARNING: {ignored}", yellow=True, bold=True)
@@ -323,11 +318,11 @@ class GoldenTerminal:
         recorder = self._recorder
         deselected, not_run = recorder.deselected, recorder.not_run
         unchanged = [result.name for result in recorder.results if result.is_left_out_as_unchanged]
-        selection = self._earlier.selection
+        selection = self._parts.earlier.selection
         left_out = f"left out, unchanged since {'' if selection is None else selection.ref}"
         for told, names in ((left_out, unchanged), ("deselected", deselected), ("not run", not_run)):
             if names and self._verbosity >= 0:
-                self._screen.say(table.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
+                self._screen.say(header.fit(f"{told}: {', '.join(names)}", self._fitting_width()), yellow=True)
         unchecked = note_unchecked_needs(recorder.unchecked_needs)
         if unchecked and self._verbosity >= 0:
             self._screen.say(f"note: {unchecked}", yellow=True)
@@ -343,21 +338,21 @@ class GoldenTerminal:
 
     def _write_row(self, result: GoldenProjectResult) -> None:
         """Write a row and its notes. The last line stays open: pytest may write its progress after it."""
-        status, width = table.padded_status(result), self._fitting_width()
+        status, width = header.padded_status(result), self._fitting_width()
         history, tells_reason = self._describe_history(result), self._tells_reason(result) or not self._is_reporting
-        row = table.result_row(result, self._name_width, width, history=history, tells_reason=tells_reason)
+        row = header.result_row(result, self._name_width, width, history=history, tells_reason=tells_reason)
         self._screen.begin_line()
         fails, quarantined = self._recorder.fails(result), result.quarantined is not None
         shown_as = ResultStatus.FAILED if fails else ResultStatus.SKIPPED if quarantined else result.status
         self._writer.write(status, **_MARKUP[shown_as])
-        self._writer.write(disarm(" " + table.fit(row, width - len(status) - 1)))
+        self._writer.write(disarm(" " + header.fit(row, width - len(status) - 1)))
         notes = self._list_notes(result)
         if notes and len(self._declared.projects) > _MOST_IN_FULL and _needs_no_look(result):
             notes = []
             self._noted_count += 1
         for note in notes if self._verbosity >= 0 else ():
             self._writer.line()
-            self._writer.write(disarm(table.fit(note, width)))
+            self._writer.write(disarm(header.fit(note, width)))
         is_full = self._writer.width_of_current_line + _PROGRESS_WIDTH >= self._writer.fullwidth
         self._has_open_row = not is_full and not (self._recorder.not_run and self._is_distributed)
         if not self._has_open_row:
@@ -383,14 +378,14 @@ class GoldenTerminal:
         step = None
         if len(running) == 1:
             with suppress(GoldenError):
-                step = self._gateway.call("present_step")
-        text = table.running_text(running, step)
-        return None if text is None else table.fit(text, self._width() - 3)
+                step = self._session.gateway.call("present_step")
+        text = header.running_text(running, step)
+        return None if text is None else header.fit(text, self._width() - 3)
 
     def _list_running(self) -> tuple[tuple[str, float], ...]:
         with suppress(GoldenError):
-            note_elsewhere(self._board, self._gateway)
-        return self._board.running()
+            self._session.note_elsewhere()
+        return self._session.board.running()
 
     def _fitting_width(self) -> int:
         # In a log file or a pipe, a cut line would lose what nobody can bring back by widening a window.

@@ -39,12 +39,11 @@ class GoldenReports:
     """
 
     def __init__(self, parts: SessionParts, github: GitHubNews, record: GoldenRecording | None) -> None:
-        self._settings = parts.settings
-        self._declared = parts.declared
-        self._shard = parts.shard
+        self._session = parts.session
+        self._settings = parts.session.settings
+        self._declared = parts.session.declared
         self._recorder = parts.recorder
         self._floor = parts.floor
-        self._gateway = parts.gateway
         self._started_at = utc_now()
         self._other_failures: set[str] = set()
         self._exit_status: int | None = None
@@ -236,7 +235,7 @@ class GoldenReports:
 
         return {
             "entry_id": self._entry_id,
-            **describe_commit(self._declared.manifest.workspace_root),
+            **describe_commit(self._session.root),
             "manifest": self._declared.label,
             "mode": self._settings.mode,
             "require": self._settings.require,
@@ -249,7 +248,7 @@ class GoldenReports:
             "started_at": iso_utc(self._started_at),
             "finished_at": iso_utc(utc_now()),
             "interrupted": self.verdict.status is RunStatus.INTERRUPTED,
-            "shard": None if self._shard is None else str(self._shard.shard),
+            "shard": None if self._session.shard is None else str(self._session.shard.shard),
             "deselected": list(self._recorder.deselected),
             "not_run": list(self._recorder.not_run),
             "floor_base": self._settings.base,
@@ -260,7 +259,7 @@ class GoldenReports:
         """Return the command line without the secrets of any project, or None if they cannot be removed."""
         from pytest_golden.gate.events import SecretHider
 
-        hider = SecretHider(partial(self._gateway.call, "redact"), self._declared.projects.values())
+        hider = SecretHider(partial(self._session.gateway.call, "redact"), self._declared.projects.values())
         return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])
 
 
@@ -268,7 +267,7 @@ class GitHubNews:
     """Writes annotations and the job summary for GitHub Actions; elsewhere it writes nothing."""
 
     def __init__(self, parts: SessionParts) -> None:
-        self._declared = parts.declared
+        self._declared = parts.session.declared
         self._recorder = parts.recorder
         self._floor = parts.floor
         self._warnings = parts.warnings

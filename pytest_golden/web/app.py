@@ -17,12 +17,10 @@ from starlette.staticfiles import StaticFiles
 
 from pytest_golden.errors import GoldenError, StorageError, StorageTrouble
 from pytest_golden.journal.checks.heartbeat import Heartbeat
-from pytest_golden.web import event_stream, sign_in, webhooks
+from pytest_golden.web import api, event_stream, pages, sign_in, webhooks
 from pytest_golden.web.access import Refusal
-from pytest_golden.web.api import api_app
 from pytest_golden.web.boundary import Boundary
 from pytest_golden.web.listening import bind, run_app, write_address
-from pytest_golden.web.pages import journal_pages, learning_pages, run_pages
 from pytest_golden.web.problems import answer_options, explain, tell
 from pytest_golden.web.rendering import Renderer, Site
 from pytest_golden.web.services import ServeOptions, Services
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 #: The parts of the site; each has a `list_routes(site)`.
-PARTS = (run_pages, journal_pages, learning_pages, sign_in, event_stream, webhooks, api_app)
+PARTS = (pages, sign_in, event_stream, webhooks, api)
 _YEAR = 365 * 24 * 60 * 60
 _LOG = logging.getLogger(__name__)
 _MOST_HEARTBEAT_ENDING_SECONDS = 0.5

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from pytest_golden.web.access import PublicPlace
     from pytest_golden.web.services import ServeOptions
     from pytest_golden.web.visitor import Doorkeeper
 
@@ -29,7 +30,7 @@ _MOST_PASSING_SECONDS = 5.0
 # The first bytes of each body are not counted, so that large bodies never prevent a sign-in.
 _FREE_BYTES = 64 * _KIB
 _JSON_TYPE = "application/json"
-_MOST_BYTES = 1024 * _KIB
+MOST_BYTES = 1024 * _KIB
 _MOST_WEBHOOK_BYTES = 2048 * _KIB
 # What a browser may load and do, and who may frame or read it.
 _POLICY = (
@@ -48,7 +49,7 @@ _HEADERS = {
     "X-Robots-Tag": "noindex",
 }
 _YEAR_SECONDS = 365 * 24 * 60 * 60
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Signing in and out changes no record.
 _ALWAYS_WRITABLE = frozenset({"/sign-in", "/sign-out"})
 
@@ -170,17 +171,15 @@ def _too_large(most_bytes: int) -> Refusal:
     return Refusal(413, f"The body is larger than {most_bytes // _KIB} KiB.")
 
 
-class Boundary:
-    """Checks host, origin, token and body of each request; `answer` renders a refusal in the form that fits the path."""
+class Guard:
+    """An application around another one, which lets requests in that pass the checks of every network face.
 
-    def __init__(
-        self, app: ASGIApp, options: ServeOptions, doorkeeper: Doorkeeper, answer: Callable[[Refusal, str], Response]
-    ) -> None:
+    `check` refuses what one face does not let in, `refuse` renders a refusal in the form that fits the path.
+    """
+
+    def __init__(self, app: ASGIApp, place: PublicPlace) -> None:
+        self.place = place
         self._app = app
-        self._place = options.place
-        self._is_read_only = options.is_read_only
-        self._doorkeeper = doorkeeper
-        self._answer = answer
         self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,42 +187,73 @@ class Boundary:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._answer_request(scope, receive, send)
+            await self.admit(scope, receive, send)
 
-    async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        send = with_headers(send, is_secure=self._place.is_secure)
-        path = self._place.strip_prefix(scope["path"])
-        inner = {**scope, "path": path, "raw_path": None, "root_path": ""}
-        body = until_end(receive)
+    def check(self, scope: Scope, headers: Headers, host: str) -> None:
+        """Raise a Refusal for a request that this face does not let in."""
+        raise NotImplementedError
+
+    def refuse(self, refusal: Refusal, path: str) -> Response:
+        """Return the answer for a refusal."""
+        raise NotImplementedError
+
+    async def admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its whole body, or answer with a refusal."""
+        headers, body = Headers(scope=scope), until_end(receive)
+        is_safe = scope["method"] in SAFE_METHODS
         try:
-            received = await self._let_in(inner, receive, body)
+            refuse_two_lengths(headers)
+            self.check(scope, headers, refuse_foreign_host(headers, self.place.allows))
+            if not is_safe:
+                read = await self._bodies.read(body, headers.get("content-length"), most_bytes(scope["path"]))
+                receive = replay(read, receive)
         except Refusal as refusal:
             # A client that is still sending would see the connection closed, and not the answer.
-            if scope["method"] not in _SAFE_METHODS and await pass_over(body, Headers(scope=scope)):
+            if not is_safe and await pass_over(body, headers):
                 refusal.headers["Connection"] = "close"
-            await self._answer(refusal, path)(scope, receive, send)
+            await self.refuse(refusal, scope["path"])(scope, receive, send)
         else:
-            await self._app(inner, received, send)
+            await self._app(scope, receive, send)
 
-    async def _let_in(self, scope: Scope, receive: Receive, body: Receive) -> Receive:
-        headers, path = Headers(scope=scope), scope["path"]
-        refuse_two_lengths(headers)
-        host = refuse_foreign_host(headers, self._place.allows)
-        is_safe = scope["method"] in _SAFE_METHODS
+    def refuse_other_sites(self, headers: Headers, host: str) -> None:
+        """Raise a Refusal for a request that the page of another site sends."""
+        refuse_cross_site(headers, lambda origin: self.place.allows_origin(origin, host))
+
+
+class Boundary(Guard):
+    """Guards the site by its doorkeeper; `answer` renders refusals."""
+
+    def __init__(
+        self, app: ASGIApp, options: ServeOptions, doorkeeper: Doorkeeper, answer: Callable[[Refusal, str], Response]
+    ) -> None:
+        super().__init__(app, options.place)
+        self._is_read_only = options.is_read_only
+        self._doorkeeper = doorkeeper
+        self._answer = answer
+
+    async def admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take the public prefix off, and add headers to the answer."""
+        inner = {**scope, "path": self.place.strip_prefix(scope["path"]), "raw_path": None, "root_path": ""}
+        await super().admit(inner, receive, with_headers(send, is_secure=self.place.is_secure))
+
+    def check(self, scope: Scope, headers: Headers, host: str) -> None:
+        """Check origin and token, and refuse to write on a server that only shows."""
+        path, is_safe = scope["path"], scope["method"] in SAFE_METHODS
         if not is_safe and not path.startswith("/webhooks/"):
-            refuse_cross_site(headers, lambda origin: self._place.allows_origin(origin, host))
+            self.refuse_other_sites(headers, host)
         self._doorkeeper.check(scope, headers, path, host)
         scope["golden.address"] = self._doorkeeper.find_address(scope, headers)
-        if is_safe:
-            return receive
-        if self._is_read_only and path not in _ALWAYS_WRITABLE:
+        if self._is_read_only and not is_safe and path not in _ALWAYS_WRITABLE:
             raise Refusal(403, "This server only shows: it was started with --read-only.")
-        return replay(await self._bodies.read(body, headers.get("content-length"), most_bytes(path)), receive)
+
+    def refuse(self, refusal: Refusal, path: str) -> Response:
+        """Return the page or the problem."""
+        return self._answer(refusal, path)
 
 
 def most_bytes(path: str) -> int:
     """Return the size limit of a body sent to a path."""
-    return _MOST_WEBHOOK_BYTES if path.startswith("/webhooks/") else _MOST_BYTES
+    return _MOST_WEBHOOK_BYTES if path.startswith("/webhooks/") else MOST_BYTES
 
 
 def refuse_other_kinds(method: str, headers: Headers) -> None:

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.journal.review import SuccessRate
+from pytest_golden.report.result_text import escape_character, read_duration_ms, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -257,7 +258,7 @@ class StepBar:
     @property
     def seconds(self) -> float | None:
         """Return how long the step took."""
-        took = _duration(self.step)
+        took = read_duration_ms(self.step)
         return None if took is None else took / 1000
 
 
@@ -267,7 +268,7 @@ def lay_out_steps(steps: Sequence[Mapping[str, Any]]) -> tuple[StepBar, ...]:
     begins = [_begin_ms(step) for step in shown]
     known = [at for at in begins if at is not None]
     first = min(known, default=0.0)
-    ends = [at + (_duration(step) or 0.0) for step, at in zip(shown, begins, strict=True) if at is not None]
+    ends = [at + (read_duration_ms(step) or 0.0) for step, at in zip(shown, begins, strict=True) if at is not None]
     span = max(max(ends, default=0.0) - first, 1e-6)
     return tuple(_lay_out(shown, begins, first, span))
 
@@ -279,23 +280,10 @@ def _lay_out(
     for step, at in zip(shown, begins, strict=True):
         depth = min(depths.get(step.get("parent_step_id"), -1) + 1, _DEEPEST_STEP)
         depths[step.get("id")] = depth
-        took = _duration(step)
+        took = read_duration_ms(step)
         start = 0.0 if at is None else min(WHOLE - _THINNEST_STEP, (at - first) / span * WHOLE)
         width = None if took is None else max(_THINNEST_STEP, min(WHOLE - start, took / span * WHOLE))
-        yield StepBar(step, depth, start, width, _read_error(step))
-
-
-def _read_error(step: Mapping[str, Any]) -> str | None:
-    about = step.get("metadata") or {}
-    error = about.get("error") or about.get("failed")
-    if not error:
-        return None
-    return "failed" if error is True else str(error)
-
-
-def _duration(step: Mapping[str, Any]) -> float | None:
-    took = step.get("duration_ms")
-    return float(took) if isinstance(took, int | float) else None
+        yield StepBar(step, depth, start, width, read_error(step) or None)
 
 
 def _begin_ms(step: Mapping[str, Any]) -> float | None:
@@ -350,7 +338,7 @@ def show_cells(results: Sequence[PastResult], url: Callable[..., str]) -> Markup
     Cells are built here and not in a template: a page has hundreds, and a template would take longer for them than for the rest.
     """
     return _join_cells(
-        _show_cell(_CELL, one.status, url("results", one.entry_id), f"{one.status} {_show_minute(one.created_at)}")
+        _show_cell(_CELL, one.status, url("results", one.entry_id), f"{one.status} {show_minute(one.created_at)}")
         for one in reversed(results)
     )
 
@@ -370,7 +358,7 @@ def show_gate_cells(runs: Sequence[ListedRun], url: Callable[..., str]) -> Marku
             _PASSED_OVER,
             name_class(one),
             url("runs", one.entry_id),
-            f"{one.verdict.heading} {_show_minute(one.started_at)}",
+            f"{one.verdict.heading} {show_minute(one.started_at)}",
         )
         for one in reversed(runs)
     )
@@ -389,7 +377,8 @@ def _show_cell(cell: str, status: str, address: str, title: str) -> str:
     return cell.format(status=escape(str(status)), address=escape(address), title=escape(make_visible(title)))
 
 
-def _show_minute(timestamp: datetime) -> str:
+def show_minute(timestamp: datetime) -> str:
+    """Return a timestamp as plain text in UTC, to the minute."""
     return f"{iso_utc(timestamp)[:16].replace('T', ' ')} UTC"
 
 
@@ -400,9 +389,4 @@ def make_visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _UNSEEN.sub(_escape, text.replace("\r\n", "\n").translate(_PICTURES))
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return _UNSEEN.sub(escape_character, text.replace("\r\n", "\n").translate(_PICTURES))

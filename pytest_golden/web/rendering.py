@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse
 from pytest_golden.clock import iso_utc
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.wording import format_elapsed
-from pytest_golden.web.drawing import make_visible, show_cells, show_gate_cells, show_run_cells
+from pytest_golden.web.drawing import make_visible, show_cells, show_gate_cells, show_minute, show_run_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_golden.web.services import ServeOptions, Services
     from pytest_golden.web.visitor import Doorkeeper
 
-_SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
-_UNIT_FACTOR = 1024
 # Select graphic rendition; source: ECMA-48, section 8.3.117.
 _COLOURS = re.compile("(?:\x1b\\[|\x9b)([0-9;:]{0,64})m")
 _COLOUR_NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
@@ -49,11 +47,6 @@ def show_time(timestamp: datetime | str | None) -> Markup:
     return Markup('<time datetime="{}">{} UTC</time>').format(make_visible(told), make_visible(shown))
 
 
-def show_plain_time(timestamp: datetime) -> str:
-    """Return a timestamp as plain text in UTC, for where no element fits."""
-    return f"{iso_utc(timestamp)[:16].replace('T', ' ')} UTC"
-
-
 def show_duration(seconds: float | None) -> str:
     """Return a duration as `golden` prints it."""
     return "" if seconds is None else format_elapsed(seconds)
@@ -62,16 +55,6 @@ def show_duration(seconds: float | None) -> str:
 def show_percent(share: float | None) -> str:
     """Return a fraction in percent."""
     return "" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
-
-
-def show_size(count: float | None) -> str:
-    """Return a number of bytes in the unit that keeps it short."""
-    if count is None:
-        return ""
-    unit = 0
-    while count >= _UNIT_FACTOR and unit < len(_SIZES) - 1:
-        count, unit = count / _UNIT_FACTOR, unit + 1
-    return f"{count:.0f} {_SIZES[unit]}" if unit == 0 or count >= 10 else f"{count:.1f} {_SIZES[unit]}"
 
 
 def show_json(value: Any) -> str:
@@ -184,10 +167,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": show_time,
     "pair": pair,
     "percent": show_percent,
-    "plain_moment": show_plain_time,
+    "plain_moment": show_minute,
     "pretty": show_json,
     "run_cells": show_run_cells,
-    "size": show_size,
 }
 
 

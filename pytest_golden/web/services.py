@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
     from pytest_golden.web.access import PublicPlace
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 8765
 # Two writes within one tick of the file system's clock may look the same.
 _SECONDS_UNTIL_KEPT = 2.0
 

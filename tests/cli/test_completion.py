@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cli.main import COMMANDS
+from pytest_golden.cli.commands import COMMANDS
 from tests.requirement import require
 
 if TYPE_CHECKING:

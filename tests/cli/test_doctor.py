@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cli import doctor as findings
 from pytest_golden.cli import doctor as found_runners
 from pytest_golden.cli.doctor import (
     State,
@@ -165,10 +164,6 @@ def test_package_that_is_not_installed_keeps_the_gate_from_running(
     assert found["pytest"].told == "9.0"
     assert found["pytest-golden-projects"].state is State.BAD
     assert "pip install" in found["pytest-golden-projects"].advice
-
-
-def test_version_of_what_is_not_installed_is_none() -> None:
-    assert findings.find_version("no-such-distribution-at-all") is None
 
 
 def test_runner_without_its_program_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

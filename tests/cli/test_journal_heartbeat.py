@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cli import journal_heartbeat
+from pytest_golden.cli import journal as journal_command
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.store import Store
 from tests.patience import PATIENCE_SECONDS
@@ -121,8 +121,8 @@ def test_rounds_are_told_as_lines_of_json_and_do_not_drift(
         if len(waits) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(journal_heartbeat, "monotonic_seconds", lambda: next(moments))
-    monkeypatch.setattr(journal_heartbeat, "time", SimpleNamespace(sleep=wait))
+    monkeypatch.setattr(journal_command, "monotonic_seconds", lambda: next(moments))
+    monkeypatch.setattr(journal_command, "time", SimpleNamespace(sleep=wait))
     ran = golden("journal", "heartbeat", "--every", "1s", "--json")
     assert ran.code == 0
     assert [json.loads(line)["checks"] for line in ran.out.splitlines()] == [[]] * 3

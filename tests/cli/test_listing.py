@@ -5,16 +5,16 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from pytest_golden.cli.screen import make_listing
+from pytest_golden.cli.screen import print_listing
 
 ID = "entry_01M80Y16FSXV3WQEJNHJ67JCD1"
 
 
 def lines_of(width: int, told: str, name: str = ID) -> list[str]:
-    console = Console(file=io.StringIO(), width=width)
-    with console.capture() as captured:
-        console.print(make_listing(console, ("n", "told", "id"), [("1", told, name)], whole=("id",), right=("n",)))
-    return [line.rstrip() for line in captured.get().splitlines()]
+    stream = io.StringIO()
+    console = Console(file=stream, width=width)
+    print_listing(console, ("n", "told", "id"), [("1", told, name)], whole=("id",), right=("n",))
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
 def test_what_is_whole_is_not_folded() -> None:
@@ -39,8 +39,7 @@ def test_ids_of_any_length_are_folded() -> None:
 
 
 def test_markup_and_control_characters_are_shown_as_they_are() -> None:
-    console = Console(file=io.StringIO(), width=80)
-    with console.capture() as captured:
-        console.print(make_listing(console, ("a", "b"), [("[bold]\x1b[2J", Text("b", style="red"))]))
-    assert "[bold]" in captured.get()
-    assert "\x1b" not in captured.get()
+    stream = io.StringIO()
+    print_listing(Console(file=stream, width=80), ("a", "b"), [("[bold]\x1b[2J", Text("b", style="red"))])
+    assert "[bold]" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()

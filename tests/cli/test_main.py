@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cli.main import COMMANDS
+from pytest_golden.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Golden, GoldenProcess

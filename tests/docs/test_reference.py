@@ -10,7 +10,7 @@ import pytest
 
 import pytest_golden
 from pytest_golden import hookspecs
-from pytest_golden.cli.main import COMMANDS
+from pytest_golden.cli.commands import COMMANDS
 from pytest_golden.cycle.model import CycleState
 from pytest_golden.cycle.service import CycleOutcome
 from pytest_golden.gateway.preparation import FIXED

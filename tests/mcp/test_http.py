@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from pytest_golden.mcp.http import MOST_BODY_BYTES, Door, Guard
+from pytest_golden.mcp.http import Door, ToolGuard
+from pytest_golden.web.boundary import MOST_BYTES
 from tests.mcp.talking import MODES, talk_to
 from tests.running import running
 
@@ -158,7 +159,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def visit(token: str | None = None) -> TestClient:
-    return TestClient(Guard(echo, Door("127.0.0.1", token), lambda: None), BASE)
+    return TestClient(ToolGuard(echo, Door("127.0.0.1", token), lambda: None), BASE)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +182,17 @@ def test_strangers_reach_no_tool_whatever_they_ask(headers: dict[str, str], stat
 
 
 def test_a_body_is_read_before_the_protocol_sees_it_and_handed_on_whole() -> None:
-    whole = b"x" * MOST_BODY_BYTES
+    whole = b"x" * MOST_BYTES
     assert visit().post("/mcp", content=whole).content == whole
     refused = visit().post("/mcp", content=(whole for _ in range(2)))
     assert (refused.status_code, refused.text) == (413, "The body is larger than 1024 KiB.")
     # Who asks first whether to send it is told not to.
-    asked = visit().post("/mcp", headers={"Content-Length": str(MOST_BODY_BYTES + 1), "Expect": "100-continue"})
+    asked = visit().post("/mcp", headers={"Content-Length": str(MOST_BYTES + 1), "Expect": "100-continue"})
     assert (asked.status_code, asked.headers["connection"]) == (413, "close")
 
 
 def test_who_says_no_token_is_asked_for_it_before_the_body_is_read() -> None:
-    answer = visit(TOKEN).post("/mcp", content=b"x" * (MOST_BODY_BYTES + 1))
+    answer = visit(TOKEN).post("/mcp", content=b"x" * (MOST_BYTES + 1))
     assert answer.status_code == 401
     assert "Authorization: Bearer TOKEN" in answer.text
     assert visit(TOKEN).get("/mcp", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_golden.report.github import Annotation, annotate, annotation, disarm
+from pytest_golden.report.github import Annotation, annotate, disarm
 
 if TYPE_CHECKING:
     import pytest
 
 
 def test_an_annotation_points_at_a_line() -> None:
-    line = annotation("error", "exit code 3", title="sales", file="golden_projects.yaml", line=7)
+    line = Annotation("error", "exit code 3", "sales", 7).write("golden_projects.yaml")
     assert line == "::error file=golden_projects.yaml,line=7,title=sales::exit code 3"
 
 
 def test_an_annotation_needs_no_place() -> None:
-    assert annotation("warning", "No golden projects") == "::warning::No golden projects"
+    assert Annotation("warning", "No golden projects").write(None) == "::warning::No golden projects"
 
 
 def test_signs_that_mean_something_to_the_runner_are_escaped() -> None:
-    line = annotation("notice", "50%\r\nnext: a,b \udc80", title="a: b, c%", file="C:/x")
+    line = Annotation("notice", "50%\r\nnext: a,b \udc80", "a: b, c%").write("C:/x")
     assert line == "::notice file=C%3A/x,title=a%3A b%2C c%25::50%25%0D%0Anext: a,b \\udc80"
     assert "\n" not in line
 
 
 def test_a_line_of_commands_in_a_message_stays_a_message() -> None:
-    line = annotation("error", "::stop-commands::x\n::set-output name=a::b", title="::add-mask::x")
+    line = Annotation("error", "::stop-commands::x\n::set-output name=a::b", "::add-mask::x").write(None)
     assert line == "::error title=%3A%3Aadd-mask%3A%3Ax::::stop-commands::x%0A::set-output name=a::b"
 
 

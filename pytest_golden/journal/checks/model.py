@@ -181,7 +181,7 @@ def check_mapping(value: Any) -> dict[str, Any]:
     return clean
 
 
-CHECK = Kind(check_mapping)
+CHECK = Kind(check_mapping, {"type": "object"})
 
 
 def read_check(kept: Mapping[str, Any]) -> Check:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.storage.store import Store
-from pytest_golden.web.api.routes import make_encodable
+from pytest_golden.web.api import answer_encodable
 from tests.web.conftest import TOKEN
 
 if TYPE_CHECKING:
@@ -163,12 +163,12 @@ def test_description_names_every_address_and_its_problems(client: TestClient) ->
     ],
 )
 def test_what_can_be_written_is_given_as_it_is_and_not_copied(content: object) -> None:
-    assert make_encodable(content) is content
+    assert answer_encodable(content) is content
 
 
 def test_halves_of_characters_become_escapes_wherever_they_are() -> None:
     told = {"a\ud800": ["😀", ("\udfff",)], "at": datetime(2026, 1, 1, tzinfo=UTC), "b": {"c": 1.5}}
-    assert make_encodable(told) == {
+    assert answer_encodable(told) == {
         "a\\ud800": ["😀", ["\\udfff"]],
         "at": datetime(2026, 1, 1, tzinfo=UTC),
         "b": {"c": 1.5},

@@ -1,6 +1,6 @@
-"""The routes of the JSON API: gate runs, projects, the journal, lessons and plans.
+"""The JSON API: its routes, its description, and its errors.
 
-Endpoints call one service each. Their answers are the services' `to_dict`.
+Endpoints call one service each, and answer with the JSON form of what it returns.
 """
 
 from __future__ import annotations
@@ -10,33 +10,28 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, FastAPI, Path, Query
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.routing import Mount
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import JournalError
+from pytest_golden.errors import GoldenError, JournalError
 from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
+from pytest_golden.journal import review
 from pytest_golden.journal.model import JournalEntry, Signal
-from pytest_golden.journal.review import (
-    ALL,
-    JournalSummary,
-    ListedAgent,
-    ListedEntry,
-    ListedSignal,
-    OpenExpectation,
-    SignalDetails,
-    parse_timestamp,
-)
 from pytest_golden.journal.rules import check_free_source
 from pytest_golden.learning.learned_pages import CURRENT, LessonDetails, ListedLesson
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.report.gate_report import recorded_report
+from pytest_golden.report.gate_report import make_encodable, recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.values.shape_model import model_of
+from pytest_golden.web import schemas
 from pytest_golden.web.access import Refusal
-from pytest_golden.web.api import schemas
-from pytest_golden.web.api.schemas import page_of
 from pytest_golden.web.boundary import refuse_other_kinds
+from pytest_golden.web.problems import AnsweringHead, answer_options, explain, tell_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -46,6 +41,10 @@ if TYPE_CHECKING:
 
     from pytest_golden.web.rendering import Site
 
+    Endpoint = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_PATH = "/api/v1"
+_BEARER = {"token": {"type": "http", "scheme": "bearer"}}
 #: No database takes NUL.
 NO_NUL = r"^[^\x00]*$"
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many items at most.")]
@@ -53,7 +52,10 @@ Cursor = Annotated[str | None, Query(max_length=4_096, description="The `next_cu
 Word = Annotated[str | None, Query(min_length=1, max_length=4_096, pattern=NO_NUL)]
 # At most 800 bytes are looked up, and a character may have four.
 Id = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
-DEFAULT_LIMIT = DEFAULT_ITEMS
+Filter = Annotated[str, Query(description="Where entries stand: all, open, success, failure, partial or expired.")]
+Since = Annotated[str | None, Query(max_length=64, description="An age such as `30d`, or a time.")]
+Words = Annotated[str | None, Query(max_length=4_096, pattern=NO_NUL, description="Any of these words.")]
+Standing = Annotated[str, Query(description="current, all, shown, waits, harmful, superseded or rejected.")]
 _TOLD = {
     400: "The query or the body has a value that is not allowed.",
     401: "The token is missing or wrong.",
@@ -66,11 +68,55 @@ _TOLD = {
     429: "Too many wrong tokens.",
     503: "The store is busy.",
 }
-Name = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
-Filter = Annotated[str, Query(description="Where entries stand: all, open, success, failure, partial or expired.")]
-Since = Annotated[str | None, Query(max_length=64, description="An age such as `30d`, or a time.")]
-Words = Annotated[str | None, Query(max_length=4_096, pattern=NO_NUL, description="Any of these words.")]
-Standing = Annotated[str, Query(description="current, all, shown, waits, harmful, superseded or rejected.")]
+
+
+def list_routes(site: Site) -> list[Mount]:
+    """Return the routes of this part."""
+    app = FastAPI(
+        title="Golden projects",
+        version="1",
+        description="Gate runs, the journal and what was learned. Lists are paged by `next_cursor`; errors are problem JSON.",
+        servers=[{"url": f"{site.options.place.prefix}{_PATH}"}],
+        root_path_in_servers=False,
+        generate_unique_id_function=lambda route: route.name,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers={
+            **dict.fromkeys((HTTPException, Refusal, GoldenError, ValueError, Exception), _tell),
+            RequestValidationError: _tell_shape,
+        },
+    )
+    parts = {_add_gates: "gates", _add_journal: "journal", _add_signals: "journal", _add_writing: "journal"}
+    for add_routes, tag in {**parts, _add_learning: "learning"}.items():
+        router = _Router(tags=[tag], route_class=_Route)
+        add_routes(router, site)
+        app.include_router(router)
+    _describe_token(app, is_demanded=site.options.demands_token)
+    return [Mount(_PATH, AnsweringHead(app))]
+
+
+def _describe_token(app: FastAPI, *, is_demanded: bool) -> None:
+    make: Callable[[], dict[str, Any]] = app.openapi
+
+    def describe() -> dict[str, Any]:
+        told = make()
+        told.setdefault("components", {})["securitySchemes"] = _BEARER
+        told["security"] = [{"token": []}] if is_demanded else [{"token": []}, {}]
+        return told
+
+    app.openapi = describe  # type: ignore[method-assign]
+
+
+async def _tell(request: Request, error: Exception) -> Response:
+    refusal = explain(error)
+    return answer_options(refusal, request) or tell_program(refusal)
+
+
+async def _tell_shape(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
+    return tell_program(Refusal(422, "; ".join(told)[:2_000]))
 
 
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -85,19 +131,24 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     return told
 
 
-def leads_on(code: int, operation: str, parameter: str = "id", *, by: str = "items/0/id") -> dict[int | str, Any]:
+def leads_on(operation: str, parameter: str, by: str) -> dict[int | str, Any]:
     """Return a link for OpenAPI: which operation takes a value of an answer, found at `by` in its body."""
     link = {"operationId": operation, "parameters": {parameter: f"$response.body#/{by}"}}
-    return {code: {"description": "Successful Response", "links": {operation: link}}}
+    return {200: {"description": "Successful Response", "links": {operation: link}}}
 
 
-class JsonRoute(APIRoute):
+class _Route(APIRoute):
     """A route of the API: POST requests must declare JSON, and every answer can be written as JSON."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         # A key that a value leaves out while it is None is left out of the answer too.
         options["response_model_exclude_unset"] = True
-        super().__init__(path, _answering_encodable(endpoint), **options)
+
+        @wraps(endpoint)
+        def answer(**told: Any) -> Any:
+            return answer_encodable(endpoint(**told))
+
+        super().__init__(path, answer, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, which checks the content type first."""
@@ -110,160 +161,128 @@ class JsonRoute(APIRoute):
         return answer_json
 
 
-def _answering_encodable(endpoint: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(endpoint)
-    def answer(**told: Any) -> Any:
-        return make_encodable(endpoint(**told))
+def answer_encodable(content: Any) -> Any:
+    """Return JSON content that can be encoded: what others have recorded may hold surrogates, and UTF-8 may not.
 
-    return answer
-
-
-def make_encodable(content: Any) -> Any:
-    """Return JSON content with surrogates as escapes: what others have recorded may hold them, and UTF-8 may not.
-
-    Content without any is returned as it is: to find that out is many times faster than to copy it.
+    Content that can be encoded is returned as it is: to find that out is many times faster than to copy it.
     """
-    return content if _is_encodable(content) else _escape(content)
-
-
-def _is_encodable(content: Any) -> bool:
     try:
-        json.dumps(content, ensure_ascii=False, default=_pass_over).encode()
+        # What JSON does not know, such as times, is written by the caller.
+        json.dumps(content, ensure_ascii=False, default=lambda _: None).encode()
     except (TypeError, ValueError):
         # The error of an encoding is a ValueError.
-        return False
-    return True
+        return make_encodable(content)
+    else:
+        return content
 
 
-def _pass_over(_other: object) -> None:
-    """Ignore what JSON does not know, such as times: the caller writes that."""
+class _Router(APIRouter):
+    """Routes by what they do; each is described with the model of its answer and the problems that it may have."""
+
+    def page(self, path: str, item: Any, leads_to: str = "", parameter: str = "id", by: str = "id") -> Endpoint:
+        """Declare a list in pages; the operation `leads_to` takes the value `by` of an item as `parameter`."""
+        links = leads_on(leads_to, parameter, f"items/0/{by}") if leads_to else {}
+        return self.get(path, response_model=schemas.page_of(_model(item)), responses=problems(400) | links)
+
+    def one(self, path: str, kind: Any, *codes: int) -> Endpoint:
+        """Declare what is got by its id, or has the problems with these codes."""
+        return self.get(path, response_model=_model(kind), responses=problems(*(codes or (404,))))
+
+    def write(self, path: str, kind: Any, *codes: int, status: int = 200) -> Endpoint:
+        """Declare what changes something."""
+        told = problems(400, 403, *codes, 413, 415)
+        return self.post(path, response_model=_model(kind), status_code=status, responses=told)
 
 
-def _escape(content: Any) -> Any:
-    if isinstance(content, str):
-        return content if content.isascii() else content.encode("utf-8", "backslashreplace").decode()
-    if isinstance(content, dict):
-        return {_escape(key): _escape(item) for key, item in content.items()}
-    return [_escape(item) for item in content] if isinstance(content, list | tuple) else content
+def _model(kind: Any) -> type[BaseModel]:
+    return kind if issubclass(kind, BaseModel) else model_of(kind)
 
 
-def make_routers(site: Site) -> tuple[APIRouter, ...]:
-    """Return all routes, grouped by tags."""
-    return _make_gates_routes(site), _make_journal_routes(site), _make_learning_routes(site)
-
-
-def _make_gates_routes(site: Site) -> APIRouter:
-    router = APIRouter(tags=["gates"], route_class=JsonRoute)
+def _add_gates(router: _Router, site: Site) -> None:
     services = site.services
 
-    @router.get(
-        "/runs", response_model=page_of(model_of(ListedRun)), responses=problems(400) | leads_on(200, "get_run")
-    )
-    def list_runs(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
+    @router.page("/runs", ListedRun, "get_run")
+    def list_runs(limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the gate runs, newest first."""
         return services.gates.list_runs(limit, cursor).to_dict()
 
     @router.get(
         "/runs/{id}",
         response_model=schemas.RUN,
-        responses=problems(404) | leads_on(200, "get_result", by="results/0/entry_id"),
+        responses=problems(404) | leads_on("get_result", "id", "results/0/entry_id"),
     )
     def get_run(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a run: the gate report, with the entry of each result."""
         services.gates.get_listed_run(id)
         return recorded_report(services.gates.get_run(id))
 
-    @router.get("/results/{id}", response_model=model_of(RecordedResult), responses=problems(404))
+    @router.one("/results/{id}", RecordedResult)
     def get_result(id: Id) -> Any:  # noqa: A002 - the public name
         """Get one project's result in a run with all that is kept of it."""
         return services.gates.get_result(id).to_dict()
 
-    @router.get(
-        "/projects",
-        response_model=page_of(model_of(ListedProject)),
-        responses=problems(400) | leads_on(200, "get_project", "name", by="items/0/name"),
-    )
-    def list_projects(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
+    @router.page("/projects", ListedProject, "get_project", "name", "name")
+    def list_projects(limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the declared projects in their order, then those that were declared once."""
         return services.gates.list_projects(services.manifest.read(), limit, cursor).to_dict()
 
-    @router.get("/projects/{name:path}", response_model=model_of(ProjectDetails), responses=problems(404))
-    def get_project(name: Name) -> Any:
+    @router.one("/projects/{name:path}", ProjectDetails)
+    def get_project(name: Id) -> Any:
         """Get a project with its history, its figures, its last difference and what is known about it."""
         return services.gates.get_project(name, services.manifest.read()).to_dict()
 
-    return router
 
-
-def _make_journal_routes(site: Site) -> APIRouter:
-    router = APIRouter(tags=["journal"], route_class=JsonRoute)
-    _add_journal_reading(router, site)
-    _add_signals(router, site)
-    _add_writing(router, site)
-    return router
-
-
-def _add_journal_reading(router: APIRouter, site: Site) -> None:
+def _add_journal(router: _Router, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get(
-        "/entries", response_model=page_of(model_of(ListedEntry)), responses=problems(400) | leads_on(200, "get_entry")
-    )
+    @router.page("/entries", review.ListedEntry, "get_entry")
     def list_entries(
         agent: Word = None,
-        filter: Filter = ALL,  # noqa: A002 - the public name
+        filter: Filter = review.ALL,  # noqa: A002 - the public name
         type: Word = None,  # noqa: A002 - the public name
-        limit: Limit = DEFAULT_LIMIT,
+        limit: Limit = DEFAULT_ITEMS,
         cursor: Cursor = None,
     ) -> Any:
         """List the entries, newest first."""
         return pages.list_entries(agent, filter, type, limit, cursor).to_dict()
 
-    @router.get("/entries/{id}", response_model=model_of(JournalEntry), responses=problems(404))
+    @router.one("/entries/{id}", JournalEntry)
     def get_entry(id: Id) -> Any:  # noqa: A002 - the public name
         """Get an entry with its expectations, signals and history."""
         return journal.get(id).to_dict()
 
-    @router.get(
-        "/expectations",
-        response_model=page_of(model_of(OpenExpectation)),
-        responses=problems(400) | leads_on(200, "get_entry", by="items/0/entry_id"),
-    )
-    def list_expectations(agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
+    @router.page("/expectations", review.OpenExpectation, "get_entry", by="entry_id")
+    def list_expectations(agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the open expectations, the soonest first."""
         return pages.list_expectations(agent, limit, cursor).to_dict()
 
-    @router.get("/agents", response_model=page_of(model_of(ListedAgent)), responses=problems(400))
-    def list_agents(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
+    @router.page("/agents", review.ListedAgent)
+    def list_agents(limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the agents, by name."""
         return pages.list_agents(limit, cursor).to_dict()
 
-    @router.get("/summary", response_model=model_of(JournalSummary), responses=problems(400))
+    @router.one("/summary", review.JournalSummary, 400)
     def sum_up(agent: Word = None, since: Since = None) -> Any:
         """Get how often entries succeeded: in all, by intent type, and by day."""
-        return journal.summary(agent, None if since is None else parse_timestamp(since, utc_now())).to_dict()
+        return journal.summary(agent, None if since is None else review.parse_timestamp(since, utc_now())).to_dict()
 
 
-def _add_signals(router: APIRouter, site: Site) -> None:
+def _add_signals(router: _Router, site: Site) -> None:
     pages, journal = site.services.journal_pages, site.services.journal
 
-    @router.get(
-        "/signals",
-        response_model=page_of(model_of(ListedSignal)),
-        responses=problems(400) | leads_on(200, "get_signal"),
-    )
+    @router.page("/signals", review.ListedSignal, "get_signal")
     def list_signals(
-        routed_by: Word = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+        routed_by: Word = None, agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None
     ) -> Any:
         """List the signals, newest first."""
         return pages.list_signals(routed_by, agent, limit, cursor).to_dict()
 
-    @router.get("/signals/{id}", response_model=model_of(SignalDetails), responses=problems(404))
+    @router.one("/signals/{id}", review.SignalDetails)
     def get_signal(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a signal, and how it was routed."""
         return pages.get_signal(id).to_dict()
 
-    @router.post("/signals", response_model=model_of(Signal), status_code=201, responses=problems(400, 403, 413, 415))
+    @router.write("/signals", Signal, status=201)
     def add_signal(news: schemas.NewSignal) -> Any:
         """Add a signal. Its source cannot be a person, the gate or GitHub."""
         check_free_source(news.source)
@@ -271,27 +290,21 @@ def _add_signals(router: APIRouter, site: Site) -> None:
             return journal.add_signal(**news.model_dump()).to_dict()
 
 
-def _add_writing(router: APIRouter, site: Site) -> None:
+def _add_writing(router: _Router, site: Site) -> None:
     journal = site.services.journal
 
-    @router.post(
-        "/entries", response_model=model_of(JournalEntry), status_code=201, responses=problems(400, 403, 413, 415)
-    )
+    @router.write("/entries", JournalEntry, status=201)
     def log_intent(told: schemas.NewEntry) -> Any:
         """Log an intent, before the work begins."""
         with _refusing_parts():
             return journal.log_intent(**told.model_dump()).to_dict()
 
-    @router.post(
-        "/entries/{id}/outcome", response_model=model_of(JournalEntry), responses=problems(400, 403, 404, 413, 415)
-    )
+    @router.write("/entries/{id}/outcome", JournalEntry, 404)
     def log_outcome(id: Id, told: schemas.NewOutcome) -> Any:  # noqa: A002 - the public name
         """Log how the work ended, and what is expected now."""
         return journal.log_outcome(id, **told.model_dump()).to_dict()
 
-    @router.post(
-        "/entries/{id}/assessment", response_model=model_of(JournalEntry), responses=problems(400, 403, 404, 413, 415)
-    )
+    @router.write("/entries/{id}/assessment", JournalEntry, 404)
     def assess(id: Id, told: schemas.NewAssessment) -> Any:  # noqa: A002 - the public name
         """Record a person's assessment, which overrides all rules."""
         return journal.assess(id, told.assessment, told.notes, by=told.by).to_dict()
@@ -306,60 +319,41 @@ def _refusing_parts() -> Iterator[None]:
         raise Refusal(400, str(error)) from None
 
 
-def _make_learning_routes(site: Site) -> APIRouter:
-    router = APIRouter(tags=["learning"], route_class=JsonRoute)
-    _add_lesson_reading(router, site)
-    _add_judging(router, site)
-    return router
+def _add_learning(router: _Router, site: Site) -> None:
+    pages, plans, lessons = site.services.lesson_pages, site.services.plan_pages, site.services.lessons
 
-
-def _add_lesson_reading(router: APIRouter, site: Site) -> None:
-    lessons, plans = site.services.lesson_pages, site.services.plan_pages
-
-    @router.get(
-        "/lessons",
-        response_model=page_of(model_of(ListedLesson)),
-        responses=problems(400) | leads_on(200, "get_lesson"),
-    )
+    @router.page("/lessons", ListedLesson, "get_lesson")
     def list_lessons(
         q: Words = None,
         agent: Word = None,
         filter: Standing = CURRENT,  # noqa: A002 - as the journal's lists have it
-        limit: Limit = DEFAULT_LIMIT,
+        limit: Limit = DEFAULT_ITEMS,
         cursor: Cursor = None,
     ) -> Any:
         """List the lessons, newest first, or those that have the words, best first."""
-        return lessons.list_lessons(q, agent, filter, limit, cursor).to_dict()
+        return pages.list_lessons(q, agent, filter, limit, cursor).to_dict()
 
-    @router.get("/lessons/{id}", response_model=model_of(LessonDetails), responses=problems(404))
+    @router.one("/lessons/{id}", LessonDetails)
     def get_lesson(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a lesson with its evidence and its history."""
-        return lessons.get_lesson(id).to_dict()
+        return pages.get_lesson(id).to_dict()
 
-    @router.get("/plans", response_model=page_of(schemas.PLAN), responses=problems(400) | leads_on(200, "get_plan"))
-    def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Any:
+    @router.page("/plans", schemas.PLAN, "get_plan")
+    def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the plans, newest first, or those that have the words, best first."""
         return plans.list_plans(q, agent, limit, cursor).to_dict()
 
-    @router.get("/plans/{id}", response_model=schemas.PLAN, responses=problems(404))
+    @router.one("/plans/{id}", schemas.PLAN)
     def get_plan(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a plan with the outcome that it was read out of."""
         return plans.get_plan(id).to_dict()
 
-
-def _add_judging(router: APIRouter, site: Site) -> None:
-    lessons = site.services.lessons
-
-    @router.post(
-        "/lessons/{id}/approve", response_model=model_of(SkillMemory), responses=problems(400, 403, 404, 413, 415)
-    )
+    @router.write("/lessons/{id}/approve", SkillMemory, 404)
     def approve(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person approve a lesson."""
         return lessons.approve(id, judged.by).to_dict()
 
-    @router.post(
-        "/lessons/{id}/reject", response_model=model_of(SkillMemory), responses=problems(400, 403, 404, 413, 415)
-    )
+    @router.write("/lessons/{id}/reject", SkillMemory, 404)
     def reject(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person reject a lesson: it is not shown, and not learned again."""
         return lessons.reject(id, judged.by).to_dict()

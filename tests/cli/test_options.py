@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from pytest_golden.cli.ending import raise_when_ended
+from pytest_golden.cli.options import raise_when_ended
 
 REQUESTS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

@@ -1,0 +1,177 @@
+"""The commands of `golden`: one function each. Its docstring is the summary; it imports the module of the command that is typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+
+class Command(Protocol):
+    """The interface of a command's module."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run the command and return its exit code."""
+        ...
+
+
+def init() -> Command:
+    """Write a first golden_projects.yaml."""
+    from pytest_golden.cli import init
+
+    return init
+
+
+def check() -> Command:
+    """Validate the manifest and show what would be run."""
+    from pytest_golden.cli import check
+
+    return check
+
+
+def cycle() -> Command:
+    """Let commands propose and review an improvement, and verify it against the floor."""
+    from pytest_golden.cli import cycle
+
+    return cycle
+
+
+def doctor() -> Command:
+    """Tell what works on this machine, and how to get the rest."""
+    from pytest_golden.cli import doctor
+
+    return doctor
+
+
+def accept() -> Command:
+    """Accept the present outputs of golden projects as their baselines."""
+    from pytest_golden.cli import accept
+
+    return accept
+
+
+def run() -> Command:
+    """Run one golden project, or open a shell in its view."""
+    from pytest_golden.cli import run
+
+    return run
+
+
+def history() -> Command:
+    """Tell how earlier runs went, of all golden projects or of one."""
+    from pytest_golden.cli import history
+
+    return history
+
+
+def journal() -> Command:
+    """Write and read what was intended, how it ended and what is expected of it."""
+    from pytest_golden.cli import journal
+
+    return journal
+
+
+def learn() -> Command:
+    """Learn from what is left of all that was recorded."""
+    from pytest_golden.cli import learn
+
+    return learn
+
+
+def lessons() -> Command:
+    """List, show, approve, reject and delete what was learned."""
+    from pytest_golden.cli import lessons
+
+    return lessons
+
+
+def merge() -> Command:
+    """Take everything of other stores into one, as of the shards of a CI job."""
+    from pytest_golden.cli import merge
+
+    return merge
+
+
+def mcp() -> Command:
+    """Offer what is recorded as tools for agents (Model Context Protocol)."""
+    from pytest_golden.cli import mcp
+
+    return mcp
+
+
+def recall() -> Command:
+    """Tell what is known of a failure: seen before, where, and what ended it."""
+    from pytest_golden.cli import recall
+
+    return recall
+
+
+def report() -> Command:
+    """Tell a recorded gate run: as text, as one HTML page, or as the gate report."""
+    from pytest_golden.cli import report
+
+    return report
+
+
+def shards() -> Command:
+    """Part the golden projects into shards, for several machines, that take about the same time."""
+    from pytest_golden.cli import shards
+
+    return shards
+
+
+def serve() -> Command:
+    """Show it all in a browser, with a JSON API and webhooks."""
+    from pytest_golden.cli import serve
+
+    return serve
+
+
+def trajectory() -> Command:
+    """Show what happened inside a run: its steps, their tree, what differs, what is asked for."""
+    from pytest_golden.cli import trajectory
+
+    return trajectory
+
+
+def store() -> Command:
+    """Check the store of what was recorded, or copy it."""
+    from pytest_golden.cli import store
+
+    return store
+
+
+def verify() -> Command:
+    """Tell what this change broke from what was broken before it."""
+    from pytest_golden.cli import verify
+
+    return verify
+
+
+def schema() -> Command:
+    """Print a JSON Schema: of the manifest or of the gate report."""
+    from pytest_golden.cli import schema
+
+    return schema
+
+
+def completion() -> Command:
+    """Print what completes `golden` in a shell: bash, zsh or fish."""
+    from pytest_golden.cli import completion
+
+    return completion
+
+
+COMMANDS: Mapping[str, Callable[[], Command]] = {
+    load.__name__: load
+    for load in (
+        *(init, check, cycle, doctor, accept, run, history, journal, learn, lessons, merge),
+        *(mcp, recall, report, shards, serve, trajectory, store, verify, schema, completion),
+    )
+}

@@ -1,0 +1,206 @@
+"""The pages for people: gate runs and projects, the journal, and what was learned. They show what the services give."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+
+from pytest_golden.clock import utc_now
+from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
+from pytest_golden.learning.learned_pages import CURRENT, LESSON_FILTERS
+from pytest_golden.storage.paging import DEFAULT_ITEMS
+from pytest_golden.web.access import Refusal
+from pytest_golden.web.drawing import MOST_STEP_BARS, lay_out_steps, plot_runs, stack_periods
+from pytest_golden.web.problems import asked, named
+from pytest_golden.web.sign_in import form_action
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from pytest_golden.web.rendering import Site
+    from pytest_golden.web.services import Services
+
+    # What a page shows: the values of its template.
+    Read = Callable[[Services, Request], dict[str, Any]]
+
+#: The periods of the summary; blank is all time.
+SPANS = (("", "all time"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("365d", "a year"))
+_SEE_OTHER = 303
+_PERSON = "a person at the web page"
+_WORDS = tuple(word.value for word in (Assessment.SUCCESS, Assessment.PARTIAL, Assessment.FAILURE))
+_MOST_RESULTS = 200
+_SHOWN_RUNS = 100
+
+
+def list_routes(site: Site) -> Iterator[Route]:
+    """Yield the routes of the pages and their forms."""
+
+    def show(request: Request, template: str, current: str, read: Read) -> Response:
+        return site.renderer.render(request, template, current=current, **read(site.services, request))
+
+    for path, template, current, read in _PAGES:
+        yield Route(path, partial(show, template=template, current=current, read=read))
+    for path, act in {
+        "/journal/{entry}/assess": _assess,
+        "/lessons/{lesson}/approve": _judge_lesson,
+        "/lessons/{lesson}/reject": _judge_lesson,
+        "/lessons/{lesson}/delete": _delete_lesson,
+    }.items():
+        yield Route(path, form_action(site, partial(act, site)), methods=["POST"])
+
+
+def _show_overview(services: Services, request: Request) -> dict[str, Any]:
+    cursor = asked(request, "cursor")
+    running = () if cursor else services.live_gates.look().gates
+    return {"page": services.gates.list_runs(cursor=cursor), "running": running}
+
+
+def _show_run(services: Services, request: Request) -> dict[str, Any]:
+    entry, cursor = named(request, "entry"), asked(request, "cursor")
+    return {
+        "run": services.gates.get_listed_run(entry),
+        "facts": services.gates.get_run_facts(entry),
+        "page": services.gates.list_results(entry, _MOST_RESULTS, cursor),
+        "live": next((gate for gate in services.live_gates.look().gates if gate.run_id == entry), None),
+    }
+
+
+def _show_result(services: Services, request: Request) -> dict[str, Any]:
+    recorded = services.gates.get_result(named(request, "entry"))
+    result = recorded.result
+    return {
+        "recorded": recorded,
+        "result": result,
+        "bars": lay_out_steps(result.steps),
+        "left_out": max(0, result.steps_total - MOST_STEP_BARS),
+        "command": shlex.join(result.command),
+        "written": {name: getattr(result.write_set, name) for name in ("created", "changed", "removed")},
+    }
+
+
+def _list_projects(services: Services, request: Request) -> dict[str, Any]:
+    return {"page": services.gates.list_projects(services.manifest.read(), cursor=asked(request, "cursor"))}
+
+
+def _show_project(services: Services, request: Request) -> dict[str, Any]:
+    name = named(request, "name")
+    details = services.gates.get_project(name, services.manifest.read(), _SHOWN_RUNS)
+    history = details.history
+    figures, limit = history.to_dict(), history.trend.limit_seconds if history.trend else None
+    plot = plot_runs(history.runs, figures["median_seconds"], limit)
+    return {"name": name, "details": details, "figures": figures, "plot": plot}
+
+
+def _show_timeline(services: Services, request: Request) -> dict[str, Any]:
+    agent, intent_type = asked(request, "agent"), asked(request, "type")
+    standing = asked(request, "filter") or ALL
+    pages = services.journal_pages
+    return {
+        "page": pages.list_entries(agent, standing, intent_type, cursor=asked(request, "cursor")),
+        "agents": pages.list_agents(limit=200).items,
+        "standings": FILTERS,
+        "chosen": {"agent": agent, "filter": standing, "type": intent_type},
+    }
+
+
+def _show_entry(services: Services, request: Request) -> dict[str, Any]:
+    return {"details": services.journal_pages.get_entry(named(request, "entry"), DEFAULT_ITEMS), "words": _WORDS}
+
+
+def _show_expectations(services: Services, request: Request) -> dict[str, Any]:
+    agent, pages = asked(request, "agent"), services.journal_pages
+    page = pages.list_expectations(agent, cursor=asked(request, "cursor"))
+    return {"page": page, "agents": pages.list_agents(limit=200).items, "agent": agent}
+
+
+def _list_signals(services: Services, request: Request) -> dict[str, Any]:
+    rule, agent, pages = asked(request, "routed_by"), asked(request, "agent"), services.journal_pages
+    return {
+        "page": pages.list_signals(rule, agent, cursor=asked(request, "cursor")),
+        "rules": tuple(RoutedBy),
+        "agents": pages.list_agents(limit=200).items,
+        "chosen": {"routed_by": rule, "agent": agent},
+    }
+
+
+def _show_signal(services: Services, request: Request) -> dict[str, Any]:
+    return {"details": services.journal_pages.get_signal(named(request, "signal"))}
+
+
+def _show_summary(services: Services, request: Request) -> dict[str, Any]:
+    agent, since = asked(request, "agent"), asked(request, "since")
+    summary = services.journal.summary(agent, None if since is None else parse_timestamp(since, utc_now()))
+    return {
+        "summary": summary,
+        "stacks": stack_periods(summary.by_time),
+        "agents": services.journal_pages.list_agents(limit=200).items,
+        "agent": agent,
+        "since": since or "",
+        "spans": SPANS if (since or "") in dict(SPANS) else (*SPANS, (since, since)),
+    }
+
+
+def _list_lessons(services: Services, request: Request) -> dict[str, Any]:
+    words, standing = asked(request, "q"), asked(request, "filter") or CURRENT
+    page = services.lesson_pages.list_lessons(words, filter=standing, cursor=asked(request, "cursor"))
+    return {"page": page, "standings": LESSON_FILTERS, "chosen": {"q": words, "filter": standing}}
+
+
+def _show_lesson(services: Services, request: Request) -> dict[str, Any]:
+    return {"details": services.lesson_pages.get_lesson(named(request, "lesson"))}
+
+
+def _list_plans(services: Services, request: Request) -> dict[str, Any]:
+    words = asked(request, "q")
+    return {"page": services.plan_pages.list_plans(words, cursor=asked(request, "cursor")), "words": words}
+
+
+def _show_plan(services: Services, request: Request) -> dict[str, Any]:
+    return {"details": services.plan_pages.get_plan(named(request, "plan"))}
+
+
+# The address, the template, the place in the navigation, and what reads the values.
+_PAGES: tuple[tuple[str, str, str, Read], ...] = (
+    ("/", "runs.html", "Gate runs", _show_overview),
+    ("/runs/{entry}", "run.html", "Gate runs", _show_run),
+    ("/results/{entry}", "result.html", "Gate runs", _show_result),
+    ("/projects", "projects.html", "Projects", _list_projects),
+    ("/projects/{name:path}", "project.html", "Projects", _show_project),
+    ("/journal", "journal.html", "Journal", _show_timeline),
+    ("/journal/{entry}", "entry.html", "Journal", _show_entry),
+    ("/expectations", "expectations.html", "Expectations", _show_expectations),
+    ("/summary", "summary.html", "Summary", _show_summary),
+    ("/signals", "signals.html", "Signals", _list_signals),
+    ("/signals/{signal}", "signal.html", "Signals", _show_signal),
+    ("/lessons", "lessons.html", "Lessons", _list_lessons),
+    ("/lessons/{lesson}", "lesson.html", "Lessons", _show_lesson),
+    ("/plans", "plans.html", "Plans", _list_plans),
+    ("/plans/{plan}", "plan.html", "Plans", _show_plan),
+)
+
+
+def _assess(site: Site, request: Request, fields: Mapping[str, str]) -> Response:
+    entry, word = named(request, "entry"), fields.get("assessment", "")
+    if word not in _WORDS:
+        raise Refusal(400, f"The assessment is one of {', '.join(_WORDS)}.")
+    site.services.journal.assess(entry, word, fields.get("notes", "").strip() or None, by=_PERSON)
+    return RedirectResponse(site.renderer.url("journal", entry), _SEE_OTHER)
+
+
+def _judge_lesson(site: Site, request: Request, _: Mapping[str, str]) -> Response:
+    lessons = site.services.lessons
+    judge = lessons.approve if request.url.path.endswith("/approve") else lessons.reject
+    return RedirectResponse(site.renderer.url("lessons", judge(named(request, "lesson"), _PERSON).id), _SEE_OTHER)
+
+
+def _delete_lesson(site: Site, request: Request, _: Mapping[str, str]) -> Response:
+    site.services.lessons.delete(named(request, "lesson"))
+    return RedirectResponse(site.renderer.url("lessons"), _SEE_OTHER)
