@@ -10,11 +10,11 @@ from sqlalchemy import text
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.engine import BUSY_SECONDS, explained
-from pytest_golden.storage.files import find_file, made_whole
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.row_copies import ContentDigest, count_rows, list_columns, read_rows
 from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.search import rebuild_index
+from pytest_golden.storage.sqlite import find_file, made_whole
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.tally import recount_tally
 from pytest_golden.storage.upgrading import upgrade
