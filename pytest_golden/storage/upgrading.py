@@ -13,7 +13,7 @@ from sqlalchemy import MetaData, Text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from pytest_golden.storage.schema import metadata
-from pytest_golden.storage.search_index import choose_index
+from pytest_golden.storage.search import choose_index
 from pytest_golden.storage.tally import make_tally
 from pytest_golden.storage.version import VERSION_TABLE, find_version, newest_version
 
