@@ -373,10 +373,10 @@ def list_roots(connection: Connection, agent_id: str, after: Member | None, limi
 
 def read_trees(connection: Connection, root_ids: Sequence[str]) -> list[Tree]:
     """Return each of these entries that still exists, as it is now, with all that are below it."""
-    below = select(entries.c.id, entries.c.id.label("root_id")).where(entries.c.id.in_(root_ids))
-    below = below.cte("below", recursive=True)
-    below = below.union(select(entries.c.id, below.c.root_id).join(below, entries.c.parent_id == below.c.id))
-    rows = connection.execute(select(below.c.root_id, *_MEMBER).join(below, entries.c.id == below.c.id))
+    roots = select(entries.c.id, entries.c.id.label("root_id")).where(entries.c.id.in_(root_ids))
+    found = roots.cte("found", recursive=True)
+    found = found.union(select(entries.c.id, found.c.root_id).join(found, entries.c.parent_id == found.c.id))
+    rows = connection.execute(select(found.c.root_id, *_MEMBER).join(found, entries.c.id == found.c.id))
     trees: dict[str, list[Member]] = defaultdict(list)
     for root_id, *values in rows:
         member = Member(*values)

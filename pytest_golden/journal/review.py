@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.assessment_store import describe_unknown
+from pytest_golden.journal.assessment_store import describe_unknown, read_expectation, read_signal
 from pytest_golden.journal.caller_input import clean_name, clean_optional
 from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
 from pytest_golden.journal.review_store import (
@@ -28,7 +28,6 @@ from pytest_golden.journal.review_store import (
     list_signal_rows,
 )
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
-from pytest_golden.journal.rows import read_expectation, read_signal
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit

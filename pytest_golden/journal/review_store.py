@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection, Row, func, literal_column, select, tuple_, union_all
 
 from pytest_golden.errors import JournalError
+from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
-from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
 _DAY_MS = 86_400_000
 _NO_DAY: Any = literal_column("0").label("day")
 _NO_KIND: Any = literal_column("''").label("intent_type")
-_LISTED_SIGNAL = (*(signals.c[name] for name in READ_SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
+_LISTED_SIGNAL = (*(signals.c[name] for name in SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
 _NEWEST, _FIRST = entries.alias("newest"), expectations.alias("first")
 _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("expectations", expectations, tuple(expectations.c)),
-    ("signals", signals, tuple(signals.c[name] for name in READ_SIGNAL_COLUMNS)),
+    ("signals", signals, tuple(signals.c[name] for name in SIGNAL_COLUMNS)),
     ("history", entry_history, tuple(entry_history.c)),
 )
 
@@ -217,7 +217,7 @@ def find_bounded_entry(connection: Connection, entry_id: str, most: int) -> Boun
 
 def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
     """Return the signals that found no entry, the newest first."""
-    columns = (signals.c[name] for name in READ_SIGNAL_COLUMNS)
+    columns = (signals.c[name] for name in SIGNAL_COLUMNS)
     chosen = select(*columns).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
     return tuple(map(read_signal, connection.execute(chosen.limit(limit))))
 

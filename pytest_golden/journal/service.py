@@ -9,10 +9,9 @@ from pytest_golden.errors import JournalError
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.assessment_store import (
     Change,
-    ask_for_agent,
     ask_for_standing,
     override,
-    read_agent,
+    read_expectation,
     read_standing,
 )
 from pytest_golden.journal.caller_input import (
@@ -24,11 +23,18 @@ from pytest_golden.journal.caller_input import (
     clean_notes,
     clean_optional,
     clean_text,
+    read_expectations,
 )
 from pytest_golden.journal.checks.rules import refuse_forbidden
-from pytest_golden.journal.expectation_input import read_expectations
 from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, JournalEntry, Signal, SignalType
-from pytest_golden.journal.receiving import Incoming, ask_about, read_incoming, receive, reroute_orphans, route_to_new
+from pytest_golden.journal.receiving_store import (
+    Incoming,
+    ask_about,
+    read_incoming,
+    receive,
+    reroute_orphans,
+    route_to_new,
+)
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
 from pytest_golden.journal.review_store import (
     SoughtEntries,
@@ -39,7 +45,6 @@ from pytest_golden.journal.review_store import (
     list_orphans,
 )
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
-from pytest_golden.journal.rows import read_expectation
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.store import (
     Outcome,
@@ -372,11 +377,11 @@ class Journal:
 
     def _receive_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
         def take_in(connection: Connection, answers: list[Iterator[Any]]) -> Signal:
-            owner = _refuse_other(entry_id, read_agent(answers[0], entry_id), asked)
+            owner = _refuse_other(entry_id, read_standing(answers[0], entry_id).agent_id, asked)
             return receive(connection, read_incoming(signal, owner, session), self._rules)
 
         # The agent must be known before more can be asked.
-        return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_agent(entry_id),), take_in)
+        return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_standing(entry_id),), take_in)
 
     def _receive_unnamed(self, incoming: Incoming) -> Signal:
         return self.swept_store.answered_after_sweep(

@@ -17,32 +17,26 @@ from sqlalchemy import BigInteger, Connection, Integer, bindparam, func, insert,
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.assessment_store import (
+    ENTRY_COLUMNS,
+    EXPECTATION_COLUMNS,
+    SIGNAL_COLUMNS,
     UPDATE_ENTRY,
     Change,
     add_history,
     ask_for_soonest,
     describe_unknown,
+    find_due,
     get_standing,
     is_any_due,
-    resolve_due,
-    write_standing,
-)
-from pytest_golden.journal.hints import list_anchors
-from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
-from pytest_golden.journal.rows import (
-    ENTRY_COLUMNS,
-    EXPECTATION_COLUMNS,
-    READ_SIGNAL_COLUMNS,
-    ROUTING_COLUMNS,
-    SIGNAL_COLUMNS,
-    entry_columns,
-    expectation_columns,
     read_counts,
     read_entry,
-    routing_columns,
-    signal_columns,
+    resolve_due,
     to_column,
+    write_columns,
+    write_standing,
 )
+from pytest_golden.journal.hints import list_anchors, rank, write_shape
+from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, settle
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.settings import NO_STORE, find_manifest_above
@@ -61,16 +55,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _STORE_VARIABLE = "GOLDEN_STORE_URL"
-_ROUTED = ("expectation_id", "agent_id", "routed_by", "is_late")
+_ROUTED = ("agent_id", "is_late")
+_FOUND_BY = ("agent_id", "session_key", "hint_anchor", "hint_shape", "hint_rank")
 _RECEIVED = ("session_key", "content_digest", "routing", "expectation_mark")
 _INSERT_ENTRY = Prepared(insert(entries), *ENTRY_COLUMNS)
-_INSERT_EXPECTATION = Prepared(insert(expectations), *EXPECTATION_COLUMNS, *ROUTING_COLUMNS)
+_INSERT_EXPECTATION = Prepared(insert(expectations), *EXPECTATION_COLUMNS, "check_due_at", *_FOUND_BY)
 _SAY_RESULT = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes")
 _SAY_ALL = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes", "actions")
 _INSERT_SIGNAL = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED)
 _INSERT_RECEIVED = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED, *_RECEIVED)
 _ROUTE_SIGNAL = Prepared(
-    update(signals).where(signals.c.id == bindparam("the_signal")), "entry_id", *_ROUTED, "routing"
+    update(signals).where(signals.c.id == bindparam("the_signal")),
+    *("entry_id", "expectation_id", "routed_by", "routing", *_ROUTED),
 )
 _FIND_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == bindparam("the_entry")))
 _SETTLE_EXPECTATION = Prepared(
@@ -87,7 +83,7 @@ _PARTS = {
     name: Prepared(chosen.where(table.c.entry_id == bindparam("the_entry")).order_by(table.c.number))
     for name, table, chosen in (
         ("expectations", expectations, select(expectations)),
-        ("signals", signals, select(*(signals.c[column] for column in READ_SIGNAL_COLUMNS))),
+        ("signals", signals, select(*(signals.c[column] for column in SIGNAL_COLUMNS))),
         ("history", entry_history, select(entry_history)),
     )
 }
@@ -183,7 +179,7 @@ class SweptStore:
 
 def insert_entry(connection: Connection, entry: JournalEntry) -> None:
     """Insert a new entry, open or closed, without its expectations, signals and history."""
-    _INSERT_ENTRY.leave(connection, entry_columns(entry))
+    _INSERT_ENTRY.leave(connection, write_columns(entry, ENTRY_COLUMNS))
 
 
 def has_entry(connection: Connection, entry_id: str) -> bool:
@@ -223,7 +219,7 @@ def record_signal(
     """
     standing = get_standing(connection, signal.entry_id, expectation_id)
     row = _read_answer(standing, expectation_id, to_ms(timestamp))
-    _INSERT_SIGNAL.leave(connection, {**signal_columns(signal), **row, "routed_by": routed_by.value})
+    _INSERT_SIGNAL.leave(connection, {**_signal_columns(signal), **row, "routed_by": routed_by.value})
     return _assess_by(connection, standing, signal, to_ms(timestamp), who=who, rules=rules)
 
 
@@ -255,7 +251,7 @@ def take_signal(
         _ROUTE_SIGNAL.leave(connection, {**row, **place})
     else:
         known = {name: getattr(received, name) for name in _RECEIVED}
-        _INSERT_RECEIVED.leave(connection, {**signal_columns(signal), **row, **known})
+        _INSERT_RECEIVED.leave(connection, {**_signal_columns(signal), **row, **known})
     if signal.entry_id is not None:
         _assess_by(connection, standing, signal, timestamp, who=signal.source, rules=rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
@@ -309,6 +305,10 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
     return read_entry(rows[0], **read)
 
 
+def _signal_columns(signal: Signal) -> dict[str, Any]:
+    return {**write_columns(signal, SIGNAL_COLUMNS), "data": signal.data or None}
+
+
 def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[str, Any]:
     """Return the columns that relate a signal to its entry."""
     is_late = expectation_id is not None and standing.expires_at is not None and now >= standing.expires_at
@@ -348,23 +348,47 @@ def _settle_expectation(connection: Connection, standing: Any, signal: Signal, n
 def _insert_expectation_rows(
     connection: Connection, new: Sequence[Expectation], standing: Any, *, by_hint_only: bool = False
 ) -> None:
-    anchors_of_each = [list_anchors(expectation.match_hint or {}) for expectation in new]
     crowds: dict[int, int] = {}
     if not by_hint_only:
+        anchors_of_each = [list_anchors(expectation.match_hint or {}) for expectation in new]
         _count_crowds(connection, {anchors[0] for anchors in anchors_of_each if len(anchors) > 1}, crowds)
-    for expectation, anchors in zip(new, anchors_of_each, strict=True):
-        if by_hint_only or len(anchors) < 2:
-            anchor = next(iter(anchors), None)
-        else:
-            anchor = choose_anchor(connection, anchors, crowds)
-        routing = routing_columns(expectation, anchor, standing.agent_id, standing.session_key)
-        if by_hint_only:
-            routing |= {"hint_shape": None, "session_key": None}
-        _INSERT_EXPECTATION.leave(connection, {**expectation_columns(expectation), **routing})
+    for expectation in new:
+        row = write_columns(expectation, EXPECTATION_COLUMNS)
+        owner = (standing.agent_id, standing.session_key)
+        found_by = write_found_by(connection, row, owner, crowds, by_hint_only=by_hint_only)
+        due_at = find_due(expectation.check, row["created_at"])
+        _INSERT_EXPECTATION.leave(connection, {**row, **found_by, "check_due_at": due_at})
 
 
-def choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
-    """Return the anchor with the fewest open expectations; `crowds` caches the counts, and is updated."""
+def write_found_by(
+    connection: Connection,
+    row: Mapping[str, Any],
+    owner: tuple[str, str | None],
+    crowds: dict[int, int],
+    *,
+    by_hint_only: bool,
+) -> dict[str, Any]:
+    """Return the columns by which signals find an expectation; `owner` is the agent and the session of its entry.
+
+    `crowds` caches how many open expectations each anchor has, and is updated.
+    """
+    hint = row["match_hint"] or {}
+    anchors = list_anchors(hint)
+    if by_hint_only or row["status"] != ExpectationStatus.OPEN or len(anchors) < 2:
+        anchor = next(iter(anchors), None)
+    else:
+        anchor = _choose_anchor(connection, anchors, crowds)
+    return {
+        "agent_id": owner[0],
+        "session_key": None if by_hint_only else owner[1],
+        "hint_anchor": anchor,
+        "hint_shape": None if by_hint_only else write_shape(hint),
+        "hint_rank": rank(len(hint), row["expires_at"]),
+    }
+
+
+def _choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
+    """Return the anchor with the fewest open expectations."""
     for anchor in anchors:
         if anchor not in crowds:
             _count_crowds(connection, (anchor,), crowds)

@@ -18,7 +18,7 @@ from pytest_golden.learning import gate_results_store as results
 from pytest_golden.learning import store as rows
 from pytest_golden.learning.memories import MemoryDraft, words_of
 from pytest_golden.learning.model import EarlierResult, ProductionOutcome, training_value
-from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.learning.outcomes import extract_plan_by_rules
 from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
@@ -207,7 +207,7 @@ def _draft(
 
 def _count_failures(connection: Connection, failures: Sequence[Tally], timestamp: int) -> None:
     keys = list(dict.fromkeys(failure.key for failure in failures))
-    tallies = {memory.key: Tally.from_value(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
+    tallies = {memory.key: Tally.from_dict(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
     for failure in failures:
         known = tallies.get(failure.key)
         if known is not None:

@@ -98,7 +98,7 @@ class _Asked:
 
 def _find_alike(connection: Connection, asked: _Asked, project: str | None, limit: int) -> list[SeenBefore]:
     hits = search(connection, TALLIES, asked.query, limit * (2 if project is None else 10)) if asked.words else ()
-    tallies = [Tally.from_value(hit.memory.value) for hit in hits]
+    tallies = [Tally.from_dict(hit.memory.value) for hit in hits]
     wanted = [tally for tally in tallies if project in {None, tally.project} and _reads_alike(tally, asked)]
     return [describe_tally(connection, tally, "words") for tally in wanted[:limit]]
 

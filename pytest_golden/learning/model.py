@@ -199,9 +199,3 @@ def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str,
         "plan": plan.to_dict(),
         "created_at": iso_utc(outcome.timestamp),
     }
-
-
-_REQUIRED: Mapping[type[Any], tuple[str, ...]] = {
-    ProductionOutcome: ("task_description", "agent_name", "execution_path", "result", "success"),
-    ExtractedPlan: ("outcome_id", "strategy_description", "reasoning_pattern"),
-}

@@ -27,8 +27,15 @@ from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcome_writer import GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
-from pytest_golden.learning.outcomes import Report, check_agent_name, write_outcome, write_plan, write_training_example
-from pytest_golden.learning.rules import PATTERNS, extract_plan_by_rules
+from pytest_golden.learning.outcomes import (
+    PATTERNS,
+    Report,
+    check_agent_name,
+    extract_plan_by_rules,
+    write_outcome,
+    write_plan,
+    write_training_example,
+)
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text

@@ -6,8 +6,9 @@ A mark shows each cut, and JSON stays JSON. Nothing is stored here.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,16 +22,15 @@ from pytest_golden.learning.memories import (
     check_seconds,
     check_texts,
 )
-from pytest_golden.learning.model import ProductionOutcome, training_value
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
 from pytest_golden.values.checking import check_mapping, check_text
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from pytest_golden.learning.model import ExtractedPlan
 
 # A longer text is measured only once. For texts that cannot fit the number of characters is enough.
 _LONG_TEXT = 1_000
@@ -351,3 +351,66 @@ def _fit_mapping(mapping: Mapping[str, Any], room: int, sizes: _Sizes) -> dict[s
     if len(kept) < len(mapping):
         kept[_LEFT_OUT] = f"{len(mapping) - len(kept):,} members"
     return kept
+
+
+#: Every `reasoning_pattern`, by rising number of steps.
+PATTERNS = ("direct_implementation", "iterative_refinement", "complex_multi_step")
+_FAST_SECONDS, _SLOW_SECONDS = 5.0, 30.0
+_DIRECT_STEPS, _SHORT_STEPS, _LONG_STEPS = 2, 5, 10
+_SUCCESS_WORDS = frozenset({"success", "succeeded", "passed", "ok"})
+_MOST_OF_ERROR = 500
+
+
+def extract_plan_by_rules(outcome: ProductionOutcome) -> ExtractedPlan:
+    """Return the plan of an outcome, a failed one as well; its time is the outcome's."""
+    path = outcome.execution_path
+    return ExtractedPlan(
+        outcome_id=outcome.outcome_id,
+        strategy_description=f"Sequential execution: {' → '.join(path) or '(no steps known)'}",
+        reasoning_pattern=_name_pattern(len(path)),
+        tools_sequence=path,
+        key_decisions=tuple(_find_decisions(path)),
+        success_factors=tuple(_find_success_factors(outcome)),
+        failure_factors=tuple(_find_failure_factors(outcome)),
+        confidence=0.8 if path else 0.5,
+        timestamp=outcome.timestamp,
+    )
+
+
+def _name_pattern(steps: int) -> str:
+    direct, iterative, complex_ = PATTERNS
+    if steps <= _DIRECT_STEPS:
+        return direct
+    return iterative if steps <= _SHORT_STEPS else complex_
+
+
+def _find_decisions(path: tuple[str, ...]) -> Iterator[str]:
+    if path:
+        yield f"Started with {path[0]}"
+    repeated = next((step for step, following in pairwise(path) if step == following), None)
+    if repeated is not None:
+        yield f"Repeated {repeated}"
+    if len(path) > 1:
+        yield f"Ended with {path[-1]}"
+
+
+def _find_success_factors(outcome: ProductionOutcome) -> Iterator[str]:
+    if outcome.execution_time is not None and outcome.execution_time < _FAST_SECONDS:
+        yield "Fast execution (< 5 s)"
+    if len(outcome.execution_path) <= _SHORT_STEPS:
+        yield "Short execution path (<= 5 steps)"
+    if _says_success(outcome.result):
+        yield "Explicit success status"
+
+
+def _find_failure_factors(outcome: ProductionOutcome) -> Iterator[str]:
+    if outcome.error_message:
+        yield f"Error: {outcome.error_message[:_MOST_OF_ERROR]}"
+    if outcome.execution_time is not None and outcome.execution_time > _SLOW_SECONDS:
+        yield "Slow execution (> 30 s)"
+    if len(outcome.execution_path) > _LONG_STEPS:
+        yield "Long execution path (> 10 steps)"
+
+
+def _says_success(result: object) -> bool:
+    return isinstance(result, Mapping) and str(result.get("status")).lower() in _SUCCESS_WORDS

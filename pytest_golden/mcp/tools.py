@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
+from pytest_golden.journal.caller_input import EXPECTATION_KEYS
 from pytest_golden.journal.model import ImmediateResult, Polarity, SignalType
 from pytest_golden.journal.review import FILTERS
 from pytest_golden.journal.rules import RESERVED_SOURCES

@@ -17,8 +17,7 @@ from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.search import rebuild_index
 from pytest_golden.storage.sqlite import find_file, made_whole
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.tally import recount_tally
-from pytest_golden.storage.upgrading import upgrade
+from pytest_golden.storage.upgrading import recount_tally, upgrade
 from pytest_golden.storage.version import describe_older, find_version, newest_version
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from pytest_golden.storage.schema import entry_tally, metadata
 from pytest_golden.storage.search import find_index_fault, rebuild_index
 from pytest_golden.storage.sqlite import backup_store, find_file, list_files, name_beside, open_to_read
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.tally import find_tally_fault, recount_tally
+from pytest_golden.storage.upgrading import find_tally_fault, recount_tally
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign, newest_version
 
 if TYPE_CHECKING:

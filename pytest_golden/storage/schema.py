@@ -99,7 +99,7 @@ entries = Table(
 
 #: In the tally, no agent's name.
 ALL_AGENTS = ""
-# Not in the metadata, since only triggers write it: see `tally.py`.
+# Not in the metadata, since only triggers write it: see `upgrading.py`.
 entry_tally = table(
     "entry_tally", column("day"), column("agent_id"), column("intent_type"), column("assessment"), column("amount")
 )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.assessment_store import close_expectations
+from pytest_golden.journal.assessment_store import close_expectations, read_counts
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -30,7 +30,6 @@ from pytest_golden.journal.model import (
     SignalType,
 )
 from pytest_golden.journal.review_store import SoughtEntries, list_numbered_entries
-from pytest_golden.journal.rows import read_counts
 from pytest_golden.journal.rules import Counts, Rules
 from pytest_golden.journal.service import Journal
 from pytest_golden.journal.store import (

@@ -31,8 +31,7 @@ from pytest_golden.journal.checks.rules import (
 )
 from pytest_golden.journal.checks.store import Claim, DueCheck, claim_check, count_due, end_claim, give_back, list_due
 from pytest_golden.journal.model import RoutedBy, Signal, SignalType
-from pytest_golden.journal.receiving import reroute_orphans
-from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers
+from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers, reroute_orphans
 from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
 from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig

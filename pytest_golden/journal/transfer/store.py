@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import BigInteger, Text, bindparam, delete, func, insert, literal_column, or_, select, text, update
 
-from pytest_golden.journal.hints import list_anchors, rank, write_shape
-from pytest_golden.journal.model import ExpectationStatus, RoutedBy
-from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, find_due
-from pytest_golden.journal.store import choose_anchor
+from pytest_golden.journal.assessment_store import COUNT_COLUMNS, count_columns, find_due
+from pytest_golden.journal.model import RoutedBy
+from pytest_golden.journal.store import write_found_by
 from pytest_golden.journal.transfer.entry_merging import Copy, Row, count, differ, write_content
 from pytest_golden.journal.transfer.lines import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
@@ -292,26 +291,10 @@ def _insert_rows(
     for row in rows:
         # One at a time: which anchor is less crowded depends on the rows before.
         due_at = find_due(row["check"], row["created_at"]) if with_checks else None
-        values = {**_find_by(connection, row, entry, crowds), "check_due_at": due_at}
-        connection.execute(part.insert, {**values, "entry_id": entry["id"]})
-
-
-def _find_by(connection: Connection, row: Row, entry: Row, crowds: dict[int, int]) -> Row:
-    """Return an expectation's columns with those that signals find it by."""
-    hint = row["match_hint"] or {}
-    anchors = list_anchors(hint)
-    anchor = next(iter(anchors), None)
-    is_asked = row["status"] == ExpectationStatus.OPEN and not row["by_hint_only"]
-    if is_asked and len(anchors) > 1:
-        anchor = choose_anchor(connection, anchors, crowds)
-    return {
-        **{name: row[name] for name in _STORED},
-        "agent_id": entry["agent_id"],
-        "session_key": None if row["by_hint_only"] else entry["session_key"],
-        "hint_anchor": anchor,
-        "hint_shape": None if row["by_hint_only"] else write_shape(hint),
-        "hint_rank": rank(len(hint), row["expires_at"]),
-    }
+        owner = (entry["agent_id"], entry["session_key"])
+        found_by = write_found_by(connection, row, owner, crowds, by_hint_only=row["by_hint_only"])
+        kept = {name: row[name] for name in _STORED}
+        connection.execute(part.insert, {**kept, **found_by, "entry_id": entry["id"], "check_due_at": due_at})
 
 
 def _rewrite_part(

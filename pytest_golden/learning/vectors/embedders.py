@@ -11,11 +11,13 @@ from pytest_golden.errors import LanguageModelError, SettingsError
 from pytest_golden.learning.language_model.endpoint import (
     BASE_URL_VARIABLE,
     KEY_VARIABLE,
+    Request,
+    exchange,
     make_endpoint,
+    refuse_missing_extra,
     write_bearer,
     write_whole,
 )
-from pytest_golden.learning.language_model.transport import Request, exchange, refuse_missing_extra
 from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.journal.expectation_input import read_expectations
+from pytest_golden.journal.caller_input import read_expectations
 from tests.journal.conftest import BEGIN
 
 if TYPE_CHECKING:
