@@ -30,7 +30,16 @@ _OCCASION: tuple[Any, ...] = (
     gate_runs.c.commit,
     gate_runs.c.dirty,
 )
-_OWN = ("number", "project", "status", "exit_code", "execution_time_seconds", "attempts", "is_flaky", "trajectory_id")
+_OWN: tuple[str, ...] = (
+    "number",
+    "project",
+    "status",
+    "exit_code",
+    "execution_time_seconds",
+    "attempts",
+    "is_flaky",
+    "trajectory_id",
+)
 _TEXT = cast(trajectories.c.body, Text)
 _SHORT_TEXT = case((func.length(_TEXT) <= _SHORT_CHARACTERS, _TEXT)).label("body")
 _LONG_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
@@ -145,7 +154,7 @@ def _read(text: str) -> Mapping[str, Any] | None:
     return result if isinstance(result, dict) else None
 
 
-def _recorded(row: Row[Any]) -> RecordedResult:
+def _recorded(row: Any) -> RecordedResult:
     named = {one.name: getattr(row, one.name) for one in fields(RecordedResult) if one.name != "occasion"}
     return RecordedResult(occasion=_occasion(row), **named)
 
