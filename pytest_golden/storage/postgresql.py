@@ -25,7 +25,7 @@ from sqlalchemy import JSON, Insert, create_engine, event
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.engine import ClosingPool, dump_json, explained
-from pytest_golden.storage.version import ASK_VERSION, Begun, Found, describe_older, find_version, newest_version
+from pytest_golden.storage.version import ASK_VERSION, HEAD, describe_older, find_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -238,23 +238,25 @@ class PostgresqlDatabase:
         self._begin_read = _BEGIN_READ.format(busy_ms=busy_ms)
 
     @contextmanager
-    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
+    def writing(
+        self, connection: Connection, questions: Sequence[Question] = ()
+    ) -> Iterator[tuple[Any, list[Iterator[Any]]]]:
         """Put the connection into a transaction that locks out other writers, and ask the questions in the same trip."""
         asked = [one.ask_on_server(connection) for one in questions]
         cursors = _begin_and_ask(connection, self._begin_write, asked) if asked else None
         if cursors is None:
             with _begun(connection, self._begin_write, asks=True) as found:
-                yield Begun(found, [_ask_later(connection, one) for one in asked])
+                yield found, [_ask_later(connection, one) for one in asked]
         else:
             version, *answers = cursors
             with _in_transaction(connection):
-                yield Begun(Found(version.fetchone()), _read_answers(connection, asked, answers))
+                yield version.fetchone(), _read_answers(connection, asked, answers)
 
-    def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
+    def writing_aside(self, connection: Connection) -> AbstractContextManager[Any]:
         """Put the connection into a transaction that takes no lock of the store and does not wait for the disk."""
         return _begun(connection, _BEGIN_ASIDE, asks=True)
 
-    def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
+    def reading(self, connection: Connection) -> AbstractContextManager[Any]:
         """Put the connection into a transaction that sees the store as it is at the first read."""
         return _begun(connection, self._begin_read, asks=True)
 
@@ -264,7 +266,7 @@ class PostgresqlDatabase:
         with _begun(connection, self._begin_write), waiting_long(find_driver(connection)):
             yield
 
-    def inspecting(self, connection: Connection) -> AbstractContextManager[Found | None]:
+    def inspecting(self, connection: Connection) -> AbstractContextManager[Any]:
         """Do the same as `reading` for a store that may have no tables yet."""
         return _begun(connection, self._begin_read)
 
@@ -439,7 +441,7 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
     with database.engine.connect() as connection, database.inspecting(connection):
         refuse_encoding(connection, where)
         version = find_version(connection, where)
-    if version == newest_version():
+    if version == HEAD:
         return
     if not upgrades:
         raise describe_older(where, version, "run `golden store upgrade --store URL`")
@@ -450,7 +452,7 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
 
 
 @contextmanager
-def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Found | None]:
+def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Any]:
     """Put the connection into a transaction; with `asks`, read the version of the tables in the same trip."""
     begun = _begin(connection, f"{statements}; {ASK_VERSION}".encode() if asks else statements.encode())
     with _in_transaction(connection):
@@ -503,10 +505,10 @@ def _begin_and_ask(
     return None
 
 
-def _read_last(begun: psycopg.Cursor[Any]) -> Found:
+def _read_last(begun: psycopg.Cursor[Any]) -> Any:
     while begun.nextset():
         pass
-    return Found(begun.fetchone())
+    return begun.fetchone()
 
 
 def _drop_if_lost(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""SQLite below a store, as a file or in memory: opening it, its transactions, its journal mode and stale logs."""
+"""SQLite below a store, in a file or in memory: its files, backups, transactions, journal mode and stale logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.engine import (
@@ -26,17 +26,16 @@ from pytest_golden.storage.folder import flush, make_folder
 from pytest_golden.storage.location import make_url_of_frozen, parse_location
 from pytest_golden.storage.statements import ask
 from pytest_golden.storage.version import (
+    ASK_VERSION,
+    HEAD,
     VERSION_TABLE,
-    Begun,
     describe_foreign,
     describe_older,
     find_version,
-    newest_version,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -70,14 +69,14 @@ class SqliteDatabase:
         self.engine = engine
 
     @contextmanager
-    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
-        """Put the connection into a transaction that locks out other writers, and ask the questions."""
+    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[tuple[Any, Any]]:
+        """Put the connection into a transaction that locks out other writers; yield the version of its tables and answers."""
         with begun(connection, "IMMEDIATE"):
-            yield Begun(None, ask(connection, *questions))
+            yield _read_version(connection), ask(connection, *questions)
 
     @contextmanager
-    def writing_aside(self, connection: Connection) -> Iterator[None]:
-        """Put the connection into a transaction that waits for no lock and, with a write-ahead log, not for the disk."""
+    def writing_aside(self, connection: Connection) -> Iterator[Any]:
+        """Do the same where nothing is waited for: no lock and, with a write-ahead log, not the disk."""
         driver = find_driver(connection)
         (mode,) = driver.execute("PRAGMA journal_mode").fetchone()
         (patience,) = driver.execute("PRAGMA busy_timeout").fetchone()
@@ -86,7 +85,7 @@ class SqliteDatabase:
         driver.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
         try:
             with begun(connection, "IMMEDIATE"):
-                yield
+                yield _read_version(connection)
         finally:
             try:
                 driver.execute("PRAGMA synchronous = FULL")
@@ -96,9 +95,15 @@ class SqliteDatabase:
                 connection.invalidate()
                 raise
 
-    def reading(self, connection: Connection) -> AbstractContextManager[None]:
-        """Put the connection into a transaction that sees the file as it is at the first read."""
-        return begun(connection, "DEFERRED")
+    @contextmanager
+    def reading(self, connection: Connection) -> Iterator[Any]:
+        """Do the same for a transaction that sees the file as it is at the first read, and writes nothing."""
+        with begun(connection, "DEFERRED"):
+            yield _read_version(connection)
+
+
+def _read_version(connection: Connection) -> Any:
+    return find_driver(connection).execute(ASK_VERSION).fetchone()
 
 
 def open_file(place: Location, busy_seconds: float, mounts: Path, *, only_reads: bool) -> SqliteDatabase:
@@ -169,7 +174,7 @@ def _open_engine(place: Location, busy_seconds: float) -> Engine:
 def _refuse_older(engine: Engine, place: Location) -> None:
     with transaction(engine, "DEFERRED") as connection:
         version = find_version(connection, place.shown)
-    if version != newest_version():
+    if version != HEAD:
         raise describe_older(place.shown, version, "it may only be read here: run `golden store upgrade --store FILE`")
 
 
@@ -180,7 +185,7 @@ def _bring_up_to_date(engine: Engine, place: Location, busy_seconds: float, moun
         mode = "wal" if keeps_shared_memory(place.path.parent, mounts) else "delete"
         deadline = time.monotonic() + busy_seconds
         set_journal_mode(engine, mode, deadline=deadline, must=version is None or mode == "delete")
-    if version != newest_version():
+    if version != HEAD:
         from pytest_golden.storage.upgrading import upgrade
 
         with transaction(engine, "IMMEDIATE") as connection:

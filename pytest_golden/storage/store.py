@@ -9,7 +9,7 @@ import os
 import threading
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
@@ -28,38 +28,15 @@ from pytest_golden.storage.sqlite import MOUNTS, find_log, set_log_aside
 from pytest_golden.storage.version import refuse_upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
     from pytest_golden.storage.location import Location
+    from pytest_golden.storage.postgresql import PostgresqlDatabase
+    from pytest_golden.storage.sqlite import SqliteDatabase
     from pytest_golden.storage.statements import Question
-    from pytest_golden.storage.version import Begun, Found
-
-
-class Database(Protocol):
-    """What a store stands on: an engine, and what puts a connection into a transaction."""
-
-    @property
-    def engine(self) -> Engine:
-        """Return what connections come from."""
-        ...
-
-    # Each gives the version of the tables, where that is found on the way.
-
-    def writing(self, connection: Connection, questions: Sequence[Question]) -> AbstractContextManager[Begun]:
-        """Put it into a transaction that nobody else writes beside, and ask."""
-        ...
-
-    def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that waits for no other and that a crash of the machine may undo."""
-        ...
-
-    def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that sees one moment and writes nothing."""
-        ...
 
 
 class Store:
@@ -68,7 +45,7 @@ class Store:
     def __init__(
         self,
         place: Location,
-        open_database: Callable[[], Database],
+        open_database: Callable[[], SqliteDatabase | PostgresqlDatabase],
         busy_seconds: float,
         *,
         only_reads: bool = False,
@@ -118,7 +95,7 @@ class Store:
             StorageError: it cannot be opened.
         """
         place = parse_location(location)
-        open_database: Callable[[], Database]
+        open_database: Callable[[], SqliteDatabase | PostgresqlDatabase]
         if place.is_on_server:
             from pytest_golden.storage import postgresql
 
@@ -168,10 +145,10 @@ class Store:
             with (
                 explained(self.where),
                 self._take_writer() as connection,
-                self._database.writing(connection, questions) as begun,
+                self._database.writing(connection, questions) as (version, answers),
             ):
-                refuse_upgraded(connection, self.where, begun.version)
-                yield connection, begun.answers
+                refuse_upgraded(version, self.where)
+                yield connection, answers
         finally:
             self._turn.release()
 
@@ -193,9 +170,9 @@ class Store:
             with (
                 explained(self.where),
                 self._database.engine.connect() as connection,
-                self._database.writing_aside(connection) as found,
+                self._database.writing_aside(connection) as version,
             ):
-                refuse_upgraded(connection, self.where, found)
+                refuse_upgraded(version, self.where)
                 yield connection
         finally:
             if takes_turn:
@@ -210,8 +187,8 @@ class Store:
         """
         self._make_usable(writes=False)
         database = self._database
-        with explained(self.where), database.engine.connect() as connection, database.reading(connection) as found:
-            refuse_upgraded(connection, self.where, found)
+        with explained(self.where), database.engine.connect() as connection, database.reading(connection) as version:
+            refuse_upgraded(version, self.where)
             yield connection
 
     def close(self) -> None:
