@@ -12,16 +12,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import JournalError
 from pytest_golden.journal.assessment_store import describe_unknown, read_expectation, read_signal
 from pytest_golden.journal.caller_input import clean_name, clean_optional
 from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
 from pytest_golden.journal.review_store import (
     Count,
-    SoughtEntries,
     find_bounded_entry,
     find_expectations,
-    find_signal_row,
+    get_signal_row,
     list_agent_rows,
     list_numbered_entries,
     list_open_rows,
@@ -154,13 +152,16 @@ class JournalPages:
         listing = Listing("entries", agent, filter, intent_type, kinds=(int,))
         (before,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
-            sought = SoughtEntries(agent, assessment, intent_type)
             rows = list_numbered_entries(
-                connection, sought, before=before, limit=limit + 1, most_expectations=_MOST_LISTED
+                connection,
+                limit + 1,
+                before=before,
+                most_expectations=_MOST_LISTED,
+                agent_id=agent,
+                assessment=assessment,
+                intent_type=intent_type,
             )
-        return listing.cut(
-            rows, limit, lambda row: (row.number,), lambda row: ListedEntry(row.entry, row.expectation_count)
-        )
+        return listing.cut(rows, limit, lambda row: row[:1], lambda row: ListedEntry(*row[1:]))
 
     def get_entry(self, entry_id: str, most: int = _MOST_PARTS) -> EntryDetails:
         """Return an entry with the newest `most` of each kind of what belongs to it.
@@ -218,9 +219,7 @@ class JournalPages:
         """
         signal_id = clean_name("signal_id", signal_id)
         with self._store.read() as connection:
-            row = find_signal_row(connection, signal_id)
-            if row is None:
-                raise JournalError(f"the journal has no signal {signal_id!r}")
+            row = get_signal_row(connection, signal_id)
             signal = read_signal(row)
             routing = read_explanation(signal.id, signal.routed_by, signal.expectation_id, row.routing)
             known = find_expectations(connection, {one.expectation_id for one in routing.candidates})

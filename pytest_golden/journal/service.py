@@ -37,6 +37,7 @@ from pytest_golden.journal.model import (
     ImmediateResult,
     JournalEntry,
     Polarity,
+    RoutedBy,
     Signal,
     SignalType,
 )
@@ -50,9 +51,8 @@ from pytest_golden.journal.receiving_store import (
 )
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
 from pytest_golden.journal.review_store import (
-    SoughtEntries,
     count_entries,
-    get_routing,
+    get_signal_row,
     list_numbered_entries,
     list_open_rows,
     list_orphans,
@@ -306,8 +306,10 @@ class Journal:
         assessment, limit = read_filter(filter), check_limit(limit)
         agent_id, intent_type = clean_optional("agent_id", agent_id), clean_optional("intent_type", intent_type)
         with self._store.read() as connection:
-            found = list_numbered_entries(connection, SoughtEntries(agent_id, assessment, intent_type), limit=limit)
-            return tuple(one.entry for one in found)
+            found = list_numbered_entries(
+                connection, limit, agent_id=agent_id, assessment=assessment, intent_type=intent_type
+            )
+            return tuple(entry for _, entry, _ in found)
 
     def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
         """Return at most `limit` open expectations, the soonest expiry first, those without an expiry last.
@@ -341,7 +343,8 @@ class Journal:
         """
         signal_id = clean_name("signal_id", signal_id)
         with self._store.read() as connection:
-            return read_explanation(signal_id, *get_routing(connection, signal_id))
+            row = get_signal_row(connection, signal_id)
+        return read_explanation(signal_id, RoutedBy(row.routed_by), row.expectation_id, row.routing)
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
         """Return how often the entries begun since a timestamp succeeded: in all, by intent type, and by day.
