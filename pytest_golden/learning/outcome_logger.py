@@ -7,7 +7,6 @@ language model can read the plan of an outcome; its answer is checked against th
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import os
@@ -15,6 +14,7 @@ import re
 import threading
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _SHARED_NAME = "_shared_outcome_logger"
+# Stands for the attributes of a store where there is none.
+_NO_STORE: dict[str, Any] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
     # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
@@ -70,7 +72,6 @@ _ARROW = re.compile(r"\s*(?:\u2192|->|=>)\s*")
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 _Sentences = Annotated[tuple[_Sentence, ...], Field(max_length=20)]
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
-_log = logging.getLogger(__name__)
 _CURRENT: ContextVar[AgentRun | None] = ContextVar("current_agent_run", default=None)
 
 Arguments = ParamSpec("Arguments")
@@ -155,7 +156,7 @@ class OutcomeTrajectoryLogger:
 
         def settle(is_kept: bool) -> None:
             outcome = handed.make()
-            self._counts.count("outcomes", outcome.outcome_id, is_kept=is_kept)
+            self._counts.count("outcomes", outcome.outcome_id, is_kept)
             if is_kept and outcome.success and self._extracts:
                 self._follow(outcome)
 
@@ -179,9 +180,8 @@ class OutcomeTrajectoryLogger:
         self._refuse_closed()
         plan = await self._ask_model(outcome) if use_llm else None
         plan = plan or extract_plan_by_rules(outcome)
-        await wait_for(
-            self._keep_following(lambda: write_plan(plan, outcome), lambda kept: self._count_plan(plan, is_kept=kept))
-        )
+        count = partial(self._counts.count, "plans", plan.plan_id)
+        await wait_for(self._keep_following(lambda: write_plan(plan, outcome), count))
         return plan
 
     async def store_training_example(self, outcome: ProductionOutcome, plan: ExtractedPlan) -> str:
@@ -191,11 +191,8 @@ class OutcomeTrajectoryLogger:
             GoldenError: the logger is closed.
         """
         self._refuse_closed()
-        await wait_for(
-            self._keep_following(
-                lambda: write_training_example(outcome, plan), lambda kept: self._count_example(plan, is_kept=kept)
-            )
-        )
+        count = partial(self._counts.count, "training_examples", plan.plan_id)
+        await wait_for(self._keep_following(lambda: write_training_example(outcome, plan), count))
         return f"training_{plan.plan_id}"
 
     def get_statistics(self) -> dict[str, int]:
@@ -249,16 +246,10 @@ class OutcomeTrajectoryLogger:
         plan = extract_plan_by_rules(outcome)
 
         def settle(is_kept: bool) -> None:
-            self._count_plan(plan, is_kept=is_kept)
-            self._count_example(plan, is_kept=is_kept)
+            for kind in ("plans", "training_examples"):
+                self._counts.count(kind, plan.plan_id, is_kept)
 
         self._keep_following(lambda: (*write_plan(plan, outcome), *write_training_example(outcome, plan)), settle)
-
-    def _count_plan(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
-        self._counts.count("plans", plan.plan_id, is_kept=is_kept)
-
-    def _count_example(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
-        self._counts.count("training_examples", plan.plan_id, is_kept=is_kept)
 
     async def _ask_model(self, outcome: ProductionOutcome) -> ExtractedPlan | None:
         """Return the model's plan when it passes the checks."""
@@ -298,19 +289,12 @@ async def log_agent_outcome(  # noqa: PLR0917 - `log_outcome` and the store
 def get_outcome_logger(store: MemoryStore | Store | None) -> OutcomeTrajectoryLogger:
     """Return the logger that all callers with this store share; a new one when it was closed. None stores nothing."""
     # An attribute of the store: a table of loggers would keep both alive as long as the process.
-    attributes = vars(_NO_STORE if store is None else store)
+    attributes = _NO_STORE if store is None else vars(store)
     with _lock:
         logger: OutcomeTrajectoryLogger | None = attributes.get(_SHARED_NAME)
         if logger is None or logger.is_closed:
             logger = attributes[_SHARED_NAME] = OutcomeTrajectoryLogger(store)
         return logger
-
-
-class _NoStore:
-    """Stands for the absence of a store."""
-
-
-_NO_STORE = _NoStore()
 
 
 class PlanReply(BaseModel):
@@ -431,8 +415,7 @@ class AgentRun:
         return given
 
     def __enter__(self) -> Self:
-        self._begin()
-        return self
+        return self._begin()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -442,8 +425,7 @@ class AgentRun:
             handed.kept.result()
 
     async def __aenter__(self) -> Self:
-        self._begin()
-        return self
+        return self._begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -461,7 +443,7 @@ class AgentRun:
         if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
             raise TypeError("a generator cannot be logged as a whole: use a with-block inside it")
         call = self._wrap_coroutine(work) if inspect.iscoroutinefunction(work) else self._wrap_function(work)
-        wrapped: Callable[Arguments, Given] = functools.wraps(work)(call)
+        wrapped: Callable[Arguments, Given] = wraps(work)(call)
         return wrapped
 
     def _wrap_function(self, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -481,7 +463,7 @@ class AgentRun:
     def _again(self) -> AgentRun:
         return AgentRun(self._logger, self._task, self._agent_name)
 
-    def _begin(self) -> None:
+    def _begin(self) -> Self:
         if self._logger.is_closed:
             raise GoldenError("this logger is closed; make another one")
         if self._token is not None:
@@ -490,6 +472,7 @@ class AgentRun:
         self.context, self._steps = {}, []
         self._started = monotonic_seconds()
         self._token = _CURRENT.set(self)
+        return self
 
     def _end(self, error: BaseException | None) -> HandedOver | None:
         """Hand the outcome over. A failure to log must not stop the agent."""

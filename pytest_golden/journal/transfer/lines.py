@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from pytest_golden.journal.model import Assessment, ExpectationStatus, Immediate
 from pytest_golden.journal.transfer.entry_merging import MERGER, Copy, Row
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.storage.folder import replaced
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.values.checking import check_mapping, check_word, list_items, parse_time
 
@@ -377,20 +377,9 @@ def open_lines_to_write(file: str | Path | IO[Any]) -> Iterator[Callable[[str], 
         yield lambda line: file.write(f"{line}\n" if is_text else f"{line}\n".encode("ascii"))
         return
     path = Path(file)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("w", encoding="ascii", newline="\n") as stream:
-            yield lambda line: stream.write(f"{line}\n")
-        return
     _refuse_other(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with draft.open("x", encoding="ascii", newline="\n") as stream:
-            yield lambda line: stream.write(f"{line}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replaced(path) as stream:
+        yield lambda line: stream.write(f"{line}\n")
 
 
 @contextmanager
@@ -456,7 +445,7 @@ def _refuse_other(path: Path) -> None:
         raise JournalError(f"{path} is a folder; give a file")
     if not path.parent.is_dir():
         raise JournalError(f"{path.parent} is no folder; make it, or give a file in another one")
-    if not path.exists() or not path.stat().st_size:
+    if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb") as stream:
         if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):
