@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.learning import gate_results_store as results
@@ -59,8 +59,7 @@ class LearningReport:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Lesson:
+class _Lesson(NamedTuple):
     """The memories that one result teaches."""
 
     outcome: MemoryDraft
@@ -156,11 +155,19 @@ def _find_trajectory(connection: Connection, trajectory_id: str | None, bodies: 
 
 def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) -> None:
     """Store what is new. The failure of a result that was learned before is counted already."""
-    new = rows.insert_all_new(
-        connection, [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)], timestamp
-    )
+    drafts = [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)]
+    new = rows.insert_all_new(connection, drafts, timestamp)
     failures = [lesson.failure for lesson in lessons if lesson.failure is not None and lesson.outcome.key in new]
-    _count_failures(connection, failures, timestamp)
+    keys = list(dict.fromkeys(failure.key for failure in failures))
+    tallies = {memory.key: Tally.from_dict(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
+    for failure in failures:
+        known = tallies.get(failure.key)
+        if known is not None:
+            fixed = results.find_pass(connection, known.project, after=known.last.entry, before=failure.last.entry)
+            failure = known.count_on(failure, fixed)
+        tallies[failure.key] = failure
+    for tally in tallies.values():
+        rows.rewrite_memory(connection, tally.to_draft(), timestamp)
 
 
 def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
@@ -203,19 +210,6 @@ def _draft(
     words: Sequence[Any],
 ) -> MemoryDraft:
     return MemoryDraft((kind, GATE_AGENT), key, value, tags, provenance, storable(words_of(words)))
-
-
-def _count_failures(connection: Connection, failures: Sequence[Tally], timestamp: int) -> None:
-    keys = list(dict.fromkeys(failure.key for failure in failures))
-    tallies = {memory.key: Tally.from_dict(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
-    for failure in failures:
-        known = tallies.get(failure.key)
-        if known is not None:
-            fixed = results.find_pass(connection, known.project, after=known.last.entry, before=failure.last.entry)
-            failure = known.count_on(failure, fixed)
-        tallies[failure.key] = failure
-    for tally in tallies.values():
-        rows.rewrite_memory(connection, tally.to_draft(), timestamp)
 
 
 def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:

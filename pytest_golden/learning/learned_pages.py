@@ -63,18 +63,11 @@ def _write_versions(history: tuple[KeptLesson, ...]) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class LessonDetails(Shape):
+class LessonDetails(ListedLesson):
     """A lesson with its evidence, all its versions, oldest first, and the latest times that it was shown, newest first."""
 
-    kept: KeptLesson = field(metadata=form(merged=True))
     history: tuple[KeptLesson, ...] = field(metadata=form(write=_write_versions, as_type=tuple[Mapping[str, Any], ...]))
     recalls: tuple[RecallRow, ...]
-
-    @property
-    @in_form()
-    def state(self) -> str:
-        """Return one of `STATES`."""
-        return describe_state(self.kept.skill)
 
 
 class LessonPages:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import inspect
+from concurrent.futures import Future
 from functools import partial
 from itertools import islice
 from threading import Thread
@@ -140,7 +141,7 @@ class PatientAsker:
     def __init__(self, embedder: Embedder) -> None:
         self.model = name_model(embedder)
         self._embedder = embedder
-        self._late: _Question | None = None
+        self._late: Thread | None = None
 
     def ask(self, texts: Sequence[str], seconds: float) -> Units:
         """Return a vector of length one, or one of zeros, for each text.
@@ -150,46 +151,35 @@ class PatientAsker:
         """
         if self._late is not None and self._late.is_alive():
             raise self.blame("has not answered an earlier question yet")
-        question = _Question(self._embedder, texts)
+        answer: Future[Units] = Future()
+        question = Thread(target=self._call, args=(list(texts), answer), name="golden-embedder", daemon=True)
         try:
             question.start()
+            return answer.result(seconds)
+        except VectorsError as error:
+            raise self.blame(str(error)) from None
         except RuntimeError as error:
             raise self.blame(f"cannot be asked ({tell(error)})") from None
-        question.join(seconds)
-        if question.is_alive():
+        except TimeoutError:
             self._late = question
-            raise self.blame(f"did not answer within {seconds:.3g} s")
-        if question.units is None:
-            raise self.blame(question.failure)
-        return question.units
+            raise self.blame(f"did not answer within {seconds:.3g} s") from None
+
+    def _call(self, texts: list[str], answer: Future[Units]) -> None:
+        try:
+            given = self._embedder(list(texts))
+            if inspect.iscoroutine(given):
+                given.close()
+                answer.set_exception(VectorsError("is a coroutine function, and a plain one is wanted"))
+            else:
+                answer.set_result(read_units(given, len(texts)))
+        except VectorsError as error:
+            answer.set_exception(error)
+        except BaseException as error:  # foreign code may raise anything, SystemExit too
+            answer.set_exception(VectorsError(f"failed ({tell(error)})"))
 
     def blame(self, what: str) -> VectorsError:
         """Return an error that names this embedder."""
         return VectorsError(f"the embedder {self.model} {what}")
-
-
-class _Question(Thread):
-    """A call of an embedder, and its result."""
-
-    def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
-        super().__init__(name="golden-embedder", daemon=True)
-        self.units: Units | None = None
-        self.failure = "gave nothing"
-        self._embedder = embedder
-        self._texts = list(texts)
-
-    def run(self) -> None:
-        try:
-            given = self._embedder(list(self._texts))
-            if inspect.iscoroutine(given):
-                given.close()
-                self.failure = "is a coroutine function, and a plain one is wanted"
-            else:
-                self.units = read_units(given, len(self._texts))
-        except VectorsError as error:
-            self.failure = str(error)
-        except BaseException as error:  # foreign code may raise anything, SystemExit too
-            self.failure = f"failed ({tell(error)})"
 
 
 def name_model(embedder: Embedder) -> str:
