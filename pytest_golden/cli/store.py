@@ -15,7 +15,7 @@ from pytest_golden.storage.integrity import check_store, mend_store, repair_stor
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.sqlite import backup_store
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import HEAD
+from pytest_golden.storage.version import newest_version
 
 if TYPE_CHECKING:
     import argparse
@@ -184,5 +184,5 @@ def _upgrade(location: str | Path) -> tuple[str, dict[str, Any]]:
     with Store.open(location, upgrades=True) as store:
         faults = repair_store(store)
     repaired = "".join(f"; {fault}, and was made again" for fault in faults)
-    told = f"{store.where}: version {HEAD} of the tables, up to date{repaired}"
-    return told, {"store": store.where, "version": HEAD, "repaired": "; ".join(faults) or None}
+    told = f"{store.where}: version {newest_version()} of the tables, up to date{repaired}"
+    return told, {"store": store.where, "version": newest_version(), "repaired": "; ".join(faults) or None}

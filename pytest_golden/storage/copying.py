@@ -18,7 +18,7 @@ from pytest_golden.storage.search import rebuild_index
 from pytest_golden.storage.sqlite import find_file, made_whole
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import recount_tally, upgrade
-from pytest_golden.storage.version import HEAD, describe_older, find_version
+from pytest_golden.storage.version import describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -239,7 +239,7 @@ def _make_empty(connection: Connection, where: str) -> None:
     version = find_version(connection, where)
     if version is None:
         upgrade(connection, where)
-    elif version != HEAD:
+    elif version != newest_version():
         raise describe_older(where, version, "run `golden store upgrade` for it")
     filled = [
         name

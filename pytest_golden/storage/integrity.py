@@ -39,7 +39,7 @@ from pytest_golden.storage.search import find_index_fault, rebuild_index
 from pytest_golden.storage.sqlite import backup_store, find_file, list_files, name_beside, open_to_read
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import find_tally_fault, recount_tally
-from pytest_golden.storage.version import HEAD, VERSION_TABLE, describe_foreign
+from pytest_golden.storage.version import VERSION_TABLE, describe_foreign, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -254,7 +254,7 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
         if fault is not None:
             problems += (f"{fault}; `golden store upgrade` counts it again",)
     faults, more = _check_index(store)
-    return StoreCheck(store.where, size, HEAD, tables, (*problems, *faults), (*notes, *more))
+    return StoreCheck(store.where, size, newest_version(), tables, (*problems, *faults), (*notes, *more))
 
 
 def _check_pages(path: Path) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from sqlalchemy import JSON, Insert, create_engine, event
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.engine import ClosingPool, dump_json, explained
-from pytest_golden.storage.version import ASK_VERSION, HEAD, describe_older, find_version
+from pytest_golden.storage.version import ASK_VERSION, describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -412,7 +412,7 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
     with database.engine.connect() as connection, database.inspecting(connection):
         refuse_encoding(connection, where)
         version = find_version(connection, where)
-    if version == HEAD:
+    if version == newest_version():
         return
     if not upgrades:
         raise describe_older(where, version, "run `golden store upgrade --store URL`")

@@ -27,11 +27,11 @@ from pytest_golden.storage.location import make_url_of_frozen, parse_location
 from pytest_golden.storage.statements import ask
 from pytest_golden.storage.version import (
     ASK_VERSION,
-    HEAD,
     VERSION_TABLE,
     describe_foreign,
     describe_older,
     find_version,
+    newest_version,
 )
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _open_engine(place: Location, busy_seconds: float) -> Engine:
 def _refuse_older(engine: Engine, place: Location) -> None:
     with transaction(engine, "DEFERRED") as connection:
         version = find_version(connection, place.shown)
-    if version != HEAD:
+    if version != newest_version():
         raise describe_older(place.shown, version, "it may only be read here: run `golden store upgrade --store FILE`")
 
 
@@ -185,7 +185,7 @@ def _bring_up_to_date(engine: Engine, place: Location, busy_seconds: float, moun
         mode = "wal" if keeps_shared_memory(place.path.parent, mounts) else "delete"
         deadline = time.monotonic() + busy_seconds
         set_journal_mode(engine, mode, deadline=deadline, must=version is None or mode == "delete")
-    if version != HEAD:
+    if version != newest_version():
         from pytest_golden.storage.upgrading import upgrade
 
         with transaction(engine, "IMMEDIATE") as connection:

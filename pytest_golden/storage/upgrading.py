@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from pytest_golden.storage.schema import ALL_AGENTS, metadata
 from pytest_golden.storage.search import choose_index
-from pytest_golden.storage.version import HEAD, VERSION_TABLE, find_version
+from pytest_golden.storage.version import VERSION_TABLE, find_version, newest_version
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -40,7 +40,7 @@ def upgrade(connection: Connection, where: str) -> None:
     version = find_version(connection, where)
     if version is None:
         _make_tables(connection)
-    elif version != HEAD:
+    elif version != newest_version():
         from alembic import command
 
         command.upgrade(make_config(connection), "head")
@@ -66,7 +66,7 @@ def _make_tables(connection: Connection) -> None:
     make_tally(connection)
     choose_index(connection).make(connection)
     connection.exec_driver_sql(_MAKE_VERSION)
-    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{HEAD}')")
+    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{newest_version()}')")
 
 
 def _copy_for_server() -> MetaData:

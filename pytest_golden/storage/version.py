@@ -26,6 +26,11 @@ _NAMES_ON_SERVER = (
 )
 
 
+def newest_version() -> str:
+    """Return the version that this program makes and needs."""
+    return HEAD
+
+
 def find_version(connection: Connection, where: str) -> str | None:
     """Return the version of the store `where`; None for a database without our tables.
 
