@@ -183,7 +183,8 @@ def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
         return step
     is_late = candidate.expires_at is not None and news.timestamp >= candidate.expires_at
     is_open = candidate.status is ExpectationStatus.OPEN and not is_late
-    if not is_open and not _may_concern_resolved(news, candidate, is_late=is_late):
+    is_against = candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST
+    if not (is_open or is_late or is_against):
         return _refuse(candidate, step, f"it fits, but is {candidate.status} already")
     order = (
         not _is_named(news, candidate),
@@ -219,10 +220,6 @@ def _try_window(news: News, candidate: Candidate, misfit: str) -> Step | Verdict
     if not candidate.created_at <= news.timestamp < candidate.expires_at:
         return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; outside its time window")
     return Step.WINDOW
-
-
-def _may_concern_resolved(news: News, candidate: Candidate, *, is_late: bool) -> bool:
-    return is_late or (candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST)
 
 
 def _is_named(news: News, candidate: Candidate) -> bool:

@@ -8,7 +8,7 @@ marks, since a record is put into a prompt unchanged.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +32,7 @@ from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -287,7 +287,9 @@ def check_names(components: object) -> tuple[str, ...]:
     Raises:
         GoldenError: there are none, or a name is not plain text or occurs twice.
     """
-    names = _list_names(components)
+    if isinstance(components, (str, bytes)) or not isinstance(components, Iterable):
+        raise GoldenError(f"components must be a mapping or a list of names, not {components!r:.100}")
+    names = tuple(components)
     if not names:
         raise GoldenError("no components: name at least one text that is to be improved")
     for name in names:
@@ -301,15 +303,6 @@ def check_names(components: object) -> tuple[str, ...]:
 def join_lines(lines: Iterable[object]) -> str:
     """Return the texts that are not empty, one per line."""
     return "\n".join(str(line) for line in lines if line)
-
-
-def _list_names(components: Any) -> tuple[str, ...]:
-    if isinstance(components, (str, bytes)):
-        raise GoldenError(f"components must be a mapping or a list of names, not the text {components!r:.100}")
-    try:
-        return tuple(components)
-    except TypeError:
-        raise GoldenError(f"components must be a mapping or a list of names, not {components!r:.100}") from None
 
 
 def _quote(said: Mapping[str, object]) -> str:

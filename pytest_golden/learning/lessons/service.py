@@ -29,7 +29,7 @@ from pytest_golden.storage.columns import storable, to_ms
 from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -173,7 +173,21 @@ class Lessons:
     def stats(self, agent: str | None = None) -> LessonStats:
         """Count the lessons of all agents, or of one, and the results of showing them."""
         with self._store.read() as connection:
-            return count_lessons(rows.list_lessons(connection, agent), rows.count_recalls(connection, agent))
+            kept, recalls = list(rows.list_lessons(connection, agent)), rows.count_recalls(connection, agent)
+        skills = [one.skill for one in kept]
+        return LessonStats(
+            total=len(kept),
+            shown=sum(map(may_be_shown, skills)),
+            unapproved=sum(not skill.approved and not skill.rejected for skill in skills),
+            rejected=sum(skill.rejected for skill in skills),
+            superseded=sum(skill.superseded_by is not None for skill in skills),
+            harmful=sum(map(is_harmful, skills)),
+            recalled=sum(recalls.values()),
+            helped=recalls.get(True, 0),
+            harmed=recalls.get(False, 0),
+            by_kind=dict(sorted(Counter(str(skill.kind) for skill in skills).items())),
+            by_agent=dict(sorted(Counter(one.agent for one in kept).items())),
+        )
 
     def prune(
         self,
@@ -184,7 +198,7 @@ class Lessons:
         harmful: bool = False,
         dry_run: bool = False,
     ) -> tuple[SkillMemory, ...]:
-        """Delete lessons and return them; those that a person approved or rejected stay.
+        """Delete lessons and return them. Those that a person judged stay, and rejected ones too, or they would be learned again.
 
         Args:
             agent: delete only this agent's lessons.
@@ -196,14 +210,22 @@ class Lessons:
         Raises:
             ValueError: a limit is negative or not a number.
         """
+        days = check_seconds("older_than_days", older_than_days)
+        if keep is not None:
+            check_count("keep", keep)
+        # `datetime` cannot go back further.
+        oldest = None if days is None else self._clock() - timedelta(days=min(days, 100_000))
         with self._store.write() as connection:
-            chosen = choose_lessons(
-                rows.list_lessons(connection, agent),
-                self._clock(),
-                older_than_days=older_than_days,
-                keep=keep,
-                harmful=harmful,
-            )
+            kept = rows.list_lessons(connection, agent)
+            loose = [one for one in kept if one.skill.judged_by is None and not one.skill.rejected]
+            beyond = set() if keep is None else _find_beyond(loose, keep)
+            chosen = [
+                one
+                for one in loose
+                if one.skill.id in beyond
+                or (harmful and is_harmful(one.skill))
+                or (oldest is not None and _last_seen(one.skill) < oldest)
+            ]
             for one in () if dry_run else chosen:
                 rows.delete_lesson(connection, one.agent, one.skill.id)
         return tuple(one.skill for one in chosen)
@@ -267,35 +289,6 @@ def _get_kept(connection: Connection, given: str) -> KeptLesson:
     return kept[0]
 
 
-def choose_lessons(
-    lessons: Iterable[KeptLesson],
-    now: datetime,
-    *,
-    older_than_days: float | None = None,
-    keep: int | None = None,
-    harmful: bool = False,
-) -> tuple[KeptLesson, ...]:
-    """Choose lessons to delete. Those that a person judged stay, and rejected ones too, or they would be learned again.
-
-    Raises:
-        ValueError: a limit is negative or not a number.
-    """
-    days = check_seconds("older_than_days", older_than_days)
-    if keep is not None:
-        check_count("keep", keep)
-    loose = [one for one in lessons if one.skill.judged_by is None and not one.skill.rejected]
-    beyond = set() if keep is None else _find_beyond(loose, keep)
-    # `datetime` cannot go back further.
-    oldest = None if days is None else now - timedelta(days=min(days, 100_000))
-    return tuple(
-        one
-        for one in loose
-        if one.skill.id in beyond
-        or (harmful and is_harmful(one.skill))
-        or (oldest is not None and _last_seen(one.skill) < oldest)
-    )
-
-
 def _find_beyond(lessons: Iterable[KeptLesson], keep: int) -> set[str]:
     by_agent: dict[str, list[SkillMemory]] = defaultdict(list)
     for one in lessons:
@@ -316,25 +309,6 @@ def _worth(skill: SkillMemory) -> tuple[Any, ...]:
 
 def _last_seen(skill: SkillMemory) -> datetime:
     return max(skill.created_at, skill.last_used or skill.created_at)
-
-
-def count_lessons(lessons: Iterable[KeptLesson], recalls: Mapping[bool | None, int]) -> LessonStats:
-    """Count lessons, and recalls by their results."""
-    kept = list(lessons)
-    skills = [one.skill for one in kept]
-    return LessonStats(
-        total=len(kept),
-        shown=sum(map(may_be_shown, skills)),
-        unapproved=sum(not skill.approved and not skill.rejected for skill in skills),
-        rejected=sum(skill.rejected for skill in skills),
-        superseded=sum(skill.superseded_by is not None for skill in skills),
-        harmful=sum(map(is_harmful, skills)),
-        recalled=sum(recalls.values()),
-        helped=recalls.get(True, 0),
-        harmed=recalls.get(False, 0),
-        by_kind=dict(sorted(Counter(str(skill.kind) for skill in skills).items())),
-        by_agent=dict(sorted(Counter(one.agent for one in kept).items())),
-    )
 
 
 def add_lesson(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> LessonVerdict:
