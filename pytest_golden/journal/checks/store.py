@@ -88,7 +88,7 @@ def claim_check(connection: Connection, expectation_id: str, timestamp: int, unt
     if not connection.execute(_CLAIM, names).rowcount:
         return None
     row: Any = connection.execute(_CLAIMED, {"the_expectation": expectation_id}).one()
-    return Claim(expectation_id, *row, until)
+    return Claim._make((expectation_id, *row, until))
 
 
 def end_claim(connection: Connection, claim: Claim, next_at: int | None) -> bool:
