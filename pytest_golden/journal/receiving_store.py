@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, literal_column, select
 
+from pytest_golden.journal import routing_store
 from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, override, read_signal
 from pytest_golden.journal.hints import Words, anchors_of, read_words
 from pytest_golden.journal.model import Assessment, Expectation, ExpectationStatus, RoutedBy, Signal, SignalType
 from pytest_golden.journal.routing import MOST_KEPT, Candidate, News, Route, route
-from pytest_golden.journal.routing_store import (
-    COUNT_OF_AGENT,
-    COUNT_OF_ANY,
-    ask_for_candidates,
-    find_by_hint,
-    find_route,
-    name_agent,
-)
 from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules, settle
 from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.storage.columns import to_ms
@@ -105,7 +98,7 @@ _SURROUNDINGS = {
         )
     )
     for has_id, known in ((True, _BY_EXTERNAL_ID), (False, _BY_CONTENT))
-    for is_of_agent, counted in ((True, COUNT_OF_AGENT), (False, COUNT_OF_ANY))
+    for is_of_agent, counted in ((True, routing_store.COUNT_OF_AGENT), (False, routing_store.COUNT_OF_ANY))
 }
 
 
@@ -145,8 +138,10 @@ def ask_about(one: Incoming, *, near: bool) -> tuple[Question, ...]:
     signal, agent_id = one.signal, one.agent_id
     has_id = signal.external_id is not None
     known = _name_id(signal.source, signal.external_id) if has_id else {"the_digest": one.digest}
-    surroundings = Question(_SURROUNDINGS[has_id, agent_id is not None], {**known, **name_agent(agent_id)})
-    return surroundings, *ask_for_candidates(one.words, agent_id, signal.entry_id, near=near)
+    surroundings = Question(
+        _SURROUNDINGS[has_id, agent_id is not None], {**known, **routing_store.name_agent(agent_id)}
+    )
+    return surroundings, *routing_store.ask_for_candidates(one.words, agent_id, signal.entry_id, near=near)
 
 
 def receive(
@@ -172,10 +167,10 @@ def receive(
         by_hint_only=target is not None,
     )
     if known is None or _is_new_word(connection, signal, target):
-        found = find_route(connection, news, answers=candidates)
+        found = routing_store.find_route(connection, news, answers=candidates)
     else:
         earlier = connection.execute(_BY_CONTENT, {"the_digest": digest}).one()
-        found = find_route(connection, news, after=_find_mark(connection, earlier), answers=candidates)
+        found = routing_store.find_route(connection, news, after=_find_mark(connection, earlier), answers=candidates)
         if found.taken is None:
             return read_signal(earlier)
     received = Received(
@@ -345,7 +340,7 @@ def _find_answers(connection: Connection, since: LastNumbers) -> list[Orphan]:
 def _find_place(connection: Connection, orphan: Orphan) -> Route:
     """Find the expectation whose hint an orphan fits now, of an entry that began before it was received."""
     news = _make_news(orphan)
-    found = find_by_hint(connection, news)
+    found = routing_store.find_by_hint(connection, news)
     began = {one.id: _CREATED_AT.first(connection, {"the_entry": one.entry_id}).created_at for one in found}
     return route(news, [one for one in found if began[one.id] <= news.timestamp])
 

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
+from pytest_golden.journal import caller_input
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.assessment_store import (
     Change,
@@ -16,17 +17,6 @@ from pytest_golden.journal.assessment_store import (
     override,
     read_expectation,
     read_standing,
-)
-from pytest_golden.journal.caller_input import (
-    check_limit,
-    clean_actions,
-    clean_data,
-    clean_external_id,
-    clean_json,
-    clean_name,
-    clean_notes,
-    clean_optional,
-    clean_text,
 )
 from pytest_golden.journal.checks.model import CHECK, read_check
 from pytest_golden.journal.checks.rules import refuse_forbidden
@@ -148,19 +138,19 @@ class Journal:
             JournalError: there is no such parent.
             StorageError: it cannot be written.
         """
-        timestamp, agent_id = self._now(), clean_name("agent_id", agent_id)
-        intent_type = clean_optional("intent_type", intent_type)
+        timestamp, agent_id = self._now(), caller_input.clean_name("agent_id", agent_id)
+        intent_type = caller_input.clean_optional("intent_type", intent_type)
         self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
         entry = JournalEntry(
             id=new_id("entry"),
-            job_id=clean_optional("job_id", job_id),
+            job_id=caller_input.clean_optional("job_id", job_id),
             agent_id=agent_id,
-            session_key=clean_optional("session_key", session_key),
-            intent=clean_text("intent", intent),
+            session_key=caller_input.clean_optional("session_key", session_key),
+            intent=caller_input.clean_text("intent", intent),
             intent_type=intent_type,
             created_at=timestamp,
             updated_at=timestamp,
-            parent_id=clean_optional("parent_id", parent_id),
+            parent_id=caller_input.clean_optional("parent_id", parent_id),
         )
         with self._store.write() as connection:
             if parent_id is not None and not has_entry(connection, parent_id):
@@ -189,12 +179,12 @@ class Journal:
             JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
             StorageError: it cannot be written.
         """
-        timestamp, entry_id = self._now(), clean_name("entry_id", entry_id)
-        agent_id = clean_optional("agent_id", agent_id)
+        timestamp, entry_id = self._now(), caller_input.clean_name("entry_id", entry_id)
+        agent_id = caller_input.clean_optional("agent_id", agent_id)
         outcome = Outcome(
             check_word("result", result, ImmediateResult),
-            clean_notes("notes", notes),
-            clean_actions(actions or ()),
+            caller_input.clean_notes("notes", notes),
+            caller_input.clean_actions(actions or ()),
             read_expectations(expectations or (), entry_id=entry_id, timestamp=timestamp),
         )
         with self._store.write_asking(ask_for_standing(entry_id)) as (connection, (found,)):
@@ -231,15 +221,18 @@ class Journal:
         """
         signal = Signal(
             id=new_id("signal"),
-            entry_id=clean_optional("entry_id", entry_id),
-            source=clean_name("source", source),
+            entry_id=caller_input.clean_optional("entry_id", entry_id),
+            source=caller_input.clean_name("source", source),
             signal_type=check_word("signal_type", signal_type, SignalType),
-            summary=clean_text("summary", summary),
-            data=clean_data("data", data),
-            external_id=clean_external_id("external_id", external_id),
+            summary=caller_input.clean_text("summary", summary),
+            data=caller_input.clean_data("data", data),
+            external_id=caller_input.clean_external_id("external_id", external_id),
             created_at=self._now(),
         )
-        asked, session = clean_optional("agent_id", agent_id), clean_optional("session_key", session_key)
+        asked, session = (
+            caller_input.clean_optional("agent_id", agent_id),
+            caller_input.clean_optional("session_key", session_key),
+        )
         if signal.entry_id is not None:
             return self._receive_of_entry(signal, signal.entry_id, asked, session)
         return self._receive_unnamed(read_incoming(signal, asked, session))
@@ -255,8 +248,8 @@ class Journal:
         word = check_word("assessment", assessment, Assessment)
         if word is Assessment.OPEN:
             raise ValueError("assessment 'open' is refused, since no entry is opened again: give another one")
-        change = Change(clean_name("by", by), to_ms(self._now()), clean_notes("notes", notes))
-        entry_id = clean_name("entry_id", entry_id)
+        change = Change(caller_input.clean_name("by", by), to_ms(self._now()), caller_input.clean_notes("notes", notes))
+        entry_id = caller_input.clean_name("entry_id", entry_id)
         with self._store.write() as connection:
             override(connection, entry_id, word, change)
             return get_entry(connection, entry_id)
@@ -287,7 +280,7 @@ class Journal:
             StorageError: it cannot be read.
         """
         with self._store.read() as connection:
-            return get_entry(connection, clean_name("entry_id", entry_id))
+            return get_entry(connection, caller_input.clean_name("entry_id", entry_id))
 
     def review_journal(
         self,
@@ -303,8 +296,11 @@ class Journal:
             ValueError: an unknown filter or a limit below 1.
             StorageError: it cannot be read.
         """
-        assessment, limit = read_filter(filter), check_limit(limit)
-        agent_id, intent_type = clean_optional("agent_id", agent_id), clean_optional("intent_type", intent_type)
+        assessment, limit = read_filter(filter), caller_input.check_limit(limit)
+        agent_id, intent_type = (
+            caller_input.clean_optional("agent_id", agent_id),
+            caller_input.clean_optional("intent_type", intent_type),
+        )
         with self._store.read() as connection:
             found = list_numbered_entries(
                 connection, limit, agent_id=agent_id, assessment=assessment, intent_type=intent_type
@@ -318,7 +314,7 @@ class Journal:
             ValueError: a limit below 1, or an agent that is no text.
             StorageError: it cannot be read.
         """
-        agent_id, limit = clean_optional("agent_id", agent_id), check_limit(limit)
+        agent_id, limit = caller_input.clean_optional("agent_id", agent_id), caller_input.check_limit(limit)
         with self._store.read() as connection:
             rows = list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
             return tuple(map(read_expectation, rows))
@@ -330,7 +326,7 @@ class Journal:
             ValueError: a limit below 1.
             StorageError: it cannot be read.
         """
-        limit = check_limit(limit)
+        limit = caller_input.check_limit(limit)
         with self._store.read() as connection:
             return list_orphans(connection, limit=limit)
 
@@ -341,7 +337,7 @@ class Journal:
             JournalError: there is no such signal.
             StorageError: it cannot be read.
         """
-        signal_id = clean_name("signal_id", signal_id)
+        signal_id = caller_input.clean_name("signal_id", signal_id)
         with self._store.read() as connection:
             row = get_signal_row(connection, signal_id)
         return read_explanation(signal_id, RoutedBy(row.routed_by), row.expectation_id, row.routing)
@@ -353,7 +349,7 @@ class Journal:
             ValueError: a timestamp that is no aware datetime, or an agent that is no text.
             StorageError: it cannot be read.
         """
-        agent_id = clean_optional("agent_id", agent_id)
+        agent_id = caller_input.clean_optional("agent_id", agent_id)
         began = None if since is None else to_ms(check_time("since", since))
         with self._store.read() as connection:
             return summarize(*count_entries(connection, agent_id=agent_id, since=began))
@@ -501,12 +497,12 @@ def _make(record: Mapping[str, Any], entry_id: str, timestamp: datetime) -> Expe
     return Expectation(
         id=new_id("expectation"),
         entry_id=entry_id,
-        description=clean_text("description", record["description"]),
+        description=caller_input.clean_text("description", record["description"]),
         polarity=polarity,
         critical=bool(record.get("critical")),
-        match_hint=None if hint is None else clean_json("match_hint", hint),
+        match_hint=None if hint is None else caller_input.clean_json("match_hint", hint),
         expires_at=None if minutes is None else _expiry(timestamp, minutes),
-        check=None if check is None else clean_json("check", check),
+        check=None if check is None else caller_input.clean_json("check", check),
         created_at=timestamp,
     )
 

@@ -13,15 +13,7 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
-from pytest_golden.learning.memories import (
-    MOST_BYTES,
-    MOST_STEPS,
-    MOST_TASK_CHARACTERS,
-    check_any_text,
-    check_flag,
-    check_seconds,
-    check_texts,
-)
+from pytest_golden.learning import memories
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
 from pytest_golden.values.checking import check_mapping, check_text
@@ -75,12 +67,12 @@ class Report:
     timestamp: datetime = field(default_factory=utc_now)
 
     def __post_init__(self) -> None:
-        check_any_text("task", self.task)
-        check_flag("success", self.success)
-        object.__setattr__(self, "execution_path", check_texts("execution_path", self.execution_path))
+        memories.check_any_text("task", self.task)
+        memories.check_flag("success", self.success)
+        object.__setattr__(self, "execution_path", memories.check_texts("execution_path", self.execution_path))
         check_agent_name(self.agent_name)
-        check_seconds("execution_time", self.execution_time)
-        check_any_text("error_message", self.error_message, is_optional=True)
+        memories.check_seconds("execution_time", self.execution_time)
+        memories.check_any_text("error_message", self.error_message, is_optional=True)
         if self.context is not None:
             check_mapping("context", self.context)
 
@@ -94,12 +86,12 @@ def make_outcome(report: Report) -> ProductionOutcome:
     """Return the outcome, small enough to be stored with its plan; `context["cut_fields"]` names the cut fields."""
     error = report.error_message
     parts = {
-        "task_description": cut_text(report.task, MOST_TASK_CHARACTERS),
-        "execution_path": cut_steps(tuple(report.execution_path), MOST_STEPS, _MOST_PATH_BYTES),
+        "task_description": cut_text(report.task, memories.MOST_TASK_CHARACTERS),
+        "execution_path": cut_steps(tuple(report.execution_path), memories.MOST_STEPS, _MOST_PATH_BYTES),
         "error_message": Cut(None, False) if error is None else cut_middle(error, _MOST_ERROR_CHARACTERS),
     }
     path = parts["execution_path"].kept
-    room = MOST_BYTES - _BYTES_AROUND - _PATHS_OF_EXAMPLE * measure(path) - _BYTES_OF_ARROW * len(path)
+    room = memories.MOST_BYTES - _BYTES_AROUND - _PATHS_OF_EXAMPLE * measure(path) - _BYTES_OF_ARROW * len(path)
     room -= measure(parts["task_description"].kept) + measure(parts["error_message"].kept)
     parts |= _share_room(room, report.result, report.context)
     kept = {name: cut.kept for name, cut in parts.items()}
@@ -175,7 +167,7 @@ def write_training_example(outcome: ProductionOutcome, plan: ExtractedPlan) -> t
     value = training_value(outcome, plan)
     plain = value["outcome"]
     for name in ("result", "context"):
-        excess = measure(value) - MOST_BYTES
+        excess = measure(value) - memories.MOST_BYTES
         if excess > 0:
             plain[name] = cut_json(plain[name], measure(plain[name]) - excess).kept
     tags = ("se_darwin", "training", "production_learning")

@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage import sqlite
-from pytest_golden.storage.engine import (
-    BUSY_SECONDS,
-    MOST_SECONDS,
-    describe,
-    explained,
-    leave_to_parent,
-    wait_for_readers,
-    watch_forks,
-)
+from pytest_golden.storage import engine, sqlite
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.sqlite import MOUNTS, find_log, set_log_aside
 from pytest_golden.storage.version import refuse_upgraded
@@ -69,14 +60,14 @@ class Store:
         # Of the fork that goes on: whether this thread holds the turn, and whether every connection was closed.
         self._is_held = self._is_quiet = False
         self._is_left = False
-        watch_forks(self)
+        engine.watch_forks(self)
 
     @classmethod
     def open(
         cls,
         location: str | Path,
         *,
-        busy_seconds: float = BUSY_SECONDS,
+        busy_seconds: float = engine.BUSY_SECONDS,
         mounts: Path = MOUNTS,
         upgrades: bool = False,
         only_reads: bool = False,
@@ -143,7 +134,7 @@ class Store:
         try:
             self._make_usable(writes=True)
             with (
-                explained(self.where),
+                engine.explained(self.where),
                 self._take_writer() as connection,
                 self._database.writing(connection, questions) as (version, answers),
             ):
@@ -164,11 +155,11 @@ class Store:
         # On a server there is no turn to take: whoever waited for it would wait for the network too.
         takes_turn = self.path is not None
         if self._is_in_memory or (takes_turn and not self._turn.acquire(blocking=False)):
-            raise describe(self.where, StorageTrouble.LOCKED)
+            raise engine.describe(self.where, StorageTrouble.LOCKED)
         try:
             self._make_usable(writes=True)
             with (
-                explained(self.where),
+                engine.explained(self.where),
                 self._database.engine.connect() as connection,
                 self._database.writing_aside(connection) as version,
             ):
@@ -187,7 +178,11 @@ class Store:
         """
         self._make_usable(writes=False)
         database = self._database
-        with explained(self.where), database.engine.connect() as connection, database.reading(connection) as version:
+        with (
+            engine.explained(self.where),
+            database.engine.connect() as connection,
+            database.reading(connection) as version,
+        ):
             refuse_upgraded(version, self.where)
             yield connection
 
@@ -199,11 +194,11 @@ class Store:
 
     def before_fork(self) -> None:
         """Let nobody write, and close the connections, which are made anew on both sides."""
-        self._is_held = self._turn.acquire(timeout=MOST_SECONDS)
+        self._is_held = self._turn.acquire(timeout=engine.MOST_SECONDS)
         self._is_quiet = self._is_held
         if self._is_held and not self._is_in_memory:
             self._close_writer()
-            self._is_quiet = wait_for_readers(self._database.engine)
+            self._is_quiet = engine.wait_for_readers(self._database.engine)
             self._database.engine.dispose()
 
     def after_fork_in_parent(self) -> None:
@@ -217,7 +212,7 @@ class Store:
         self._turn, self._following, self._is_held = threading.Lock(), threading.Lock(), False
         if not self._is_in_memory:
             writer, self._writer = self._writer, None
-            leave_to_parent(self._database.engine, writer)
+            engine.leave_to_parent(self._database.engine, writer)
             self._is_left = not self._is_quiet
 
     def __enter__(self) -> Self:
@@ -262,7 +257,7 @@ class Store:
     def _follow(self) -> None:
         """Open the file that stands where the opened one stood."""
         if not self._follows:
-            raise describe(self.where, StorageTrouble.GONE)
+            raise engine.describe(self.where, StorageTrouble.GONE)
         with self._following:
             found = self._identify()
             if found == self._identity:
@@ -280,5 +275,5 @@ class Store:
             # Never opened: closing any handle of the file would take the process's locks on it away.
             found = os.stat(self.where)  # noqa: PTH116 - twice as fast, and asked before every write
         except OSError:
-            raise describe(self.where, StorageTrouble.GONE) from None
+            raise engine.describe(self.where, StorageTrouble.GONE) from None
         return found.st_dev, found.st_ino
