@@ -161,7 +161,7 @@ def repair_store(store: Store) -> tuple[str, ...]:
     return tuple(fault for fault in faults.values() if fault is not None)
 
 
-def mend_store(location: str | Path, moment: datetime) -> StoreMending:
+def mend_store(location: str | Path, timestamp: datetime) -> StoreMending:
     """Repair all text that cannot be read, in one transaction: unreadable characters become visible escapes.
 
     A file is first copied to a new file beside it, with the time in its name. Other writers wait meanwhile.
@@ -177,7 +177,7 @@ def mend_store(location: str | Path, moment: datetime) -> StoreMending:
         backup = None
         if any(odd.mended is not None for odd in found):
             if path is not None:
-                backup = name_beside(path, "before-mend", moment)
+                backup = name_beside(path, "before-mend", timestamp)
                 backup_store(location, backup)
             with store.write() as connection:
                 # Search again: another process may have changed the store meanwhile.

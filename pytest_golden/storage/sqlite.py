@@ -279,7 +279,7 @@ def find_log(path: Path | None) -> Log | None:
     return None
 
 
-def set_log_aside(path: Path | None, log: Log | None, moment: datetime) -> None:
+def set_log_aside(path: Path | None, log: Log | None, timestamp: datetime) -> None:
     """Rename the stale log of a store whose file was replaced while it was open; keep the log of a newer store.
 
     SQLite finds a log by its name: it would read the new file with the pages of the old one, and both would be lost.
@@ -287,7 +287,7 @@ def set_log_aside(path: Path | None, log: Log | None, moment: datetime) -> None:
     """
     if path is None or log is None or find_log(path) != log:
         return
-    stamp = f"{path.name}.gone-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    stamp = f"{path.name}.gone-{timestamp.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     for ending in _LOG_ENDINGS:
         with suppress(OSError):
             path.with_name(path.name + ending).rename(path.with_name(stamp + ending))
@@ -406,9 +406,9 @@ def made_whole(target: Path) -> Iterator[Path]:
             file.unlink()
 
 
-def name_beside(path: Path, why: str, moment: datetime) -> Path:
+def name_beside(path: Path, why: str, timestamp: datetime) -> Path:
     """Return an unused name beside a file that contains the reason and the time."""
-    first = path.with_name(f"{path.name}.{why}-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+    first = path.with_name(f"{path.name}.{why}-{timestamp.astimezone(UTC):%Y%m%dT%H%M%SZ}")
     found, number = first, 1
     while os.path.lexists(found):
         number += 1
@@ -416,7 +416,7 @@ def name_beside(path: Path, why: str, moment: datetime) -> Path:
     return found
 
 
-def put_aside(location: str | Path, moment: datetime) -> Path:
+def put_aside(location: str | Path, timestamp: datetime) -> Path:
     """Rename a damaged store's files and return the new name of the database. The bytes are kept; the path is free.
 
     Raises:
@@ -424,7 +424,7 @@ def put_aside(location: str | Path, moment: datetime) -> Path:
         StorageError: the store does not exist or cannot be renamed.
     """
     path = find_file(location)
-    aside = name_beside(path, "damaged", moment)
+    aside = name_beside(path, "damaged", timestamp)
     try:
         for file in list_files(path):
             file.rename(aside.with_name(aside.name + file.name.removeprefix(path.name)))

@@ -1,6 +1,6 @@
-"""The store: one place where everything that is recorded goes, by transactions that are durable when they end.
+"""The store of everything that is recorded. A transaction is durable when it ends.
 
-It knows no table; the stations' `store.py` modules do.
+It knows no tables; the `*store.py` modules of the stations do.
 """
 
 from __future__ import annotations
@@ -73,13 +73,12 @@ class Store:
         only_reads: bool = False,
         follows: bool = False,
     ) -> Self:
-        """Open a store by its file or URL. A file is made when it is not there, and its tables are brought up to date.
+        """Open a store by its file or URL. A missing file is created, and older tables are brought up to date.
 
-        Tables on a server, which others use too, are brought up to date only with `upgrades`. A file that may only be
-        read is opened for reading: then every write raises. `busy_seconds` is how long another writer is waited for;
-        `mounts` is the table that tells network file systems. With `only_reads` nothing is made or brought up to date, and
-        every write raises. With `follows` another file that takes the place of the opened one is opened in its stead,
-        which else raises.
+        Tables on a server, which others use too, are brought up to date only with `upgrades`. A read-only file is opened
+        for reading, and every write raises. `busy_seconds` is how long to wait for another writer; `mounts` is the mount
+        table, which tells network file systems. With `only_reads` nothing is created or brought up to date, and every write
+        raises. With `follows`, a file that replaces the opened one is opened in turn; otherwise that raises.
 
         Raises:
             SettingsError: no store can be at such a place.
@@ -97,7 +96,7 @@ class Store:
 
     @staticmethod
     def look_at(location: str | Path, *, busy_seconds: float = 1.0) -> None:
-        """Make sure that there is a store that this program can open; nothing is changed.
+        """Check that this program can open the store; change nothing.
 
         Raises:
             SettingsError: no store can be at such a place.
@@ -111,9 +110,9 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Return a connection in a transaction that nobody else writes beside; it is on the disk when the block ends.
+        """Return a connection in a transaction that excludes other writers; it is on the disk when the block ends.
 
-        An exception inside the block leaves nothing of it. Not to be nested.
+        An exception inside the block rolls it back. Do not nest.
 
         Raises:
             StorageError: it cannot be written; `trouble` tells why.
@@ -123,7 +122,7 @@ class Store:
 
     @contextmanager
     def write_asking(self, *questions: Question) -> Iterator[tuple[Connection, list[Iterator[Any]]]]:
-        """Return what `write` does, and the rows of each question: a server is asked in the trip in which it is locked.
+        """Return what `write` does, and the rows of each question, which a server receives in the same trip as the lock.
 
         Raises:
             StorageError: it cannot be written; `trouble` tells why.
@@ -145,14 +144,14 @@ class Store:
 
     @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Return a connection for one small write that may as well be left out, while others write what must be kept.
+        """Return a connection for one small write that may be lost, while others write what must be kept.
 
-        Nothing is waited for, and it is on the disk whenever the next thing is that must be.
+        It waits for nothing, and reaches the disk with the next durable write.
 
         Raises:
-            StorageError: somebody else writes at this moment, or it cannot be written.
+            StorageError: another writer is active, or it cannot be written.
         """
-        # On a server there is no turn to take: whoever waited for it would wait for the network too.
+        # Not on a server: the one who waits for the turn would wait for the network too.
         takes_turn = self.path is not None
         if self._is_in_memory or (takes_turn and not self._turn.acquire(blocking=False)):
             raise engine.describe(self.where, StorageTrouble.LOCKED)
@@ -171,7 +170,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Return a connection that sees the store as it is at its first look, whatever is written meanwhile.
+        """Return a connection that sees the store as it is at its first query, whatever is written meanwhile.
 
         Raises:
             StorageError: it cannot be read.
@@ -187,13 +186,13 @@ class Store:
             yield connection
 
     def close(self) -> None:
-        """Close it. What was written stays readable whether or not this is called."""
+        """Close it. Everything that was written is durable without this call."""
         self._is_closed = True
         self._close_writer()
         self._database.engine.dispose()
 
     def before_fork(self) -> None:
-        """Let nobody write, and close the connections, which are made anew on both sides."""
+        """Stop all writers, and close the connections; both sides open new ones."""
         self._is_held = self._turn.acquire(timeout=engine.MOST_SECONDS)
         self._is_quiet = self._is_held
         if self._is_held and not self._is_in_memory:
@@ -202,13 +201,13 @@ class Store:
             self._database.engine.dispose()
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
+        """Let writers continue."""
         if self._is_held:
             self._is_held = False
             self._turn.release()
 
     def after_fork_in_child(self) -> None:
-        """Begin anew; a store that other threads went on using cannot be used here."""
+        """Start without connections; a store that other threads were using cannot be used here."""
         self._turn, self._following, self._is_held = threading.Lock(), threading.Lock(), False
         if not self._is_in_memory:
             writer, self._writer = self._writer, None
@@ -223,7 +222,7 @@ class Store:
 
     @contextmanager
     def _take_writer(self) -> Iterator[Connection]:
-        """Return the connection of the last write that ended well: to fetch one anew costs as much as a statement."""
+        """Return the connection of the last successful write: a new one costs as much as a statement."""
         if self._writer is not None and self._writer.engine is not self._database.engine:
             self._close_writer()
         taken, self._writer = self._writer, None
@@ -234,7 +233,7 @@ class Store:
             connection.close()
             raise
         self._writer = connection
-        # That of a store in memory is its only one, which readers want too.
+        # A store in memory has only one, which readers need too.
         if self._is_closed or self._is_in_memory:
             self._close_writer()
 
@@ -247,7 +246,7 @@ class Store:
         if self._is_closed:
             raise StorageError(f"the store {self.where} is closed")
         if writes and self._only_reads:
-            raise StorageError(f"the store {self.where} was opened to be read alone", StorageTrouble.READ_ONLY)
+            raise StorageError(f"the store {self.where} was opened for reading only", StorageTrouble.READ_ONLY)
         if self._is_left:
             message = f"the store {self.where} was in use when this process was forked; start such processes by spawn"
             raise StorageError(message)
@@ -255,7 +254,7 @@ class Store:
             self._follow()
 
     def _follow(self) -> None:
-        """Open the file that stands where the opened one stood."""
+        """Open the file that has replaced the opened one."""
         if not self._follows:
             raise engine.describe(self.where, StorageTrouble.GONE)
         with self._following:
@@ -263,7 +262,7 @@ class Store:
             if found == self._identity:
                 return
             self._database.engine.dispose()
-            # Or what is in it would be read with the pages of the other file.
+            # Otherwise the new file would be read with the pages of the old one.
             set_log_aside(self.path, self._log, utc_now())
             self._database = self._open_database()
             self._identity, self._log = found, find_log(self.path)
