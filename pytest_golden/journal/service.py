@@ -18,8 +18,7 @@ from pytest_golden.journal.assessment_store import (
     read_expectation,
     read_standing,
 )
-from pytest_golden.journal.checks.model import CHECK, read_check
-from pytest_golden.journal.checks.rules import refuse_forbidden
+from pytest_golden.journal.checks.rules import CHECK, read_check, refuse_forbidden
 from pytest_golden.journal.hints import find_problem
 from pytest_golden.journal.model import (
     Assessment,

@@ -21,7 +21,7 @@ from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.caller_input import clean_data, clean_text
 from pytest_golden.journal.checks import rules as check_rules
 from pytest_golden.journal.checks.http_check import UnansweredError, fetch
-from pytest_golden.journal.checks.model import read_check
+from pytest_golden.journal.checks.rules import read_check
 from pytest_golden.journal.checks.store import Claim, DueCheck, claim_check, count_due, end_claim, give_back, list_due
 from pytest_golden.journal.model import RoutedBy, Signal, SignalType
 from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers, reroute_orphans

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError
-from pytest_golden.journal.checks.model import is_refused
-from pytest_golden.journal.checks.rules import Reply
+from pytest_golden.journal.checks.rules import Reply, is_refused
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
