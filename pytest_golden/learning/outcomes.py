@@ -1,4 +1,4 @@
-"""Make an outcome from an agent's report, cut it to the size that is stored, and write it as memories. Pure.
+"""Make an outcome from an agent's report, cut it to the size that is stored, read its plan, and write both as memories. Pure.
 
 A mark shows each cut, and JSON stays JSON. Nothing is stored here.
 """

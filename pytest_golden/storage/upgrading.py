@@ -1,7 +1,11 @@
-"""Make the tables of a new store, and bring those of an older store up to date. Loaded only for that.
+"""Make the tables of a new store, and bring those of an older store up to date; not loaded with an up-to-date store.
 
 A new store is made from the schema and needs no migration. Only an older one loads Alembic, which takes a third of a
 second to import.
+
+The tally counts how many entries began on each day, for each agent and for all together. Triggers keep it, so that no read
+counts. Its rows are by day (since the epoch, UTC), agent (`ALL_AGENTS` for all together), intent type ('' for none) and
+assessment; a row stays when its amount falls to 0.
 """
 
 from __future__ import annotations
@@ -120,7 +124,7 @@ _TRIGGERS = {
 
 
 def make_tally(connection: Connection) -> None:
-    """Make the empty table and its triggers."""
+    """Make the empty tally and its triggers."""
     is_file = connection.dialect.name == "sqlite"
     form = {"text": "TEXT", "options": "WITHOUT ROWID"} if is_file else {"text": 'TEXT COLLATE "C"', "options": ""}
     connection.exec_driver_sql(_MAKE_TABLE.format_map(form))
@@ -144,7 +148,7 @@ def find_tally_fault(connection: Connection) -> str | None:
 
 
 def recount_tally(connection: Connection) -> None:
-    """Count it again from the entries."""
+    """Count the tally again from the entries."""
     connection.execute(_EMPTY)
     connection.execute(_FILL)
 

@@ -1,4 +1,8 @@
-"""The address of a language model, and the forms in which it is asked and answers: OpenAI's or Anthropic's. Nothing is sent here."""
+"""The address of a language model, the forms in which it is asked and answers (OpenAI's or Anthropic's), and sending JSON to it.
+
+`exchange` is the one way in which this room speaks HTTP. Redirects are not followed: they would carry the key elsewhere. Failures
+are `LanguageModelError`s whose text holds neither the key nor what was sent.
+"""
 
 from __future__ import annotations
 
