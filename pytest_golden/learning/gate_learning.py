@@ -231,7 +231,7 @@ def make_outcome(
     # Nothing ran: the 0.0 was not measured.
     never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
     named = [step for step in steps if not _is_of_harness(step)]
-    occasion = recorded.occasion
+    occasion, error = recorded.occasion, result.get("error_message")
     return ProductionOutcome(
         outcome_id=f"outcome_{occasion.entry.removeprefix('entry_')}",
         task_description=f"Run golden project {recorded.project}",
@@ -243,7 +243,7 @@ def make_outcome(
             "written": _count_written(result.get("write_set")),
         },
         success=recorded.status == ResultStatus.PASSED,
-        error_message=_optional_cut(result.get("error_message")),
+        error_message=None if error is None else _cut(str(error), _MOST_OF_MESSAGE),
         execution_time=None if never_ran else recorded.execution_time_seconds,
         timestamp=from_ms(occasion.at),
         context={
@@ -296,10 +296,6 @@ def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
 def _cut(text: str, most: int) -> str:
     line = " ".join(text.split()) if "\n" in text else text
     return line if len(line) <= most else f"{line[: most - 4]} ..."
-
-
-def _optional_cut(text: object) -> str | None:
-    return None if text is None else _cut(str(text), _MOST_OF_MESSAGE)
 
 
 def _count_written(write_set: object) -> dict[str, int]:

@@ -359,7 +359,7 @@ def extract_plan_by_rules(outcome: ProductionOutcome) -> ExtractedPlan:
     return ExtractedPlan(
         outcome_id=outcome.outcome_id,
         strategy_description=f"Sequential execution: {' → '.join(path) or '(no steps known)'}",
-        reasoning_pattern=_name_pattern(len(path)),
+        reasoning_pattern=PATTERNS[0 if len(path) <= _DIRECT_STEPS else 1 if len(path) <= _SHORT_STEPS else 2],
         tools_sequence=path,
         key_decisions=tuple(_find_decisions(path)),
         success_factors=tuple(_find_success_factors(outcome)),
@@ -367,13 +367,6 @@ def extract_plan_by_rules(outcome: ProductionOutcome) -> ExtractedPlan:
         confidence=0.8 if path else 0.5,
         timestamp=outcome.timestamp,
     )
-
-
-def _name_pattern(steps: int) -> str:
-    direct, iterative, complex_ = PATTERNS
-    if steps <= _DIRECT_STEPS:
-        return direct
-    return iterative if steps <= _SHORT_STEPS else complex_
 
 
 def _find_decisions(path: tuple[str, ...]) -> Iterator[str]:
@@ -391,7 +384,8 @@ def _find_success_factors(outcome: ProductionOutcome) -> Iterator[str]:
         yield "Fast execution (< 5 s)"
     if len(outcome.execution_path) <= _SHORT_STEPS:
         yield "Short execution path (<= 5 steps)"
-    if _says_success(outcome.result):
+    result = outcome.result
+    if isinstance(result, Mapping) and str(result.get("status")).lower() in _SUCCESS_WORDS:
         yield "Explicit success status"
 
 
@@ -402,7 +396,3 @@ def _find_failure_factors(outcome: ProductionOutcome) -> Iterator[str]:
         yield "Slow execution (> 30 s)"
     if len(outcome.execution_path) > _LONG_STEPS:
         yield "Long execution path (> 10 steps)"
-
-
-def _says_success(result: object) -> bool:
-    return isinstance(result, Mapping) and str(result.get("status")).lower() in _SUCCESS_WORDS

@@ -241,14 +241,16 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
     problems: tuple[str, ...] = ()
     with store.read() as connection:
         if store.path is None:
-            size = _size_on_server(connection)
+            names = [*metadata.tables, entry_tally.name, "memory_words", VERSION_TABLE]
+            size = int(connection.execute(_SIZE_ON_SERVER, {"names": names}).scalar_one())
             problems = _check_references(connection)
             notes = ("its pages were not checked: on a server pg_amcheck does that",)
         tables = {
             name: connection.scalar(select(func.count()).select_from(table)) or 0
             for name, table in metadata.tables.items()
         }
-        problems += _check_counts(connection)
+        wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
+        problems += tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
         problems += _check_texts(connection)
         fault = find_tally_fault(connection)
         if fault is not None:
@@ -279,16 +281,6 @@ def _check_references(connection: Connection) -> tuple[str, ...]:
                 for number in connection.scalars(broken.limit(_MOST_NAMED))
             ]
     return tuple(problems[:_MOST_NAMED])
-
-
-def _size_on_server(connection: Connection) -> int:
-    names = [*metadata.tables, entry_tally.name, "memory_words", VERSION_TABLE]
-    return int(connection.execute(_SIZE_ON_SERVER, {"names": names}).scalar_one())
-
-
-def _check_counts(connection: Connection) -> tuple[str, ...]:
-    wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
-    return tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
 
 
 def _check_texts(connection: Connection) -> tuple[str, ...]:
@@ -425,7 +417,9 @@ def _refuse_damaged(copy: Path, shown: str) -> None:
             if getattr(error, "sqlite_errorname", "") != "SQLITE_NOTADB":
                 raise
             raise StorageError(f"{shown} is not a golden store; give another file") from None
-        false_table = _find_false_table(connection)
+        # Reading a view or a virtual table might never end.
+        others = {str(row[0]) for row in connection.execute(_NOT_TABLES)}
+        false_table = min(others & set(metadata.tables), default=None)
     if VERSION_TABLE not in names:
         raise describe_foreign(shown)
     if false_table is not None:
@@ -441,23 +435,13 @@ def _refuse_damaged(copy: Path, shown: str) -> None:
         raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
 
 
-def _find_false_table(connection: sqlite3.Connection) -> str | None:
-    """Return the name of a table of ours that is really a view or a virtual table: reading it might never end."""
-    found = {str(row[0]) for row in connection.execute(_NOT_TABLES)}
-    return min(found & set(metadata.tables), default=None)
-
-
 def _find_misfit(connection: sqlite3.Connection) -> str | None:
     """Return the name of a table with a value that no store writes there."""
     for table in metadata.sorted_tables:
-        if connection.execute(_write_query(table)).fetchone():
+        fits = " AND ".join(_write_condition(column) for column in table.c)
+        if connection.execute(f'SELECT 1 FROM "{table.name}" WHERE ({fits}) IS NOT 1 LIMIT 1').fetchone():
             return table.name
     return None
-
-
-def _write_query(table: Table) -> str:
-    fits = " AND ".join(_write_condition(column) for column in table.c)
-    return f'SELECT 1 FROM "{table.name}" WHERE ({fits}) IS NOT 1 LIMIT 1'
 
 
 def _write_condition(column: Column[object]) -> str:

@@ -248,13 +248,9 @@ def find_type(folder: Path, mounts: Path = MOUNTS) -> str | None:
             continue
         point = _unescape(fields[4])
         # A later mount on the same point hides the earlier one.
-        if _holds(point, place) and len(point) >= len(best):
+        if Path(place).is_relative_to(point) and len(point) >= len(best):
             best, kind = point, fields[fields.index("-", 6) + 1]
     return kind
-
-
-def _holds(point: str, place: str) -> bool:
-    return point == "/" or place == point or place.startswith(point + "/")
 
 
 def _unescape(text: str) -> str:

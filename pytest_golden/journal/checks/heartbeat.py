@@ -193,7 +193,10 @@ class Heartbeat:
     def _run_one(self, due: DueCheck, deadline: float, gateway: Gateway | None) -> CheckRun | None:
         if self._stop.is_set() or monotonic_seconds() >= deadline:
             return None
-        claim = self._claim(due)
+        now = to_ms(self._swept.now())
+        until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
+        with self._swept.store.write() as connection:
+            claim = claim_check(connection, due.expectation_id, now, until)
         if claim is None:
             return None
         try:
@@ -215,12 +218,6 @@ class Heartbeat:
             tries=claim.tries,
             next_at=kept.next_at,
         )
-
-    def _claim(self, due: DueCheck) -> Claim | None:
-        now = to_ms(self._swept.now())
-        until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
-        with self._swept.store.write() as connection:
-            return claim_check(connection, due.expectation_id, now, until)
 
     def _give_back(self, claim: Claim) -> None:
         with self._swept.store.write() as connection:
