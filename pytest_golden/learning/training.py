@@ -287,8 +287,10 @@ def check_names(components: object) -> tuple[str, ...]:
     Raises:
         GoldenError: there are none, or a name is not plain text or occurs twice.
     """
-    if isinstance(components, (str, bytes)) or not isinstance(components, Iterable):
-        raise GoldenError(f"components must be a mapping or a list of names, not {components!r:.100}")
+    is_text = isinstance(components, (str, bytes))
+    if is_text or not isinstance(components, Iterable):
+        what = "the text " if is_text else ""
+        raise GoldenError(f"components must be a mapping or a list of names, not {what}{components!r:.100}")
     names = tuple(components)
     if not names:
         raise GoldenError("no components: name at least one text that is to be improved")
