@@ -15,18 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import BigInteger, Integer, and_, bindparam, case, func, insert, literal_column, select, update
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.model import (
-    Assessment,
-    Expectation,
-    ExpectationStatus,
-    HistoryRecord,
-    ImmediateResult,
-    JournalEntry,
-    Polarity,
-    RoutedBy,
-    Signal,
-    SignalType,
-)
+from pytest_golden.journal import model
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, lapse
 from pytest_golden.manifest.units import parse_duration
 from pytest_golden.storage.columns import from_ms, storable, to_ms
@@ -42,19 +31,19 @@ if TYPE_CHECKING:
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "actions": lambda actions: tuple(freeze("actions", actions)),
-    "immediate_result": ImmediateResult,
-    "assessment": Assessment,
-    "polarity": Polarity,
-    "status": ExpectationStatus,
-    "signal_type": SignalType,
-    "routed_by": RoutedBy,
+    "immediate_result": model.ImmediateResult,
+    "assessment": model.Assessment,
+    "polarity": model.Polarity,
+    "status": model.ExpectationStatus,
+    "signal_type": model.SignalType,
+    "routed_by": model.RoutedBy,
     **{name: partial(freeze_mapping, name) for name in ("match_hint", "check")},
     **dict.fromkeys(("closed_at", "created_at", "updated_at", "expires_at", "resolved_at"), from_ms),
 }
 #: The columns that hold the fields of an entry, an expectation and a signal.
-ENTRY_COLUMNS = tuple(one.name for one in fields(JournalEntry) if one.name in entries.c)
-EXPECTATION_COLUMNS = tuple(one.name for one in fields(Expectation))
-SIGNAL_COLUMNS = tuple(one.name for one in fields(Signal))
+ENTRY_COLUMNS = tuple(one.name for one in fields(model.JournalEntry) if one.name in entries.c)
+EXPECTATION_COLUMNS = tuple(one.name for one in fields(model.Expectation))
+SIGNAL_COLUMNS = tuple(one.name for one in fields(model.Signal))
 _COUNTED = tuple(one.name for one in fields(Counts) if f"{one.name}_count" in entries.c)
 #: The columns of an entry that hold its counts.
 COUNT_COLUMNS = tuple(f"{name}_count" for name in _COUNTED)
@@ -96,7 +85,7 @@ SWEEP = "sweep"
 # The size of a batch, so that others may write in between.
 _MOST_AT_ONCE = 500
 _OPEN_OF_ENTRY = and_(
-    expectations.c.entry_id == bindparam("the_entry"), expectations.c.status == ExpectationStatus.OPEN.value
+    expectations.c.entry_id == bindparam("the_entry"), expectations.c.status == model.ExpectationStatus.OPEN.value
 )
 _COUNT_OPEN_KINDS = (
     select(expectations.c.polarity, expectations.c.critical, func.count().label("number"))
@@ -108,7 +97,9 @@ _LAPSE = (
     update(expectations)
     .where(_OPEN_OF_ENTRY)
     .values(
-        status=case({polarity.value: lapse(polarity).value for polarity in Polarity}, value=expectations.c.polarity),
+        status=case(
+            {polarity.value: lapse(polarity).value for polarity in model.Polarity}, value=expectations.c.polarity
+        ),
         resolved_by=bindparam("who"),
         resolved_at=case((expectations.c.created_at > _TIMESTAMP, expectations.c.created_at), else_=_TIMESTAMP),
     )
@@ -157,7 +148,7 @@ def to_column(value: Any) -> Any:
     return to_ms(value) if isinstance(value, datetime) else value
 
 
-def write_columns(value: JournalEntry | Expectation | Signal, names: Iterable[str]) -> dict[str, Any]:
+def write_columns(value: model.JournalEntry | model.Expectation | model.Signal, names: Iterable[str]) -> dict[str, Any]:
     """Return the columns of a value."""
     return {name: to_column(getattr(value, name)) for name in names}
 
@@ -179,16 +170,16 @@ def read_counts(row: Any) -> Counts:
     """Make the counts of an entry's row."""
     return Counts(
         **dict(zip(_COUNTED, (getattr(row, column) for column in COUNT_COLUMNS), strict=True)),
-        human_word=None if row.human_word is None else Assessment(row.human_word),
-        immediate_result=ImmediateResult(row.immediate_result),
+        human_word=None if row.human_word is None else model.Assessment(row.human_word),
+        immediate_result=model.ImmediateResult(row.immediate_result),
     )
 
 
 def read_entry(
     row: Any, *, expectations: Iterable[Any] = (), signals: Iterable[Any] = (), history: Iterable[Any] = ()
-) -> JournalEntry:
+) -> model.JournalEntry:
     """Make an entry of its row and the rows that belong to it."""
-    return JournalEntry(
+    return model.JournalEntry(
         **_read_fields(row, ENTRY_COLUMNS),
         expectations=tuple(map(read_expectation, expectations)),
         signals=tuple(map(read_signal, signals)),
@@ -196,19 +187,19 @@ def read_entry(
     )
 
 
-def read_expectation(row: Any) -> Expectation:
+def read_expectation(row: Any) -> model.Expectation:
     """Make an expectation of its row."""
-    return Expectation(**_read_fields(row, EXPECTATION_COLUMNS))
+    return model.Expectation(**_read_fields(row, EXPECTATION_COLUMNS))
 
 
-def read_signal(row: Any) -> Signal:
+def read_signal(row: Any) -> model.Signal:
     """Make a signal of its row."""
-    return Signal(**_read_fields(row, SIGNAL_COLUMNS) | {"data": freeze_mapping("data", row.data)})
+    return model.Signal(**_read_fields(row, SIGNAL_COLUMNS) | {"data": freeze_mapping("data", row.data)})
 
 
-def _read_history(row: Any) -> HistoryRecord:
+def _read_history(row: Any) -> model.HistoryRecord:
     details = freeze_mapping("details", row.details)
-    return HistoryRecord(what=row.what, who=row.who, when=from_ms(row.changed_at), why=row.why, details=details)
+    return model.HistoryRecord(what=row.what, who=row.who, when=from_ms(row.changed_at), why=row.why, details=details)
 
 
 def _read_fields(row: Any, names: Iterable[str]) -> dict[str, Any]:
@@ -242,13 +233,15 @@ def read_standing(rows: Iterator[Any], entry_id: str | None, expectation_id: str
     return row
 
 
-def write_standing(connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules) -> Assessment:
+def write_standing(
+    connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules
+) -> model.Assessment:
     """Assess an entry by its new counts and give the assessment; a change of it goes into the history."""
-    before = Assessment(standing.assessment)
+    before = model.Assessment(standing.assessment)
     after = assess(counts, rules, before=before)
     # A clock that went back must not date a change before the state that it changes.
     timestamp = max(change.timestamp, standing.updated_at)
-    has_left_open = standing.closed_at is None and after is not Assessment.OPEN
+    has_left_open = standing.closed_at is None and after is not model.Assessment.OPEN
     written = {"the_entry": standing.number, **count_columns(counts), "updated_at": timestamp}
     # Unchanged columns are not written: some are in an index, or make a trigger count.
     if has_left_open:
@@ -263,7 +256,7 @@ def write_standing(connection: Connection, standing: Any, counts: Counts, change
     return after
 
 
-def override(connection: Connection, entry_id: str, word: Assessment, change: Change) -> None:
+def override(connection: Connection, entry_id: str, word: model.Assessment, change: Change) -> None:
     """Let a person's word override all rules; the history records each word, even if it changes nothing.
 
     Raises:
@@ -326,7 +319,7 @@ def is_any_due(soonest: Iterable[Any], timestamp: datetime) -> bool:
 
 def close_expectations(
     connection: Connection, entry_id: str, timestamp: datetime, *, who: str, why: str, rules: Rules = DEFAULT_RULES
-) -> Assessment:
+) -> model.Assessment:
     """Close the open expectations of an entry as if they had expired, and return the entry's assessment.
 
     Raises:
@@ -335,13 +328,13 @@ def close_expectations(
     standing = get_standing(connection, entry_id)
     counts = read_counts(standing)
     if not counts.open:
-        return Assessment(standing.assessment)
+        return model.Assessment(standing.assessment)
     now = to_ms(timestamp)
     closed = connection.execute(_COUNT_OPEN_KINDS, {"the_entry": entry_id}).all()
     connection.execute(_LAPSE, {"the_entry": entry_id, "who": who, "timestamp": now})
     for row in closed:
-        after = lapse(Polarity(row.polarity))
-        counts = counts.moved(ExpectationStatus.OPEN, after, row.number, critical=row.critical)
+        after = lapse(model.Polarity(row.polarity))
+        counts = counts.moved(model.ExpectationStatus.OPEN, after, row.number, critical=row.critical)
     change = Change(who, now, why, {"closed_expectations": sum(row.number for row in closed)})
     return write_standing(connection, standing, counts, change, rules)
 
@@ -352,8 +345,8 @@ def _resolve(
     standing = get_standing(connection, entry_id)
     counts = read_counts(standing)
     for number, _, polarity, critical, created_at in rows:
-        after = lapse(Polarity(polarity))
-        counts = counts.moved(ExpectationStatus.OPEN, after, critical=bool(critical))
+        after = lapse(model.Polarity(polarity))
+        counts = counts.moved(model.ExpectationStatus.OPEN, after, critical=bool(critical))
         names = {"status": after.value, "resolved_by": SWEEP, "resolved_at": max(now, created_at)}
         _RESOLVE.leave(connection, {"the_expectation": number, **names})
     change = Change(SWEEP, now, "the time is over", {"closed_expectations": len(rows)})

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
-from pytest_golden.journal import caller_input
+from pytest_golden.journal import caller_input, receiving_store, review_store
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.assessment_store import (
     Change,
@@ -30,22 +30,7 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
-from pytest_golden.journal.receiving_store import (
-    Incoming,
-    ask_about,
-    read_incoming,
-    receive,
-    reroute_orphans,
-    route_to_new,
-)
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
-from pytest_golden.journal.review_store import (
-    count_entries,
-    get_signal_row,
-    list_numbered_entries,
-    list_open_rows,
-    list_orphans,
-)
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.store import (
@@ -192,7 +177,7 @@ class Journal:
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
             record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
-            route_to_new(connection, outcome.expectations, owner, rules)
+            receiving_store.route_to_new(connection, outcome.expectations, owner, rules)
             return get_entry(connection, entry_id)
 
     def add_signal(
@@ -234,7 +219,7 @@ class Journal:
         )
         if signal.entry_id is not None:
             return self._receive_of_entry(signal, signal.entry_id, asked, session)
-        return self._receive_unnamed(read_incoming(signal, asked, session))
+        return self._receive_unnamed(receiving_store.read_incoming(signal, asked, session))
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
         """Record a person's assessment, which overrides all rules; the last one wins. Return the whole entry.
@@ -269,7 +254,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        return reroute_orphans(self.swept_store, self._now())
+        return receiving_store.reroute_orphans(self.swept_store, self._now())
 
     def get(self, entry_id: str) -> JournalEntry:
         """Return an entry with its expectations, signals and history.
@@ -301,7 +286,7 @@ class Journal:
             caller_input.clean_optional("intent_type", intent_type),
         )
         with self._store.read() as connection:
-            found = list_numbered_entries(
+            found = review_store.list_numbered_entries(
                 connection, limit, agent_id=agent_id, assessment=assessment, intent_type=intent_type
             )
             return tuple(entry for _, entry, _ in found)
@@ -315,7 +300,7 @@ class Journal:
         """
         agent_id, limit = caller_input.clean_optional("agent_id", agent_id), caller_input.check_limit(limit)
         with self._store.read() as connection:
-            rows = list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
+            rows = review_store.list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
             return tuple(map(read_expectation, rows))
 
     def orphans(self, *, limit: int = 500) -> tuple[Signal, ...]:
@@ -327,7 +312,7 @@ class Journal:
         """
         limit = caller_input.check_limit(limit)
         with self._store.read() as connection:
-            return list_orphans(connection, limit=limit)
+            return review_store.list_orphans(connection, limit=limit)
 
     def explain_routing(self, signal_id: str) -> RoutingExplanation:
         """Explain by which rule a signal was routed, which expectations were candidates, and why they took it or not.
@@ -338,7 +323,7 @@ class Journal:
         """
         signal_id = caller_input.clean_name("signal_id", signal_id)
         with self._store.read() as connection:
-            row = get_signal_row(connection, signal_id)
+            row = review_store.get_signal_row(connection, signal_id)
         return read_explanation(signal_id, RoutedBy(row.routed_by), row.expectation_id, row.routing)
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
@@ -351,7 +336,7 @@ class Journal:
         agent_id = caller_input.clean_optional("agent_id", agent_id)
         began = None if since is None else to_ms(check_time("since", since))
         with self._store.read() as connection:
-            return summarize(*count_entries(connection, agent_id=agent_id, since=began))
+            return summarize(*review_store.count_entries(connection, agent_id=agent_id, since=began))
 
     def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody) -> ExportReport:
         """Write a consistent copy of everything as JSON Lines; equal journals give equal files. `progress` gets line numbers.
@@ -392,16 +377,18 @@ class Journal:
     def _receive_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
         def take_in(connection: Connection, answers: list[Iterator[Any]]) -> Signal:
             owner = _refuse_other(entry_id, read_standing(answers[0], entry_id).agent_id, asked)
-            return receive(connection, read_incoming(signal, owner, session), self._rules)
+            return receiving_store.receive(
+                connection, receiving_store.read_incoming(signal, owner, session), self._rules
+            )
 
         # The agent must be known before more can be asked.
         return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_standing(entry_id),), take_in)
 
-    def _receive_unnamed(self, incoming: Incoming) -> Signal:
+    def _receive_unnamed(self, incoming: receiving_store.Incoming) -> Signal:
         return self.swept_store.answered_after_sweep(
             incoming.signal.created_at,
-            ask_about(incoming, near=not self._store.is_on_server),
-            lambda connection, answers: receive(connection, incoming, self._rules, answers),
+            receiving_store.ask_about(incoming, near=not self._store.is_on_server),
+            lambda connection, answers: receiving_store.receive(connection, incoming, self._rules, answers),
         )
 
     def _now(self) -> datetime:

@@ -21,21 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning import outcomes
 from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcome_writer import GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
-from pytest_golden.learning.outcomes import (
-    PATTERNS,
-    Report,
-    check_agent_name,
-    extract_plan_by_rules,
-    write_outcome,
-    write_plan,
-    write_training_example,
-)
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text
@@ -142,10 +134,12 @@ class OutcomeTrajectoryLogger:
             GoldenError: the logger is closed.
             ValueError: an argument is of a wrong kind, or the agent's name is blank; the message names it.
         """
-        report = Report(task, result, success, execution_path, agent_name, execution_time, error_message, context)
+        report = outcomes.Report(
+            task, result, success, execution_path, agent_name, execution_time, error_message, context
+        )
         return await self.hand_over(report).wait()
 
-    def hand_over(self, report: Report) -> HandedOver:
+    def hand_over(self, report: outcomes.Report) -> HandedOver:
         """Do what `log_outcome` does without waiting, from any thread.
 
         Raises:
@@ -163,7 +157,7 @@ class OutcomeTrajectoryLogger:
         if self._commit is None:
             settle(True)
         else:
-            parcel = Parcel(lambda: write_outcome(handed.make()), settle)
+            parcel = Parcel(lambda: outcomes.write_outcome(handed.make()), settle)
             self._commit.put(parcel)
             handed.kept = parcel.kept
         return handed
@@ -179,9 +173,9 @@ class OutcomeTrajectoryLogger:
         """
         self._refuse_closed()
         plan = await self._ask_model(outcome) if use_llm else None
-        plan = plan or extract_plan_by_rules(outcome)
+        plan = plan or outcomes.extract_plan_by_rules(outcome)
         count = partial(self._counts.count, "plans", plan.plan_id)
-        await wait_for(self._keep_following(lambda: write_plan(plan, outcome), count))
+        await wait_for(self._keep_following(lambda: outcomes.write_plan(plan, outcome), count))
         return plan
 
     async def store_training_example(self, outcome: ProductionOutcome, plan: ExtractedPlan) -> str:
@@ -192,7 +186,7 @@ class OutcomeTrajectoryLogger:
         """
         self._refuse_closed()
         count = partial(self._counts.count, "training_examples", plan.plan_id)
-        await wait_for(self._keep_following(lambda: write_training_example(outcome, plan), count))
+        await wait_for(self._keep_following(lambda: outcomes.write_training_example(outcome, plan), count))
         return f"training_{plan.plan_id}"
 
     def get_statistics(self) -> dict[str, int]:
@@ -243,13 +237,15 @@ class OutcomeTrajectoryLogger:
 
     def _follow(self, outcome: ProductionOutcome) -> None:
         """Store plan and training example of an outcome that is on the disk."""
-        plan = extract_plan_by_rules(outcome)
+        plan = outcomes.extract_plan_by_rules(outcome)
 
         def settle(is_kept: bool) -> None:
             for kind in ("plans", "training_examples"):
                 self._counts.count(kind, plan.plan_id, is_kept)
 
-        self._keep_following(lambda: (*write_plan(plan, outcome), *write_training_example(outcome, plan)), settle)
+        self._keep_following(
+            lambda: (*outcomes.write_plan(plan, outcome), *outcomes.write_training_example(outcome, plan)), settle
+        )
 
     async def _ask_model(self, outcome: ProductionOutcome) -> ExtractedPlan | None:
         """Return the model's plan when it passes the checks."""
@@ -326,12 +322,12 @@ def check_plan_reply(outcome: ProductionOutcome, reply: PlanReply | None) -> Ext
     """Return the plan of a reply; None when it names a step, alone or in a sentence, that the outcome does not have."""
     if reply is None or not outcome.execution_path:
         return None
-    by_rules = extract_plan_by_rules(outcome)
+    by_rules = outcomes.extract_plan_by_rules(outcome)
     sentences = (reply.strategy_description, *reply.key_decisions, *reply.success_factors, *reply.failure_factors)
     named = {*reply.tools_sequence, *_find_named(sentences)}
     if not named <= set(outcome.execution_path):
         return None
-    is_known = reply.reasoning_pattern in PATTERNS
+    is_known = reply.reasoning_pattern in outcomes.PATTERNS
     return ExtractedPlan(
         outcome_id=outcome.outcome_id,
         strategy_description=reply.strategy_description,
@@ -394,7 +390,7 @@ class AgentRun:
         self._handed: HandedOver | None = None
         self._logger = logger
         self._task = task
-        self._agent_name = check_agent_name(agent_name)
+        self._agent_name = outcomes.check_agent_name(agent_name)
         self._steps: list[str] = []
         self._started = monotonic_seconds()
         self._token: Token[AgentRun | None] | None = None
@@ -485,7 +481,9 @@ class AgentRun:
         message = error_text(error) if failed and error is not None else None
         try:
             self._handed = self._logger.hand_over(
-                Report(self._task, self.result, not failed, self._steps, self._agent_name, took, message, self.context)
+                outcomes.Report(
+                    self._task, self.result, not failed, self._steps, self._agent_name, took, message, self.context
+                )
             )
         except (GoldenError, ValueError) as refusal:
             _log.warning("a run of %r cannot be logged: %s", self._agent_name, redact(str(refusal)))

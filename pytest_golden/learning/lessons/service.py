@@ -14,14 +14,6 @@ from pytest_golden.learning.lessons.likeness import contradicts, find_keys, lear
 from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonStats, LessonVerdict, Recalled
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
-from pytest_golden.learning.lessons.store import (
-    find_by_digests,
-    find_lesson,
-    find_recall,
-    list_lessons,
-    put_lesson,
-    settle_recall,
-)
 from pytest_golden.learning.memories import check_any_text, check_count, check_flag, check_seconds, write_json
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.redaction.redactor import redact
@@ -36,7 +28,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.model import RecallReason, SkillMemory
-    from pytest_golden.learning.lessons.store import KeptLesson
     from pytest_golden.storage.store import Store
 
 
@@ -76,7 +67,7 @@ class Lessons:
 
     def list_kept(
         self, agent: str | None = None, *, include_superseded: bool = False, include_rejected: bool = False
-    ) -> tuple[KeptLesson, ...]:
+    ) -> tuple[rows.KeptLesson, ...]:
         """Return the same lessons with their agents."""
         with self._store.read() as connection:
             return tuple(
@@ -94,12 +85,12 @@ class Lessons:
         """
         return self.get_kept(lesson_id).skill
 
-    def get_kept(self, lesson_id: str) -> KeptLesson:
+    def get_kept(self, lesson_id: str) -> rows.KeptLesson:
         """Get the same lesson with its agent. Raise as `get` does."""
         with self._store.read() as connection:
             return _get_kept(connection, lesson_id)
 
-    def history(self, lesson_id: str) -> tuple[KeptLesson, ...]:
+    def history(self, lesson_id: str) -> tuple[rows.KeptLesson, ...]:
         """Return all versions of a lesson, oldest first, each with its author and reason. Raise as `get` does."""
         with self._store.read() as connection:
             kept = _get_kept(connection, lesson_id)
@@ -268,7 +259,7 @@ class Lessons:
         return to_ms(self._clock())
 
 
-def _get_kept(connection: Connection, given: str) -> KeptLesson:
+def _get_kept(connection: Connection, given: str) -> rows.KeptLesson:
     check_text("the id of a lesson", given)
     wanted = storable(given.strip())
     exact = rows.find_lesson(connection, wanted)
@@ -289,7 +280,7 @@ def _get_kept(connection: Connection, given: str) -> KeptLesson:
     return kept[0]
 
 
-def _find_beyond(lessons: Iterable[KeptLesson], keep: int) -> set[str]:
+def _find_beyond(lessons: Iterable[rows.KeptLesson], keep: int) -> set[str]:
     by_agent: dict[str, list[SkillMemory]] = defaultdict(list)
     for one in lessons:
         by_agent[one.agent].append(one.skill)
@@ -330,11 +321,11 @@ def add_lesson(connection: Connection, skill: SkillMemory, agent: str, timestamp
     if reasons:
         return LessonVerdict(kept=False, reason=redact("; ".join(reasons)), skill=skill)
     clean = _clean(skill)
-    if find_lesson(connection, clean.id) is not None:
+    if rows.find_lesson(connection, clean.id) is not None:
         # It was made from a stored lesson; its content decides whether it is equal.
         clean = clean.replace(id=new_id("lesson"))
     keys = find_keys(clean)
-    found = find_by_digests(connection, (*keys.same, *keys.about), agent)
+    found = rows.find_by_digests(connection, (*keys.same, *keys.about), agent)
     same = _choose(found, keys.same)
     if same is None:
         others = _list_contradicting(clean, found, keys.about)
@@ -357,18 +348,18 @@ def _clean(skill: SkillMemory) -> SkillMemory:
 def overrule(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> None:
     """Supersede the lessons that contradict a lesson which was just approved."""
     keys = find_keys(skill)
-    others = _list_contradicting(skill, find_by_digests(connection, keys.about, agent), keys.about)
+    others = _list_contradicting(skill, rows.find_by_digests(connection, keys.about, agent), keys.about)
     _supersede(connection, skill, others, timestamp)
 
 
 def revive(connection: Connection, gone: SkillMemory, agent: str, timestamp: int) -> None:
     """Revive the lessons that `gone`, just rejected or deleted, had superseded, except those that say the same."""
     said = set(find_keys(gone).same)
-    superseded = [one for one in list_lessons(connection, agent) if one.skill.superseded_by == gone.id]
+    superseded = [one for one in rows.list_lessons(connection, agent) if one.skill.superseded_by == gone.id]
     for one in superseded:
         if said.isdisjoint(find_keys(one.skill).same):
             back = one.skill.replace(superseded_by=None)
-            put_lesson(connection, back, agent, timestamp, why=LessonChange.REVIVED, about={"support": 0})
+            rows.put_lesson(connection, back, agent, timestamp, why=LessonChange.REVIVED, about={"support": 0})
 
 
 def settle(connection: Connection, recall_id: str, now: datetime, *, passed: bool) -> SkillMemory | None:
@@ -377,17 +368,17 @@ def settle(connection: Connection, recall_id: str, now: datetime, *, passed: boo
     Raises:
         GoldenError: no such recall is known, or its lesson was deleted.
     """
-    is_news = settle_recall(connection, recall_id, to_ms(now), passed=passed)
-    recall = find_recall(connection, recall_id)
+    is_news = rows.settle_recall(connection, recall_id, to_ms(now), passed=passed)
+    recall = rows.find_recall(connection, recall_id)
     if recall is None:
         unknown = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
         raise GoldenError(f"{unknown}; `Lessons.recall` returns the id as `Recalled.recall_id`")
-    kept = find_lesson(connection, recall.lesson_id)
+    kept = rows.find_lesson(connection, recall.lesson_id)
     if kept is None or not is_news:
         return None if kept is None else kept.skill
     changed = credit(kept.skill, now) if passed else kept.skill.replace(harm_count=kept.skill.harm_count + 1)
     why = LessonChange.HELPED if passed else LessonChange.HARMED
-    credited = put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
+    credited = rows.put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
     if credited.approved and not kept.skill.approved:
         overrule(connection, credited, kept.agent, to_ms(now))
     return credited
@@ -400,7 +391,7 @@ def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
     )
 
 
-def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) -> KeptLesson | None:
+def _choose(found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str]) -> rows.KeptLesson | None:
     """Choose one of equal lessons: a rejected one first, then a current before a superseded one, then the oldest."""
     same = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
     return min(
@@ -411,8 +402,8 @@ def _choose(found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]) ->
 
 
 def _list_contradicting(
-    skill: SkillMemory, found: dict[str, tuple[KeptLesson, ...]], digests: Sequence[str]
-) -> list[KeptLesson]:
+    skill: SkillMemory, found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str]
+) -> list[rows.KeptLesson]:
     """List the current lessons that contradict this one; an unapproved lesson neither overrules nor is overruled."""
     if not skill.approved or skill.superseded_by is not None:
         return []
@@ -422,39 +413,39 @@ def _list_contradicting(
 
 
 def _keep_new(
-    connection: Connection, skill: SkillMemory, agent: str, timestamp: int, others: Sequence[KeptLesson]
+    connection: Connection, skill: SkillMemory, agent: str, timestamp: int, others: Sequence[rows.KeptLesson]
 ) -> LessonVerdict:
     standing = _find_later(skill, others)
     if standing is not None:
-        kept = put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, timestamp)
+        kept = rows.put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, timestamp)
         return LessonVerdict(kept=True, reason=f"superseded by the later {standing.skill.id}", skill=kept)
-    kept = put_lesson(connection, skill, agent, timestamp)
+    kept = rows.put_lesson(connection, skill, agent, timestamp)
     return LessonVerdict(kept=True, reason=_supersede(connection, kept, others, timestamp), skill=kept)
 
 
-def _find_later(skill: SkillMemory, others: Sequence[KeptLesson]) -> KeptLesson | None:
+def _find_later(skill: SkillMemory, others: Sequence[rows.KeptLesson]) -> rows.KeptLesson | None:
     later = [one for one in others if one.skill.created_at > skill.created_at]
     return max(later, key=lambda one: (one.skill.created_at, one.skill.id), default=None)
 
 
-def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[KeptLesson], timestamp: int) -> str:
+def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[rows.KeptLesson], timestamp: int) -> str:
     for one in others:
         changed = one.skill.replace(superseded_by=kept.id)
-        put_lesson(connection, changed, one.agent, timestamp, why=LessonChange.SUPERSEDED)
+        rows.put_lesson(connection, changed, one.agent, timestamp, why=LessonChange.SUPERSEDED)
     return f"new; supersedes {_list_names(others)}" if others else "new"
 
 
-def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, timestamp: int) -> LessonVerdict:
+def _keep_again(connection: Connection, same: rows.KeptLesson, skill: SkillMemory, timestamp: int) -> LessonVerdict:
     grown = learn_again(same.skill, skill)
     keys = find_keys(grown)
-    about = find_by_digests(connection, keys.about, same.agent)
+    about = rows.find_by_digests(connection, keys.about, same.agent)
     contradicting = _list_contradicting(grown.replace(superseded_by=None), about, keys.about)
     overruled = [one for one in contradicting if one.skill.created_at <= skill.created_at]
     is_revived = grown.superseded_by is not None and len(overruled) == len(contradicting)
     why = LessonChange.REVIVED if is_revived else LessonChange.LEARNED_AGAIN
     if is_revived:
         grown = grown.replace(superseded_by=None)
-    kept = put_lesson(connection, grown, same.agent, timestamp, why=why, about={"support": skill.support})
+    kept = rows.put_lesson(connection, grown, same.agent, timestamp, why=why, about={"support": skill.support})
     reason = f"known already, learned {kept.support} times"
     if kept.superseded_by is not None:
         return LessonVerdict(kept=True, reason=f"{reason}; superseded by {kept.superseded_by}", skill=kept)
@@ -464,5 +455,5 @@ def _keep_again(connection: Connection, same: KeptLesson, skill: SkillMemory, ti
     return LessonVerdict(kept=True, reason=reason, skill=kept)
 
 
-def _list_names(lessons: Sequence[KeptLesson]) -> str:
+def _list_names(lessons: Sequence[rows.KeptLesson]) -> str:
     return ", ".join(one.skill.id for one in lessons)
