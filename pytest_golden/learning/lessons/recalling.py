@@ -13,7 +13,7 @@ from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.store import (
     find_by_digest,
-    find_by_words,
+    iterate_by_words,
 )
 from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import (
@@ -158,7 +158,7 @@ def _find_typed(
 
 
 def _find_candidates(connection: Connection, query: str, agent: str | None) -> Iterator[SkillMemory]:
-    kept = find_by_words(connection, query, agent, _MOST_READ_CLOSELY)
+    kept = iterate_by_words(connection, query, agent, _MOST_READ_CLOSELY, at_once=_MOST_READ_CLOSELY)
     return (one.skill for one in kept if _is_sure(one.skill))
 
 

@@ -155,15 +155,10 @@ def find_by_digest(
     return find_lessons(connection, [(row.agent, row.lesson_id) for row in rows])
 
 
-def find_by_words(connection: Connection, query: str, agent: str | None, limit: int) -> tuple[KeptLesson, ...]:
-    """Return up to `limit` lessons that contain any of these words, best first."""
-    return tuple(iterate_by_words(connection, query, agent, limit, at_once=limit))
-
-
 def iterate_by_words(
     connection: Connection, query: str, agent: str | None, limit: int, *, at_once: int
 ) -> Iterator[KeptLesson]:
-    """Yield the same lessons, reading `at_once` of them at a time, and only as many as are consumed."""
+    """Yield up to `limit` lessons that contain any of these words, best first; read `at_once` of them, as they are consumed."""
     prefix = (LESSONS,) if agent is None else (LESSONS, agent)
     for hit in memory_rows.iterate_search(connection, prefix, query, limit, at_once=at_once):
         if len(hit.memory.namespace) == _DEPTH:
