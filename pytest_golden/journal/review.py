@@ -80,15 +80,15 @@ class SignalDetails(Shape):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; a candidate also has `description`, `entry_id` and `status` of its expectation."""
-        told = write_shape(self)
-        for candidate in told["routing"]["candidates"]:
+        written = write_shape(self)
+        for candidate in written["routing"]["candidates"]:
             candidate |= self._describe(candidate["expectation_id"])
-        return told
+        return written
 
     def _describe(self, expectation_id: str) -> dict[str, Any]:
         known = self.expectations.get(expectation_id)
-        told = {} if known is None else known.to_dict()
-        return {name: told.get(name) for name in ("description", "entry_id", "status")}
+        written = {} if known is None else known.to_dict()
+        return {name: written.get(name) for name in ("description", "entry_id", "status")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,14 +227,14 @@ def _is_named(news: News, candidate: Candidate) -> bool:
 
 
 def _explain(step: Step, candidate: Candidate, *, is_open: bool, is_late: bool) -> str:
-    told = {
+    reason = {
         Step.HINT: f"every key of its hint fits ({', '.join(candidate.hint or ())})",
         Step.SESSION: "it is in the same session",
         Step.WINDOW: "the signal came in its time window",
     }[step]
     if is_late:
-        return f"{told}; its time is over, so the news goes to its entry and decides nothing"
-    return told if is_open else f"{told}; it is met, so news against it goes to its entry"
+        return f"{reason}; its time is over, so the news goes to its entry and decides nothing"
+    return reason if is_open else f"{reason}; it is met, so news against it goes to its entry"
 
 
 def _judge(fit: _Fit, taken: _Fit) -> Verdict:

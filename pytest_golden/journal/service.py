@@ -42,7 +42,7 @@ from pytest_golden.journal.store import (
     insert_entry,
     record_outcome,
 )
-from pytest_golden.journal.transfer.service import export_journal, import_journal, tell_nobody
+from pytest_golden.journal.transfer.service import export_journal, import_journal, report_nothing
 from pytest_golden.manifest import kinds
 from pytest_golden.manifest.units import show
 from pytest_golden.redaction.redactor import redact
@@ -338,7 +338,7 @@ class Journal:
         with self._store.read() as connection:
             return summarize(*review_store.count_entries(connection, agent_id=agent_id, since=began))
 
-    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody) -> ExportReport:
+    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = report_nothing) -> ExportReport:
         """Write a consistent copy of everything as JSON Lines; equal journals give equal files. `progress` gets line numbers.
 
         Raises:
@@ -349,7 +349,7 @@ class Journal:
         return export_journal(self._store, file, progress=progress)
 
     def import_(
-        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = tell_nobody
+        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = report_nothing
     ) -> ImportReport:
         """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
 

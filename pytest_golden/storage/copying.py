@@ -162,8 +162,8 @@ class _Run:
             self._report(Progress(f"comparing {table.name}", digest.rows, sent.rows))
         arrived = digest.finish()
         if arrived != sent:
-            told = f"{arrived.rows} rows instead of {sent.rows}" if arrived.rows != sent.rows else "other rows"
-            raise _DifferingError(f"{table.name}: {told} arrived; nothing was kept")
+            what = f"{arrived.rows} rows instead of {sent.rows}" if arrived.rows != sent.rows else "other rows"
+            raise _DifferingError(f"{table.name}: {what} arrived; nothing was kept")
 
 
 class _FileTarget:

@@ -228,15 +228,15 @@ def explained(where: str) -> Iterator[None]:
 def explain(where: str, error: BaseException | None) -> StorageError:
     """Return a `StorageError` that explains an error of the driver or the operating system."""
     trouble = find_trouble(error)
-    told = error.strerror if isinstance(error, OSError) else error
+    reason = error.strerror if isinstance(error, OSError) else error
     words = _WORDS_OF_FILE[trouble]
     if _is_of_server(error):
-        told, words = read_message(error), find_words(error) or words
+        reason, words = read_message(error), find_words(error) or words
     if is_index_damage(error):
-        told = "its search index is damaged; `golden store upgrade` builds it again"
+        reason = "its search index is damaged; `golden store upgrade` builds it again"
     if str(error).startswith(_UNREADABLE_TEXT):
-        words, told = "it holds text that cannot be read", f"{told}; `golden store mend` repairs it"
-    return StorageError(f"the store {where}: {words} ({told})", trouble)
+        words, reason = "it holds text that cannot be read", f"{reason}; `golden store mend` repairs it"
+    return StorageError(f"the store {where}: {words} ({reason})", trouble)
 
 
 def describe(where: str, trouble: StorageTrouble) -> StorageError:
@@ -317,7 +317,7 @@ def watch_forks(store: Any) -> None:
 
 
 def wait_for_readers(engine: Engine) -> bool:
-    """Wait up to `MOST_SECONDS` until no connection is in use, and tell whether none is."""
+    """Wait up to `MOST_SECONDS` until no connection is in use, and return whether none is."""
     pool = engine.pool
     assert isinstance(pool, QueuePool)
     deadline = time.monotonic() + MOST_SECONDS

@@ -53,7 +53,7 @@ _MOST_NAMED = 10
 _ROWS_AT_ONCE = 1_000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ESCAPES = ("\\ud", "\\uD", "\\u0000")
-# An entry's counts, recounted. The rows tell only an upper limit of the positive signals that count.
+# An entry's counts, recounted. The rows give only an upper limit of the positive signals that count.
 _WRONG_COUNTS = text("""
 SELECT entries.id FROM entries
 LEFT JOIN (
@@ -82,7 +82,7 @@ WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname IN 
 """).bindparams(bindparam("names", expanding=True))
 _FIRST, _LAST = to_ms(datetime.min.replace(tzinfo=UTC)), to_ms(datetime.max.replace(tzinfo=UTC))
 _NOT_TABLES = "SELECT name FROM sqlite_master WHERE type <> 'table' OR sql NOT LIKE 'CREATE TABLE %'"
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +261,9 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
 
 def _check_pages(path: Path) -> tuple[str, ...]:
     with closing(open_to_read(path)) as connection:
-        told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST_NAMED})")]
-        if told != ["ok"]:
-            return tuple(line for text in told for line in text.splitlines())
+        messages = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST_NAMED})")]
+        if messages != ["ok"]:
+            return tuple(line for message in messages for line in message.splitlines())
         broken = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_NAMED)
     return tuple(f"row {row} of {table} refers to what is not there, in {parent}" for table, row, parent, _ in broken)
 
@@ -285,8 +285,8 @@ def _check_references(connection: Connection) -> tuple[str, ...]:
 
 def _check_texts(connection: Connection) -> tuple[str, ...]:
     found = list(islice(find_odd_texts(connection), _MOST_NAMED + 1))
-    told = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
-    return (*told[:_MOST_NAMED], *(["more rows have such texts"] if len(told) > _MOST_NAMED else []))
+    lines = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
+    return (*lines[:_MOST_NAMED], *(["more rows have such texts"] if len(lines) > _MOST_NAMED else []))
 
 
 def _find_index_fault(store: Store) -> str | None:
@@ -426,13 +426,13 @@ def _refuse_damaged(copy: Path, shown: str) -> None:
         raise StorageError(f"the store {shown}: its {false_table} are no table; give another file")
     problems = check_store(copy).problems
     if problems:
-        told = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_TOLD])
-        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
+        reason = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_SHOWN])
+        raise StorageError(f"the store {shown}: it is damaged ({reason})", StorageTrouble.CORRUPT)
     with explained(shown), closing(sqlite3.connect(copy)) as connection:
         misfit = _find_misfit(connection)
     if misfit is not None:
-        told = f"a row of {misfit} holds what no store keeps there"
-        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
+        reason = f"a row of {misfit} holds what no store keeps there"
+        raise StorageError(f"the store {shown}: it is damaged ({reason})", StorageTrouble.CORRUPT)
 
 
 def _find_misfit(connection: sqlite3.Connection) -> str | None:

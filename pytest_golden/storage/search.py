@@ -133,7 +133,7 @@ def rebuild_index(connection: Connection, *, at_once: int = _INDEXED_AT_ONCE) ->
 def _choose_words(
     connection: Connection, index: _Fts5Index | _TsvectorIndex, words: Sequence[str], bounds: SearchBounds
 ) -> _Chosen:
-    """Choose the words that tell most: the rarest, as long as all memories that contain them can be ranked."""
+    """Choose the most telling words: the rarest ones, as long as all memories that contain them can be ranked."""
     counts = index.count(connection, words, bounds.common) if words else {}
     rare: dict[str, int] = {}
     ranked = 0

@@ -162,8 +162,8 @@ HISTORY_FIELDS = _list_fields(entry_history)
 
 def write_row(fields: dict[str, Field], row: Row) -> Row:
     """Write columns as the keys of a line, leaving out defaults."""
-    told = {name: row[name] for name, field in fields.items() if row[name] != field.default}
-    return {name: iso_utc(from_ms(value)) if fields[name].is_time else value for name, value in told.items()}
+    kept = {name: row[name] for name, field in fields.items() if row[name] != field.default}
+    return {name: iso_utc(from_ms(value)) if fields[name].is_time else value for name, value in kept.items()}
 
 
 def read_row(what: str, fields: dict[str, Field], given: Any) -> Row:

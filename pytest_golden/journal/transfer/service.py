@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from pytest_golden.storage.store import Store
 
-_TOLD_EACH = 1000
+_LINES_BETWEEN_REPORTS = 1000
 
 
-def tell_nobody(_: int) -> None:
+def report_nothing(_: int) -> None:
     """Report no progress."""
 
 
 def export_journal(
-    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody
+    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = report_nothing
 ) -> ExportReport:
     """Write all entries and orphans of one consistent read; equal journals give equal files. One entry at a time is in memory.
 
@@ -48,7 +48,7 @@ def export_journal(
         write(lines.write_header(report.to_dict()))
         for number, copy in enumerate(stored.read_copies(connection), 1):
             write(lines.write_entry(copy))
-            if number % _TOLD_EACH == 0:
+            if number % _LINES_BETWEEN_REPORTS == 0:
                 progress(number)
         for signal in stored.read_orphans(connection):
             write(lines.write_orphan(signal))
@@ -61,7 +61,7 @@ def import_journal(
     rules: Mapping[str, Rules],
     *,
     with_checks: bool = False,
-    progress: Callable[[int], None] = tell_nobody,
+    progress: Callable[[int], None] = report_nothing,
 ) -> ImportReport:
     """Import all that a file holds, or nothing. Known entries are merged by the rules of `entry_merging.py`.
 
@@ -115,7 +115,7 @@ def _read_into(intake: Intake, stream: IO[bytes], progress: Callable[[int], None
                 seen[_take(intake, lines.read_line(given))] += 1
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-        if number % _TOLD_EACH == 0:
+        if number % _LINES_BETWEEN_REPORTS == 0:
             progress(number)
     if announced is None:
         raise ValueError("it is empty: not even the first line of an export is there")

@@ -46,7 +46,7 @@ _FIRST_BATCH, _BATCH_TEXTS, _BATCH_BYTES = 16, 256, 200_000
 _ROWS_AT_ONCE = 2_000
 # A token is a byte at least, and common models take 8,191 of them.
 _TEXT_BYTES = 8_000
-_MOST_TOLD = 300
+_MOST_OF_ERROR = 300
 _LEAST_ROOM = 256
 _DECIMALS = 6
 # To copy a smaller share of the rows costs less than to rank all.
@@ -312,7 +312,7 @@ class PatientAsker:
         except VectorsError as error:
             raise self.blame(str(error)) from None
         except RuntimeError as error:
-            raise self.blame(f"cannot be asked ({tell(error)})") from None
+            raise self.blame(f"cannot be asked ({describe_error(error)})") from None
         except TimeoutError:
             self._late = question
             raise self.blame(f"did not answer within {seconds:.3g} s") from None
@@ -328,7 +328,7 @@ class PatientAsker:
         except VectorsError as error:
             answer.set_exception(error)
         except BaseException as error:  # foreign code may raise anything, SystemExit too
-            answer.set_exception(VectorsError(f"failed ({tell(error)})"))
+            answer.set_exception(VectorsError(f"failed ({describe_error(error)})"))
 
     def blame(self, what: str) -> VectorsError:
         """Return an error that names this embedder."""
@@ -366,10 +366,10 @@ def _cut_by_bytes(words: Mapping[int, str]) -> Iterator[dict[int, str]]:
         yield batch
 
 
-def tell(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the error of foreign code in one line without secrets."""
     line = " ".join(redact(f"{type(error).__name__}: {error}").split()).removesuffix(":")
-    return line if len(line) <= _MOST_TOLD else f"{line[:_MOST_TOLD]}..."
+    return line if len(line) <= _MOST_OF_ERROR else f"{line[:_MOST_OF_ERROR]}..."
 
 
 class Entry(NamedTuple):
