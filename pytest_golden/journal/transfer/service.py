@@ -81,7 +81,7 @@ def import_journal(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport(Shape):
-    """What an export has written: entries with all that belongs to them, and signals that have no entry."""
+    """What an export wrote: entries with everything that belongs to them, and signals without an entry."""
 
     entries: int = 0
     orphans: int = 0
@@ -89,7 +89,7 @@ class ExportReport(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport(Shape):
-    """What an import has done: entries that are new, that were known otherwise, that were known, and orphans that are new."""
+    """What an import did: the entries that it added, merged and left unchanged, and the orphans that it added."""
 
     added: int = 0
     merged: int = 0
@@ -98,7 +98,7 @@ class ImportReport(Shape):
 
     @property
     def is_change(self) -> bool:
-        """Tell whether the journal is another than before."""
+        """Tell whether the import changed the journal."""
         return bool(self.added or self.merged or self.orphans)
 
 

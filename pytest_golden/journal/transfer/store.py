@@ -218,7 +218,7 @@ def page_by_time(
 
 
 def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False) -> None:
-    """Keep an entry that is not there yet, with all that belongs to it.
+    """Store a new entry with everything that belongs to it.
 
     Its checks are run here only with `with_checks`: nobody here has ordered a command that came in a file.
     """
@@ -229,12 +229,12 @@ def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False
 
 
 def insert_orphan(connection: Connection, signal: Row) -> None:
-    """Keep a signal without an entry."""
+    """Store a signal without an entry."""
     connection.execute(_SIGNALS.insert, {**signal, "entry_id": None})
 
 
 def delete_signal(connection: Connection, signal_id: str) -> None:
-    """Remove a signal; what it has done to its entry is the caller's to change."""
+    """Remove a signal; the caller undoes its effect on the entry."""
     connection.execute(_DELETE_SIGNAL, {"the_id": signal_id})
 
 
@@ -300,7 +300,7 @@ def _insert_rows(
 def _rewrite_part(
     connection: Connection, part: _Part, before: Sequence[Row], after: Sequence[Row], entry: Row, *, with_checks: bool
 ) -> None:
-    """Change the rows of an entry that are other ones now, and let them stand in the order in which they are given."""
+    """Change the rows of an entry that differ, and keep them in the given order."""
     of_entry = part.table.c.entry_id == entry["id"]
     numbers = connection.scalars(select(part.table.c.number).where(of_entry).order_by(part.table.c.number)).all()
     known: dict[str, list[tuple[int, Row]]] = defaultdict(list)
