@@ -22,8 +22,7 @@ from store_writes import INDEX_MEMORY, open_bare
 
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger
-from pytest_golden.learning.outcomes import Report, make_outcome
-from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.learning.outcomes import Report, extract_plan_by_rules, make_outcome
 from pytest_golden.storage.schema import memories
 
 if TYPE_CHECKING:

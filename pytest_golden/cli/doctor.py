@@ -31,10 +31,9 @@ from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of, format_size
 from pytest_golden.settings import find_version
-from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.sqlite import find_type, keeps_shared_memory
+from pytest_golden.storage.sqlite import find_type, keeps_shared_memory, refuse_foreign
 from pytest_golden.storage.store import Store
 from pytest_golden.values.shape import Shape
 

@@ -181,8 +181,8 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
         ManifestError: the manifest, which tells the workspace root, cannot be used.
     """
     from pytest_golden.gate.state_folder import find_state_folder, find_store_place
-    from pytest_golden.storage.files import refuse_foreign
     from pytest_golden.storage.location import parse_location
+    from pytest_golden.storage.sqlite import refuse_foreign
 
     if arguments.store is not None and not arguments.store.strip():
         raise SettingsError("--store is empty: give a file or none")

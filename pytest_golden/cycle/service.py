@@ -28,8 +28,8 @@ from pytest_golden.history.git import find_commit, run_git
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import NO_STORE
-from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.sqlite import refuse_foreign
 from pytest_golden.verify.base_worktree import PrivateFolder, find_checkout
 
 if TYPE_CHECKING:

@@ -6,43 +6,41 @@ Lessons and memories stay, and so does what the next gate run is judged by.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Connection, and_, delete, exists, func, or_, select
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
 from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_projects
-from pytest_golden.journal.closed_trees_store import (
-    Limit,
-    delete_entries,
-    find_last_beyond,
-    list_agents,
-    list_roots,
-    may_go,
-    read_members,
-    read_trees,
-)
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.integrity import give_back
-from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
+from pytest_golden.storage.schema import (
+    documents,
+    entries,
+    entry_history,
+    expectations,
+    gate_results,
+    gate_runs,
+    signals,
+    trajectories,
+)
 from pytest_golden.storage.statements import json_member, json_member_text
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection
-
-    from pytest_golden.journal.closed_trees_store import Member, Tree
     from pytest_golden.journal.rules import Rules
     from pytest_golden.storage.store import Store
+
 
 _ROOTS_AT_ONCE = 50
 # What one write removes: others wait as long, a tenth of a second or so.
@@ -51,7 +49,6 @@ _DOCUMENTS_AT_ONCE = 500
 _LEARNING_SECONDS = 10.0
 # In which others come to write: who waits for SQLite's lock asks for it only now and then.
 _PAUSE_SECONDS = 0.02
-_CHUNK = 500
 # So many results that did not run to their end, or failures, are looked through for the one that is needed.
 _MOST_READ = 50
 _FAILURES = tuple(status.value for status in ResultStatus if status.is_failure)
@@ -59,6 +56,12 @@ _PASSED = gate_results.c.status == ResultStatus.PASSED.value
 _REASONS = json_member(gate_results.c.result, "reasons")
 _INPUTS = json_member_text(gate_results.c.result, INPUTS_DIGEST)
 _IGNORED = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=True)
+
+_CHUNK = 500
+_PARENT = entries.alias("parent")
+_MEMBER = (entries.c.id, entries.c.number, entries.c.agent_id, entries.c.closed_at)
+# An entry whose parent is not in the store begins a tree too.
+_IS_ROOT = or_(entries.c.parent_id.is_(None), ~exists(select(_PARENT.c.id).where(_PARENT.c.id == entries.c.parent_id)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,26 @@ class PruneOrder:
     agent_id: str | None = None
     is_trial: bool = False
     gives_back: bool = False
+
+
+class Member(NamedTuple):
+    """One entry of a tree; timestamps are in milliseconds since the epoch, and a `closed_at` of None means open."""
+
+    id: str
+    number: int
+    agent_id: str
+    closed_at: int | None
+
+
+#: An entry and all that are below it, the entry first.
+Tree: TypeAlias = tuple[Member, ...]
+
+
+class Limit(NamedTuple):
+    """What may be pruned of one agent: entries closed by a timestamp, and entries up to a number; None: no such limit."""
+
+    closed_by: int | None = None
+    last_number: int | None = None
 
 
 def prune_store(
@@ -184,7 +207,7 @@ class _Pruner:
         )
 
     def _choose(self, connection: Connection, roots: tuple[Member, ...], limit: Limit) -> list[Tree]:
-        trees = read_trees(connection, roots)
+        trees = read_trees(connection, [root.id for root in roots])
         self._looked_at += sum(map(len, trees))
         going = [tree for tree in trees if may_go(tree, limit, self._needed)]
         if self._is_trial:
@@ -197,10 +220,9 @@ class _Pruner:
     def _remove(self, trees: list[Tree], limit: Limit) -> None:
         with self._store.write() as connection:
             began = monotonic_seconds()
-            present = read_trees(connection, read_members(connection, [tree[0].id for tree in trees]))
+            present = read_trees(connection, [tree[0].id for tree in trees])
             going = [member.id for tree in present if may_go(tree, limit, self._needed) for member in tree]
-            trajectories = delete_gate_rows(connection, going)
-            delete_entries(connection, going)
+            trajectories = delete_entries(connection, going)
         self._entries += len(going)
         self._trajectories += trajectories
         # As long as others had to wait they have it for themselves.
@@ -249,8 +271,8 @@ def find_needed_runs(connection: Connection) -> frozenset[str]:
     return frozenset(needed)
 
 
-def delete_gate_rows(connection: Connection, ids: Sequence[str]) -> int:
-    """Remove what the gate and its trajectories keep of entries; return how many trajectories were removed."""
+def delete_entries(connection: Connection, ids: Sequence[str]) -> int:
+    """Delete entries with all that belongs to them; return how many trajectories were deleted."""
     removed = 0
     for start in range(0, len(ids), _CHUNK):
         part = ids[start : start + _CHUNK]
@@ -258,6 +280,9 @@ def delete_gate_rows(connection: Connection, ids: Sequence[str]) -> int:
         connection.execute(delete(gate_results).where(gate_results.c.run_id.in_(part)))
         connection.execute(delete(gate_runs).where(gate_runs.c.entry_id.in_(part)))
         removed += connection.execute(delete(trajectories).where(trajectories.c.entry_id.in_(part))).rowcount
+        for table in (expectations, signals, entry_history):
+            connection.execute(delete(table).where(table.c.entry_id.in_(part)))
+        connection.execute(delete(entries).where(entries.c.id.in_(part)))
     return removed
 
 
@@ -323,3 +348,50 @@ def _find_whole(rows: Iterable[Any]) -> str | None:
     return next(
         (row.run_id for row in rows if row.status != ResultStatus.SKIPPED and not was_interrupted(row.reasons)), None
     )
+
+
+def may_go(tree: Tree, limit: Limit, kept: Collection[str]) -> bool:
+    """Tell whether a tree may be pruned: all of it is beyond a limit, of one agent, closed, and not needed."""
+    if len({member.agent_id for member in tree}) > 1 or any(member.id in kept for member in tree):
+        return False
+    closed = [member.closed_at for member in tree if member.closed_at is not None]
+    if len(closed) < len(tree):
+        return False
+    is_old = limit.closed_by is not None and max(closed) <= limit.closed_by
+    is_too_many = limit.last_number is not None and max(member.number for member in tree) <= limit.last_number
+    return is_old or is_too_many
+
+
+def list_roots(connection: Connection, agent_id: str, after: Member | None, limit: int) -> tuple[Member, ...]:
+    """Return the next roots of an agent's closed trees, the oldest first."""
+    query = select(*_MEMBER).where(entries.c.agent_id == agent_id, _IS_ROOT)
+    query = query.where(entries.c.closed_at.is_not(None)).order_by(entries.c.number).limit(limit)
+    if after is not None:
+        query = query.where(entries.c.number > after.number)
+    return tuple(Member(*row) for row in connection.execute(query))
+
+
+def read_trees(connection: Connection, root_ids: Sequence[str]) -> list[Tree]:
+    """Return each of these entries that still exists, as it is now, with all that are below it."""
+    roots = select(entries.c.id, entries.c.id.label("root_id")).where(entries.c.id.in_(root_ids))
+    found = roots.cte("found", recursive=True)
+    found = found.union(select(entries.c.id, found.c.root_id).join(found, entries.c.parent_id == found.c.id))
+    rows = connection.execute(select(found.c.root_id, *_MEMBER).join(found, entries.c.id == found.c.id))
+    trees: dict[str, list[Member]] = defaultdict(list)
+    for root_id, *values in rows:
+        member = Member(*values)
+        trees[root_id].insert(0 if member.id == root_id else len(trees[root_id]), member)
+    return list(map(tuple, trees.values()))
+
+
+def find_last_beyond(connection: Connection, agent_id: str, kept: int) -> int | None:
+    """Return the number of an agent's newest closed entry that is not among the newest `kept` of them."""
+    closed = and_(entries.c.agent_id == agent_id, entries.c.closed_at.is_not(None))
+    query = select(entries.c.number).where(closed).order_by(entries.c.number.desc()).offset(kept).limit(1)
+    number: int | None = connection.scalar(query)
+    return number
+
+
+def list_agents(connection: Connection) -> tuple[str, ...]:
+    """Return the agents that have an entry, sorted."""
+    return tuple(sorted(connection.scalars(select(entries.c.agent_id).distinct())))

@@ -15,10 +15,9 @@ from pytest_golden.gate.state_folder import SPOOL_NAME, StorePlace, find_state_f
 from pytest_golden.gate.store import close_interrupted, record_event, record_missing
 from pytest_golden.history.past_store import read_slowdown_judge
 from pytest_golden.journal.store import has_entry
-from pytest_golden.storage.files import put_aside
 from pytest_golden.storage.folder import STORE_NAME
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.sqlite import find_log, set_log_aside
+from pytest_golden.storage.sqlite import find_log, put_aside, set_log_aside
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:

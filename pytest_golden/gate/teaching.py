@@ -223,7 +223,7 @@ class GateLearner:
             self._waiting.add(entry_id)
             return
         taught = None if point is None else self._hidden(self._find_taught(point, earlier))
-        from pytest_golden.learning.lessons.adding import add_lesson
+        from pytest_golden.learning.lessons.service import add_lesson
 
         with self._store.write() as connection:
             if not take_turn(connection, entry_id) or taught is None:
@@ -347,7 +347,7 @@ def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> _
 def _settle_all(connection: Connection, told: list[tuple[RecallRow, _Ending]], now: datetime) -> None:
     if not told:
         return
-    from pytest_golden.learning.lessons.adding import settle
+    from pytest_golden.learning.lessons.service import settle
 
     done: set[tuple[str, str]] = set()
     for recall, ending in told:
@@ -385,7 +385,7 @@ def learn_corrections(store: Store, moment: int) -> tuple[LessonVerdict, ...]:
 def _learn_correction(connection: Connection, correction: Correction, moment: int) -> Iterator[LessonVerdict]:
     # Imported here, since few gates receive a correction.
     from pytest_golden.gate.fix_wording import word_correction
-    from pytest_golden.learning.lessons.adding import add_lesson
+    from pytest_golden.learning.lessons.service import add_lesson
 
     try:
         skill = word_correction(correction)

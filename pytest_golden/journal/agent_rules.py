@@ -12,19 +12,7 @@ import yaml
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.rules import Retention, Rules
-from pytest_golden.manifest.kinds import (
-    FLAG,
-    TEXT,
-    Key,
-    Kind,
-    Table,
-    WrongValueError,
-    findings_below,
-    list_of,
-    one_of,
-    record_of,
-    wrong,
-)
+from pytest_golden.manifest import kinds
 from pytest_golden.manifest.units import bare, show
 
 VARIABLE = "GOLDEN_JOURNAL_RULES"
@@ -33,33 +21,35 @@ VARIABLE = "GOLDEN_JOURNAL_RULES"
 def _check_limit(value: Any) -> int:
     plain = bare(value)
     if not isinstance(plain, int) or isinstance(plain, bool) or plain < 1:
-        raise wrong(f"{show(value)} is not a whole number from 1 up")
+        raise kinds.wrong(f"{show(value)} is not a whole number from 1 up")
     return plain
 
 
-_LIMIT = Kind(_check_limit, {"type": "integer", "minimum": 1})
-_RETENTION_KEYS = Table.of(
+_LIMIT = kinds.Kind(_check_limit, {"type": "integer", "minimum": 1})
+_RETENTION_KEYS = kinds.Table.of(
     (
-        Key("days", _LIMIT, "Closed entries are kept for so many days.", nullable=True),
-        Key("entries", _LIMIT, "So many closed entries are kept, the newest.", nullable=True),
+        kinds.Key("days", _LIMIT, "Closed entries are kept for so many days.", nullable=True),
+        kinds.Key("entries", _LIMIT, "So many closed entries are kept, the newest.", nullable=True),
     )
 )
 #: The keys of an agent's rules.
-RULE_KEYS = Table.of(
+RULE_KEYS = kinds.Table.of(
     (
-        Key(
+        kinds.Key(
             "all_expired",
-            one_of(*(word for word in Assessment if word is not Assessment.OPEN)),
+            kinds.one_of(*(word for word in Assessment if word is not Assessment.OPEN)),
             "What an entry is whose expectations all went without news.",
             nullable=True,
         ),
-        Key("intent_types", list_of(TEXT), "The intent types that the agent may log.", nullable=True),
-        Key("retention", record_of(_RETENTION_KEYS), "What pruning leaves: {days, entries}.", nullable=True),
-        Key("check_hosts", list_of(TEXT), "The hosts whose pages its checks may ask.", nullable=True),
-        Key("check_commands", FLAG, "Whether its checks may run commands.", nullable=True),
+        kinds.Key("intent_types", kinds.list_of(kinds.TEXT), "The intent types that the agent may log.", nullable=True),
+        kinds.Key(
+            "retention", kinds.record_of(_RETENTION_KEYS), "What pruning leaves: {days, entries}.", nullable=True
+        ),
+        kinds.Key("check_hosts", kinds.list_of(kinds.TEXT), "The hosts whose pages its checks may ask.", nullable=True),
+        kinds.Key("check_commands", kinds.FLAG, "Whether its checks may run commands.", nullable=True),
     )
 )
-_check_record = record_of(RULE_KEYS).check
+_check_record = kinds.record_of(RULE_KEYS).check
 
 
 def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rules]:
@@ -78,9 +68,9 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
         try:
             rules[agent_id] = _read(_check_record(record))
         except ValueError as error:
-            findings += findings_below(str(agent_id), error)
+            findings += kinds.findings_below(str(agent_id), error)
     if findings:
-        raise WrongValueError(findings_below("rules", WrongValueError(findings)))
+        raise kinds.WrongValueError(kinds.findings_below("rules", kinds.WrongValueError(findings)))
     return rules
 
 

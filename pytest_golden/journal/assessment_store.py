@@ -1,33 +1,53 @@
-"""The assessment of an entry: read it, change it, and close expectations whose time is over.
+"""Entries, expectations and signals as rows and back; the assessment of an entry, and expectations whose time is over.
 
 Each function works on an open connection, inside the caller's transaction. A change is written with its record in the history.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import BigInteger, Integer, and_, bindparam, case, func, insert, literal_column, select, update
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.model import Assessment, ExpectationStatus, Polarity
-from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, read_counts, to_column
+from pytest_golden.journal import model
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, lapse
-from pytest_golden.storage.columns import to_ms
+from pytest_golden.manifest.units import parse_duration
+from pytest_golden.storage.columns import from_ms, storable, to_ms
 from pytest_golden.storage.schema import entries, entry_history, expectations
 from pytest_golden.storage.statements import Prepared, Question, ask
+from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from sqlalchemy import Connection
 
 
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "actions": lambda actions: tuple(freeze("actions", actions)),
+    "immediate_result": model.ImmediateResult,
+    "assessment": model.Assessment,
+    "polarity": model.Polarity,
+    "status": model.ExpectationStatus,
+    "signal_type": model.SignalType,
+    "routed_by": model.RoutedBy,
+    **{name: partial(freeze_mapping, name) for name in ("match_hint", "check")},
+    **dict.fromkeys(("closed_at", "created_at", "updated_at", "expires_at", "resolved_at"), from_ms),
+}
+#: The columns that hold the fields of an entry, an expectation and a signal.
+ENTRY_COLUMNS = tuple(one.name for one in fields(model.JournalEntry) if one.name in entries.c)
+EXPECTATION_COLUMNS = tuple(one.name for one in fields(model.Expectation))
+SIGNAL_COLUMNS = tuple(one.name for one in fields(model.Signal))
+_COUNTED = tuple(one.name for one in fields(Counts) if f"{one.name}_count" in entries.c)
+#: The columns of an entry that hold its counts.
+COUNT_COLUMNS = tuple(f"{name}_count" for name in _COUNTED)
 _INSERT_HISTORY = Prepared(insert(entry_history), "entry_id", "changed_at", "what", "who", "why", "details")
-_AGENT = Prepared(select(entries.c.agent_id).where(entries.c.id == bindparam("the_entry")))
 UPDATE_ENTRY = update(entries).where(entries.c.number == bindparam("the_entry"))
 _COUNT_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "updated_at")
 _ASSESS_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at")
@@ -65,7 +85,7 @@ SWEEP = "sweep"
 # The size of a batch, so that others may write in between.
 _MOST_AT_ONCE = 500
 _OPEN_OF_ENTRY = and_(
-    expectations.c.entry_id == bindparam("the_entry"), expectations.c.status == ExpectationStatus.OPEN.value
+    expectations.c.entry_id == bindparam("the_entry"), expectations.c.status == model.ExpectationStatus.OPEN.value
 )
 _COUNT_OPEN_KINDS = (
     select(expectations.c.polarity, expectations.c.critical, func.count().label("number"))
@@ -77,7 +97,9 @@ _LAPSE = (
     update(expectations)
     .where(_OPEN_OF_ENTRY)
     .values(
-        status=case({polarity.value: lapse(polarity).value for polarity in Polarity}, value=expectations.c.polarity),
+        status=case(
+            {polarity.value: lapse(polarity).value for polarity in model.Polarity}, value=expectations.c.polarity
+        ),
         resolved_by=bindparam("who"),
         resolved_at=case((expectations.c.created_at > _TIMESTAMP, expectations.c.created_at), else_=_TIMESTAMP),
     )
@@ -117,20 +139,73 @@ class Change(NamedTuple):
     details: Mapping[str, Any] | None = None
 
 
-def ask_for_agent(entry_id: str) -> Question:
-    """Ask for the agent of an entry."""
-    return Question(_AGENT, {"the_entry": entry_id})
+def to_column(value: Any) -> Any:
+    """Return a value as its column takes it; JSON content and None as they are."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, str):
+        return storable(value)
+    return to_ms(value) if isinstance(value, datetime) else value
 
 
-def read_agent(rows: Iterator[Any], entry_id: str) -> str:
-    """Return the agent from the answer to `ask_for_agent`.
+def write_columns(value: model.JournalEntry | model.Expectation | model.Signal, names: Iterable[str]) -> dict[str, Any]:
+    """Return the columns of a value."""
+    return {name: to_column(getattr(value, name)) for name in names}
 
-    Raises:
-        JournalError: there is no such entry.
-    """
-    for row in rows:
-        return str(row[0])
-    raise describe_unknown(entry_id)
+
+def find_due(check: Mapping[str, Any] | None, created_at: int) -> int | None:
+    """Return when a check is due, in milliseconds since the epoch as `created_at` is; None for a check that this version does not know."""
+    try:
+        return None if check is None else created_at + round(parse_duration(check.get("after")) * 1000)
+    except ValueError:
+        return None
+
+
+def count_columns(counts: Counts) -> dict[str, int]:
+    """Return the columns that hold an entry's counts."""
+    return {column: getattr(counts, name) for column, name in zip(COUNT_COLUMNS, _COUNTED, strict=True)}
+
+
+def read_counts(row: Any) -> Counts:
+    """Make the counts of an entry's row."""
+    return Counts(
+        **dict(zip(_COUNTED, (getattr(row, column) for column in COUNT_COLUMNS), strict=True)),
+        human_word=None if row.human_word is None else model.Assessment(row.human_word),
+        immediate_result=model.ImmediateResult(row.immediate_result),
+    )
+
+
+def read_entry(
+    row: Any, *, expectations: Iterable[Any] = (), signals: Iterable[Any] = (), history: Iterable[Any] = ()
+) -> model.JournalEntry:
+    """Make an entry of its row and the rows that belong to it."""
+    return model.JournalEntry(
+        **_read_fields(row, ENTRY_COLUMNS),
+        expectations=tuple(map(read_expectation, expectations)),
+        signals=tuple(map(read_signal, signals)),
+        history=tuple(map(_read_history, history)),
+    )
+
+
+def read_expectation(row: Any) -> model.Expectation:
+    """Make an expectation of its row."""
+    return model.Expectation(**_read_fields(row, EXPECTATION_COLUMNS))
+
+
+def read_signal(row: Any) -> model.Signal:
+    """Make a signal of its row."""
+    return model.Signal(**_read_fields(row, SIGNAL_COLUMNS) | {"data": freeze_mapping("data", row.data)})
+
+
+def _read_history(row: Any) -> model.HistoryRecord:
+    details = freeze_mapping("details", row.details)
+    return model.HistoryRecord(what=row.what, who=row.who, when=from_ms(row.changed_at), why=row.why, details=details)
+
+
+def _read_fields(row: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a row by name; what has a reader and is not NULL is read by it."""
+    values = ((name, getattr(row, name)) for name in names)
+    return {name: value if value is None or name not in _READERS else _READERS[name](value) for name, value in values}
 
 
 def ask_for_standing(entry_id: str | None, expectation_id: str | None = None) -> Question:
@@ -158,13 +233,15 @@ def read_standing(rows: Iterator[Any], entry_id: str | None, expectation_id: str
     return row
 
 
-def write_standing(connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules) -> Assessment:
+def write_standing(
+    connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules
+) -> model.Assessment:
     """Assess an entry by its new counts and give the assessment; a change of it goes into the history."""
-    before = Assessment(standing.assessment)
+    before = model.Assessment(standing.assessment)
     after = assess(counts, rules, before=before)
     # A clock that went back must not date a change before the state that it changes.
     timestamp = max(change.timestamp, standing.updated_at)
-    has_left_open = standing.closed_at is None and after is not Assessment.OPEN
+    has_left_open = standing.closed_at is None and after is not model.Assessment.OPEN
     written = {"the_entry": standing.number, **count_columns(counts), "updated_at": timestamp}
     # Unchanged columns are not written: some are in an index, or make a trigger count.
     if has_left_open:
@@ -179,7 +256,7 @@ def write_standing(connection: Connection, standing: Any, counts: Counts, change
     return after
 
 
-def override(connection: Connection, entry_id: str, word: Assessment, change: Change) -> None:
+def override(connection: Connection, entry_id: str, word: model.Assessment, change: Change) -> None:
     """Let a person's word override all rules; the history records each word, even if it changes nothing.
 
     Raises:
@@ -242,7 +319,7 @@ def is_any_due(soonest: Iterable[Any], timestamp: datetime) -> bool:
 
 def close_expectations(
     connection: Connection, entry_id: str, timestamp: datetime, *, who: str, why: str, rules: Rules = DEFAULT_RULES
-) -> Assessment:
+) -> model.Assessment:
     """Close the open expectations of an entry as if they had expired, and return the entry's assessment.
 
     Raises:
@@ -251,13 +328,13 @@ def close_expectations(
     standing = get_standing(connection, entry_id)
     counts = read_counts(standing)
     if not counts.open:
-        return Assessment(standing.assessment)
+        return model.Assessment(standing.assessment)
     now = to_ms(timestamp)
     closed = connection.execute(_COUNT_OPEN_KINDS, {"the_entry": entry_id}).all()
     connection.execute(_LAPSE, {"the_entry": entry_id, "who": who, "timestamp": now})
     for row in closed:
-        after = lapse(Polarity(row.polarity))
-        counts = counts.moved(ExpectationStatus.OPEN, after, row.number, critical=row.critical)
+        after = lapse(model.Polarity(row.polarity))
+        counts = counts.moved(model.ExpectationStatus.OPEN, after, row.number, critical=row.critical)
     change = Change(who, now, why, {"closed_expectations": sum(row.number for row in closed)})
     return write_standing(connection, standing, counts, change, rules)
 
@@ -268,8 +345,8 @@ def _resolve(
     standing = get_standing(connection, entry_id)
     counts = read_counts(standing)
     for number, _, polarity, critical, created_at in rows:
-        after = lapse(Polarity(polarity))
-        counts = counts.moved(ExpectationStatus.OPEN, after, critical=bool(critical))
+        after = lapse(model.Polarity(polarity))
+        counts = counts.moved(model.ExpectationStatus.OPEN, after, critical=bool(critical))
         names = {"status": after.value, "resolved_by": SWEEP, "resolved_at": max(now, created_at)}
         _RESOLVE.leave(connection, {"the_expectation": number, **names})
     change = Change(SWEEP, now, "the time is over", {"closed_expectations": len(rows)})

@@ -74,13 +74,13 @@ def fits(hint: Mapping[str, Any], words: Words) -> bool:
 
 def describe_misfit(hint: Mapping[str, Any], words: Words) -> str:
     """Say why a hint does not fit; empty when it does."""
-    told = [
+    shown = [
         f"{key} is {_show(words[key])} in the signal, not {_show((write_text(value),))}"
         for key, value in hint.items()
         if key in words and write_text(value) not in words[key]
     ]
     missing = [key for key in hint if key not in words]
-    return "; ".join([*told, *([f"the signal has no {', '.join(missing)}"] if missing else [])])
+    return "; ".join([*shown, *([f"the signal has no {', '.join(missing)}"] if missing else [])])
 
 
 @lru_cache(maxsize=64)
@@ -145,5 +145,5 @@ def _walk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _show(values: tuple[str, ...]) -> str:
-    told = " or ".join(repr(value) for value in values[:3]) or "no plain value"
-    return told if len(told) <= _LONGEST_SHOWN else f"{told[: _LONGEST_SHOWN - 4]} ..."
+    shown = " or ".join(repr(value) for value in values[:3]) or "no plain value"
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 4]} ..."

@@ -1,36 +1,54 @@
-"""Look up what receiving a signal needs. Each function works on an open connection."""
+"""Receive a signal: route it, record it once with what follows from it, and give orphans another chance.
+
+Apart from `reroute_orphans`, each function works on an open connection, inside the caller's transaction.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Integer, Row, Text, bindparam, func, literal_column, select
+from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, literal_column, select
 
-from pytest_golden.journal.model import Assessment, Signal
-from pytest_golden.journal.routing_store import COUNT_OF_AGENT, COUNT_OF_ANY, name_agent
-from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_signal
+from pytest_golden.journal import routing_store
+from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, override, read_signal
+from pytest_golden.journal.hints import Words, anchors_of, read_words
+from pytest_golden.journal.model import Assessment, Expectation, ExpectationStatus, RoutedBy, Signal, SignalType
+from pytest_golden.journal.routing import MOST_KEPT, Candidate, News, Route, route
+from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules, settle
+from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
-from pytest_golden.storage.statements import Prepared, Question
+from pytest_golden.storage.statements import Prepared, Question, ask, is_near
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
-
-_SIGNALS = select(*(signals.c[name] for name in READ_SIGNAL_COLUMNS))
+_WORDS = {SignalType.POSITIVE: Assessment.SUCCESS, SignalType.CORRECTION: Assessment.FAILURE}
+_DIGITS = 32
+_READ_AT_ONCE = 500
+_TAKEN_AT_ONCE = 100
+_SIGNALS = select(*(signals.c[name] for name in SIGNAL_COLUMNS))
 _BY_EXTERNAL_ID = _SIGNALS.where(
     signals.c.source == bindparam("the_source"), signals.c.external_id == bindparam("the_external_id")
 )
-_HAS_EXTERNAL_ID = Prepared(_BY_EXTERNAL_ID.with_only_columns(signals.c.number))
 _BY_CONTENT = (
     _SIGNALS.add_columns(signals.c.expectation_mark)
     .where(signals.c.content_digest == bindparam("the_digest"))
     .order_by(signals.c.number.desc())
     .limit(1)
 )
-_HAS_CONTENT = _BY_CONTENT.with_only_columns(signals.c.number)
-_LAST_EXPECTATION = Prepared(select(func.max(expectations.c.number).label("number")))
-_LAST_SIGNAL = Prepared(select(func.max(signals.c.number).label("number")))
+_LAST_EXPECTATION = select(func.max(expectations.c.number)).scalar_subquery()
+_LAST_NUMBERS = Prepared(
+    select(
+        func.coalesce(_LAST_EXPECTATION, 0).label("expectation"),
+        func.coalesce(select(func.max(signals.c.number)).scalar_subquery(), 0).label("signal"),
+    )
+)
 # Read from the end, where the row is found at once.
 _LAST_BEFORE = (
     select(expectations.c.number)
@@ -48,49 +66,40 @@ _LATEST_OF_SESSION = Prepared(
     .limit(1)
 )
 _WORD = Prepared(select(entries.c.human_word).where(entries.c.id == bindparam("the_entry")))
-_BEGAN = Prepared(select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")))
+_CREATED = select(entries.c.created_at).where(entries.c.id == bindparam("the_entry"))
+_CREATED_AT = Prepared(_CREATED)
 _ORPHANS = (
     _SIGNALS.add_columns(signals.c.agent_id, signals.c.number)
     .where(signals.c.routed_by == literal_column("'orphan'"))
     .order_by(signals.c.created_at, signals.c.number)
 )
 _ORPHANS_SINCE = _ORPHANS.where(signals.c.created_at >= bindparam("the_timestamp", type_=BigInteger()))
-_BEGINNING = select(entries.c.created_at).where(entries.c.id == bindparam("the_entry")).scalar_subquery()
-_ORPHANS_SINCE_ENTRY = Prepared(_ORPHANS.where(signals.c.created_at >= _BEGINNING))
+_ORPHANS_SINCE_ENTRY = Prepared(_ORPHANS.where(signals.c.created_at >= _CREATED.scalar_subquery()))
 _ORPHANS_AFTER = (
     _ORPHANS.where(signals.c.number > bindparam("the_number", type_=BigInteger()))
     .order_by(None)
     .order_by(signals.c.number)
     .limit(bindparam("the_most", type_=Integer()))
 )
-
 _NEW_ANCHORS = Prepared(
     select(expectations.c.hint_anchor, func.min(entries.c.created_at).label("began"))
     .join(entries, entries.c.id == expectations.c.entry_id)
     .where(expectations.c.number > bindparam("the_number", type_=BigInteger()), expectations.c.hint_anchor.is_not(None))
     .group_by(expectations.c.hint_anchor)
 )
-
-# The keys: whether the signal has an external id, and whether one agent is searched.
+# The number of a signal with the same news, how many expectations are open, and the number of the last expectation. The keys:
+# whether the signal has an external id, and whether one agent is searched.
 _SURROUNDINGS = {
     (has_id, is_of_agent): Prepared(
         select(
-            known.scalar_subquery().label("known"),
+            known.with_only_columns(signals.c.number).scalar_subquery().label("known"),
             counted.scalar_subquery().label("open_count"),
-            select(func.max(expectations.c.number)).scalar_subquery().label("last_expectation"),
+            _LAST_EXPECTATION.label("last_expectation"),
         )
     )
-    for has_id, known in ((True, _BY_EXTERNAL_ID.with_only_columns(signals.c.number)), (False, _HAS_CONTENT))
-    for is_of_agent, counted in ((True, COUNT_OF_AGENT), (False, COUNT_OF_ANY))
+    for has_id, known in ((True, _BY_EXTERNAL_ID), (False, _BY_CONTENT))
+    for is_of_agent, counted in ((True, routing_store.COUNT_OF_AGENT), (False, routing_store.COUNT_OF_ANY))
 }
-
-
-class Surroundings(NamedTuple):
-    """The numbers of a signal with the same news, if any, and of the last expectation; how many expectations are open."""
-
-    known: int | None
-    open_count: int
-    last_expectation: int | None
 
 
 class LastNumbers(NamedTuple):
@@ -98,13 +107,6 @@ class LastNumbers(NamedTuple):
 
     expectation: int
     signal: int
-
-
-class Earlier(NamedTuple):
-    """A signal with the same news, and the last expectation at that time (None: unknown)."""
-
-    signal: Signal
-    mark: int | None
 
 
 class Orphan(NamedTuple):
@@ -115,99 +117,260 @@ class Orphan(NamedTuple):
     number: int
 
 
-def ask_for_surroundings(signal: Signal, digest: str | None, agent_id: str | None) -> Question:
-    """Ask for one `Surroundings`: repeated news has the same external id, or without one the same content."""
-    statement = _SURROUNDINGS[signal.external_id is not None, agent_id is not None]
-    known = {"the_source": signal.source, "the_external_id": signal.external_id}
-    return Question(
-        statement, {**({"the_digest": digest} if signal.external_id is None else known), **name_agent(agent_id)}
+class Incoming(NamedTuple):
+    """A signal to be received, its words, and the digest that identifies its content if it has no external id."""
+
+    signal: Signal
+    agent_id: str | None
+    session_key: str | None
+    words: Words
+    digest: str | None
+
+
+def read_incoming(signal: Signal, agent_id: str | None, session_key: str | None) -> Incoming:
+    """Prepare a signal for `receive`; an entry that `signal.entry_id` names must exist and be this agent's."""
+    digest = None if signal.external_id is not None else _digest(signal, agent_id, session_key)
+    return Incoming(signal, agent_id, session_key, read_words(signal.source, signal.data), digest)
+
+
+def ask_about(one: Incoming, *, near: bool) -> tuple[Question, ...]:
+    """Return the queries that every signal needs before it is routed; `near` tells that the store is not on a server."""
+    signal, agent_id = one.signal, one.agent_id
+    has_id = signal.external_id is not None
+    known = _name_id(signal.source, signal.external_id) if has_id else {"the_digest": one.digest}
+    surroundings = Question(
+        _SURROUNDINGS[has_id, agent_id is not None], {**known, **routing_store.name_agent(agent_id)}
     )
+    return surroundings, *routing_store.ask_for_candidates(one.words, agent_id, signal.entry_id, near=near)
+
+
+def receive(
+    connection: Connection, one: Incoming, rules: Mapping[str, Rules], answers: Sequence[Iterator[Any]] = ()
+) -> Signal:
+    """Route a signal and record it with everything that follows from it; repeated news returns the signal recorded first.
+
+    `answers` are the answers to `ask_about`, if the caller has already sent those queries together with others.
+    """
+    signal, agent_id, session_key, words, digest = one
+    surroundings, *candidates = answers or ask(connection, *ask_about(one, near=is_near(connection)))
+    ((known, open_count, last_expectation),) = surroundings
+    if known is not None and signal.external_id is not None:
+        return read_signal(connection.execute(_BY_EXTERNAL_ID, _name_id(signal.source, signal.external_id)).one())
+    target = _find_target_of_word(connection, signal, agent_id, session_key)
+    news = News(
+        words,
+        signal.signal_type,
+        to_ms(signal.created_at),
+        agent_id,
+        session_key,
+        signal.entry_id,
+        by_hint_only=target is not None,
+    )
+    if known is None or _is_new_word(connection, signal, target):
+        found = routing_store.find_route(connection, news, answers=candidates)
+    else:
+        earlier = connection.execute(_BY_CONTENT, {"the_digest": digest}).one()
+        found = routing_store.find_route(connection, news, after=_find_mark(connection, earlier), answers=candidates)
+        if found.taken is None:
+            return read_signal(earlier)
+    received = Received(
+        found.rule, write_routing(found, open_count), agent_id, session_key, digest, last_expectation or 0
+    )
+    return _keep(connection, signal, found, received, target, rules)
 
 
 def find_by_external_id(connection: Connection, source: str, external_id: str) -> Signal | None:
     """Find the signal that this source has sent under this id."""
-    names = {"the_source": source, "the_external_id": external_id}
-    if _HAS_EXTERNAL_ID.first(connection, names) is None:
-        return None
-    return get_by_external_id(connection, source, external_id)
-
-
-def get_by_external_id(connection: Connection, source: str, external_id: str) -> Signal:
-    """Return the signal that this source has sent under this id; it must exist."""
-    names = {"the_source": source, "the_external_id": external_id}
-    return read_signal(connection.execute(_BY_EXTERNAL_ID, names).one())
-
-
-def find_by_content(connection: Connection, digest: str) -> Earlier | None:
-    """Find the newest signal with this content."""
-    row = connection.execute(_BY_CONTENT, {"the_digest": digest}).one_or_none()
-    if row is None:
-        return None
-    return Earlier(read_signal(row), row.expectation_mark)
-
-
-def find_mark(connection: Connection, earlier: Earlier) -> int:
-    """Return the number of the last expectation at the time when this news was first received."""
-    if earlier.mark is not None:
-        return earlier.mark
-    found = connection.scalar(_LAST_BEFORE, {"the_timestamp": to_ms(earlier.signal.created_at)})
-    return int(found or 0)
-
-
-def find_last_expectation(connection: Connection) -> int:
-    """Return the number of the expectation that was recorded last, 0 without any."""
-    return _LAST_EXPECTATION.first(connection, {}).number or 0
+    row = connection.execute(_BY_EXTERNAL_ID, _name_id(source, external_id)).one_or_none()
+    return None if row is None else read_signal(row)
 
 
 def find_last_numbers(connection: Connection) -> LastNumbers:
     """Return the numbers of the last expectation and the last signal."""
-    return LastNumbers(find_last_expectation(connection), _LAST_SIGNAL.first(connection, {}).number or 0)
+    return LastNumbers(*_LAST_NUMBERS.first(connection, {}))
 
 
-def find_new_anchors(connection: Connection, number: int) -> tuple[frozenset[int], int | None]:
-    """Return the anchors of the expectations recorded after this number, and when the first entry of these began, if any."""
-    rows = _NEW_ANCHORS.run(connection, {"the_number": number}).fetchall()
-    return frozenset(anchor for anchor, _ in rows), min((began for _, began in rows), default=None)
+def write_routing(route: Route, open_count: int = 0) -> dict[str, Any]:
+    """Return the explanation that is stored with a signal: the first verdicts, and the number of other open expectations."""
+    kept = [verdict.to_dict() for verdict in route.verdicts[:MOST_KEPT]]
+    return {"candidates": kept, "others": max(len(route.verdicts), open_count) - len(kept)}
 
 
-def find_latest_entry(connection: Connection, agent_id: str, session_key: str) -> str | None:
-    """Find the entry that an agent began last in a session."""
+def _name_id(source: str, external_id: str | None) -> dict[str, Any]:
+    return {"the_source": source, "the_external_id": external_id}
+
+
+def _find_mark(connection: Connection, earlier: Any) -> int:
+    """Return the number of the last expectation at the time when news was first received."""
+    if earlier.expectation_mark is not None:
+        return int(earlier.expectation_mark)
+    return connection.scalar(_LAST_BEFORE, {"the_timestamp": earlier.created_at}) or 0
+
+
+def _find_target_of_word(
+    connection: Connection, signal: Signal, agent_id: str | None, session_key: str | None
+) -> str | None:
+    """Find the entry that a person judges: the entry that the signal names, else the latest entry of its session."""
+    if signal.source != HUMAN or signal.signal_type not in _WORDS:
+        return None
+    if signal.entry_id is not None or agent_id is None or session_key is None:
+        return signal.entry_id
     row = _LATEST_OF_SESSION.first(connection, {"the_agent": agent_id, "the_session": session_key})
     return None if row is None else row.id
 
 
-def read_word(connection: Connection, entry_id: str) -> Assessment | None:
-    """Read a person's last word on an entry."""
-    row = _WORD.first(connection, {"the_entry": entry_id})
-    return None if row is None or row.human_word is None else Assessment(row.human_word)
+def _is_new_word(connection: Connection, signal: Signal, target: str | None) -> bool:
+    # The last word wins, so an earlier word counts again after a different one.
+    return (
+        target is not None and _WORD.first(connection, {"the_entry": target}).human_word != _WORDS[signal.signal_type]
+    )
 
 
-def read_beginning(connection: Connection, entry_id: str) -> int:
-    """Return when an entry began, in milliseconds since the epoch; it must be there."""
-    return int(_BEGAN.first(connection, {"the_entry": entry_id}).created_at)
+def _digest(signal: Signal, agent_id: str | None, session_key: str | None) -> str:
+    said = [signal.entry_id, signal.source, signal.signal_type.value, signal.summary, signal.data]
+    content = json.dumps([agent_id, session_key, *said], sort_keys=True)
+    return hashlib.sha256(content.encode("ascii")).hexdigest()[:_DIGITS]
 
 
-def list_orphans_since(connection: Connection, timestamp: int) -> tuple[Orphan, ...]:
-    """Return the orphans received at this timestamp or later, the oldest first."""
-    return tuple(map(_read_orphan, connection.execute(_ORPHANS_SINCE, {"the_timestamp": timestamp}).all()))
+def _keep(
+    connection: Connection,
+    signal: Signal,
+    found: Route,
+    received: Received,
+    target: str | None,
+    rules: Mapping[str, Rules],
+) -> Signal:
+    named = signal.entry_id
+    if found.taken is not None:
+        signal = replace(signal, entry_id=found.taken.entry_id)
+    elif target is not None:
+        signal = replace(signal, entry_id=target)
+        received = received._replace(routed_by=RoutedBy.SESSION_KEY if named is None else RoutedBy.ENTRY)
+    if target is not None and signal.entry_id == target:
+        change = Change(HUMAN, to_ms(signal.created_at), signal.summary, {"signal": signal.id})
+        override(connection, target, _WORDS[signal.signal_type], change)
+    expectation_id = None if found.taken is None else found.taken.id
+    agent_id = received.agent_id if found.taken is None else found.taken.agent_id
+    return take_signal(connection, signal, expectation_id, received, rules=rules.get(agent_id or "", DEFAULT_RULES))
 
 
-def list_orphans_since_entry(connection: Connection, entry_id: str) -> tuple[Orphan, ...]:
-    """Return the orphans received when this entry began or later, the oldest first."""
-    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": entry_id}).fetchall()
-    return tuple(map(_read_orphan, _ORPHANS_SINCE_ENTRY.decode(rows)))
+def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Rules) -> int:
+    """Assign orphans, the oldest first, to those new expectations of one entry whose hints they fit; return how many."""
+    asked = [expectation for expectation in new if expectation.match_hint]
+    if not asked:
+        return 0
+    known = {one.id: one for one in asked}
+    candidates = {one.id: _make_candidate(one, number, agent_id) for number, one in enumerate(asked)}
+    taken = 0
+    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": asked[0].entry_id}).fetchall()
+    for orphan in _read_orphans(_ORPHANS_SINCE_ENTRY.decode(rows)):
+        if orphan.agent_id not in {None, agent_id}:
+            continue
+        found = route(_make_news(orphan), candidates.values())
+        if found.taken is not None:
+            _take(connection, orphan, found, rules)
+            after = settle(orphan.signal.signal_type, found.taken.status, known[found.taken.id].polarity)
+            candidates[found.taken.id] = found.taken._replace(status=after.status)
+            taken += 1
+    return taken
 
 
-def list_orphans_after(connection: Connection, number: int, limit: int) -> tuple[Orphan, ...]:
-    """Return at most `limit` orphans recorded after this number, in the order of recording."""
-    rows = connection.execute(_ORPHANS_AFTER, {"the_number": number, "the_most": limit})
-    return tuple(map(_read_orphan, rows.all()))
+def reroute_orphans(swept: SweptStore, timestamp: datetime, since: LastNumbers | None = None) -> int:
+    """Assign orphans to expectations whose hints they fit, for example after an import; return how many were assigned.
+
+    Examining tens of thousands takes seconds, so it reads first, and writes only what fits, in small batches. Expectations
+    that are due at `timestamp` are resolved first. With `since`, only pairs in which one part is newer are examined.
+
+    Raises:
+        StorageError: the store cannot be read or written.
+    """
+    fitting = _find_fitting(swept, since)
+    taken = 0
+    for start in range(0, max(len(fitting), 1), _TAKEN_AT_ONCE):
+        some = fitting[start : start + _TAKEN_AT_ONCE]
+        taken += swept.after_sweep(timestamp, partial(_route_again, ids=some, rules=swept.rules))
+    return taken
 
 
-def list_orphans_of(connection: Connection, ids: Sequence[str]) -> tuple[Orphan, ...]:
-    """Return those of these signals that are orphans, the oldest first."""
-    return tuple(map(_read_orphan, connection.execute(_ORPHANS.where(signals.c.id.in_(ids))).all()))
+def _route_again(connection: Connection, ids: Sequence[str], rules: Mapping[str, Rules]) -> int:
+    """Assign those of these signals that are orphans, the oldest first, as `reroute_orphans` does."""
+    taken = 0
+    for orphan in _read_orphans(connection.execute(_ORPHANS.where(signals.c.id.in_(ids))).all()):
+        found = _find_place(connection, orphan)
+        if found.taken is not None:
+            _take(connection, orphan, found, rules.get(found.taken.agent_id, DEFAULT_RULES))
+            taken += 1
+    return taken
 
 
-def _read_orphan(row: Row[Any]) -> Orphan:
-    return Orphan(read_signal(row), row.agent_id, row.number)
+def _find_fitting(swept: SweptStore, since: LastNumbers | None) -> list[str]:
+    """Return the ids of the orphans that fit an expectation now, the oldest first."""
+    fitting: list[Orphan] = []
+    last = -1
+    if since is not None:
+        last = since.signal
+        with swept.store.read() as connection:
+            fitting += _find_answers(connection, since)
+    while True:
+        with swept.store.read() as connection:
+            orphans = _read_orphans(connection.execute(_ORPHANS_AFTER, {"the_number": last, "the_most": _READ_AT_ONCE}))
+            fitting += (one for one in orphans if _find_place(connection, one).taken is not None)
+        if len(orphans) < _READ_AT_ONCE:
+            fitting.sort(key=lambda one: (one.signal.created_at, one.number))
+            return [one.signal.id for one in fitting]
+        last = orphans[-1].number
+
+
+def _find_answers(connection: Connection, since: LastNumbers) -> list[Orphan]:
+    """Return the orphans recorded up to `since` that fit an expectation recorded after it."""
+    found = _NEW_ANCHORS.run(connection, {"the_number": since.expectation}).fetchall()
+    if not found:
+        return []
+    new_anchors = {anchor for anchor, _ in found}
+    rows = connection.execute(_ORPHANS_SINCE, {"the_timestamp": min(began for _, began in found)})
+    return [
+        one
+        for one in _read_orphans(rows.all())
+        if one.number <= since.signal
+        and not new_anchors.isdisjoint(anchors_of(read_words(one.signal.source, one.signal.data)))
+        and _find_place(connection, one).taken is not None
+    ]
+
+
+def _find_place(connection: Connection, orphan: Orphan) -> Route:
+    """Find the expectation whose hint an orphan fits now, of an entry that began before it was received."""
+    news = _make_news(orphan)
+    found = routing_store.find_by_hint(connection, news)
+    began = {one.id: _CREATED_AT.first(connection, {"the_entry": one.entry_id}).created_at for one in found}
+    return route(news, [one for one in found if began[one.id] <= news.timestamp])
+
+
+def _read_orphans(rows: Iterable[Any]) -> list[Orphan]:
+    return [Orphan(read_signal(row), row.agent_id, row.number) for row in rows]
+
+
+def _make_news(orphan: Orphan) -> News:
+    signal = orphan.signal
+    words = read_words(signal.source, signal.data)
+    return News(words, signal.signal_type, to_ms(signal.created_at), orphan.agent_id, by_hint_only=True)
+
+
+def _make_candidate(expectation: Expectation, number: int, agent_id: str) -> Candidate:
+    return Candidate(
+        expectation.id,
+        number,
+        expectation.entry_id,
+        agent_id,
+        None,
+        ExpectationStatus.OPEN,
+        expectation.match_hint,
+        to_ms(expectation.created_at),
+        None if expectation.expires_at is None else to_ms(expectation.expires_at),
+    )
+
+
+def _take(connection: Connection, orphan: Orphan, found: Route, rules: Rules) -> None:
+    assert found.taken is not None
+    signal = replace(orphan.signal, entry_id=found.taken.entry_id)
+    received = Received(found.rule, write_routing(found), orphan.agent_id)
+    take_signal(connection, signal, found.taken.id, received, is_kept=True, rules=rules)

@@ -12,23 +12,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import JournalError
-from pytest_golden.journal.assessment_store import describe_unknown
+from pytest_golden.journal import review_store
+from pytest_golden.journal.assessment_store import describe_unknown, read_expectation, read_signal
 from pytest_golden.journal.caller_input import clean_name, clean_optional
 from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
-from pytest_golden.journal.review_store import (
-    Count,
-    SoughtEntries,
-    find_bounded_entry,
-    find_expectations,
-    find_signal_row,
-    list_agent_rows,
-    list_numbered_entries,
-    list_open_rows,
-    list_signal_rows,
-)
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
-from pytest_golden.journal.rows import read_expectation, read_signal
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
@@ -92,15 +80,15 @@ class SignalDetails(Shape):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; a candidate also has `description`, `entry_id` and `status` of its expectation."""
-        told = write_shape(self)
-        for candidate in told["routing"]["candidates"]:
+        written = write_shape(self)
+        for candidate in written["routing"]["candidates"]:
             candidate |= self._describe(candidate["expectation_id"])
-        return told
+        return written
 
     def _describe(self, expectation_id: str) -> dict[str, Any]:
         known = self.expectations.get(expectation_id)
-        told = {} if known is None else known.to_dict()
-        return {name: told.get(name) for name in ("description", "entry_id", "status")}
+        written = {} if known is None else known.to_dict()
+        return {name: written.get(name) for name in ("description", "entry_id", "status")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +143,16 @@ class JournalPages:
         listing = Listing("entries", agent, filter, intent_type, kinds=(int,))
         (before,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
-            sought = SoughtEntries(agent, assessment, intent_type)
-            rows = list_numbered_entries(
-                connection, sought, before=before, limit=limit + 1, most_expectations=_MOST_LISTED
+            rows = review_store.list_numbered_entries(
+                connection,
+                limit + 1,
+                before=before,
+                most_expectations=_MOST_LISTED,
+                agent_id=agent,
+                assessment=assessment,
+                intent_type=intent_type,
             )
-        return listing.cut(
-            rows, limit, lambda row: (row.number,), lambda row: ListedEntry(row.entry, row.expectation_count)
-        )
+        return listing.cut(rows, limit, lambda row: row[:1], lambda row: ListedEntry(*row[1:]))
 
     def get_entry(self, entry_id: str, most: int = _MOST_PARTS) -> EntryDetails:
         """Return an entry with the newest `most` of each kind of what belongs to it.
@@ -171,7 +162,7 @@ class JournalPages:
         """
         entry_id, most = clean_name("entry_id", entry_id), check_page_limit(most)
         with self._store.read() as connection:
-            found = find_bounded_entry(connection, entry_id, most)
+            found = review_store.find_bounded_entry(connection, entry_id, most)
         if found is None:
             raise describe_unknown(entry_id)
         return EntryDetails(*found)
@@ -185,7 +176,9 @@ class JournalPages:
         expiry, number = listing.read_cursor(cursor) or (None, None)
         after = None if number is None else (None if expiry == _NEVER else expiry, number)
         with self._store.read() as connection:
-            rows = list_open_rows(connection, to_ms(self._clock()), agent_id=agent, after=after, limit=limit + 1)
+            rows = review_store.list_open_rows(
+                connection, to_ms(self._clock()), agent_id=agent, after=after, limit=limit + 1
+            )
         return listing.cut(
             rows,
             limit,
@@ -206,7 +199,9 @@ class JournalPages:
         listing = Listing("signals", rule, agent, kinds=(int,))
         (before,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
-            rows = list_signal_rows(connection, routed_by=rule, agent_id=agent, before=before, limit=limit + 1)
+            rows = review_store.list_signal_rows(
+                connection, routed_by=rule, agent_id=agent, before=before, limit=limit + 1
+            )
         return listing.cut(
             rows, limit, lambda row: (row.number,), lambda row: ListedSignal(read_signal(row), row.agent_id)
         )
@@ -219,12 +214,10 @@ class JournalPages:
         """
         signal_id = clean_name("signal_id", signal_id)
         with self._store.read() as connection:
-            row = find_signal_row(connection, signal_id)
-            if row is None:
-                raise JournalError(f"the journal has no signal {signal_id!r}")
+            row = review_store.get_signal_row(connection, signal_id)
             signal = read_signal(row)
             routing = read_explanation(signal.id, signal.routed_by, signal.expectation_id, row.routing)
-            known = find_expectations(connection, {one.expectation_id for one in routing.candidates})
+            known = review_store.find_expectations(connection, {one.expectation_id for one in routing.candidates})
         return SignalDetails(signal, row.agent_id, row.session_key, row.is_late, routing, FrozenDict(known))
 
     def list_agents(self, limit: int = DEFAULT_ITEMS, cursor: str | None = None) -> Page[ListedAgent]:
@@ -233,7 +226,7 @@ class JournalPages:
         listing = Listing("agents", kinds=(str,))
         (after,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
-            rows = list_agent_rows(connection, after=after, limit=limit + 1)
+            rows = review_store.list_agent_rows(connection, after=after, limit=limit + 1)
         return listing.cut(
             rows,
             limit,
@@ -288,7 +281,7 @@ class SuccessRate(Shape):
     expired: int = 0
 
     @classmethod
-    def of(cls, counts: Iterable[Count]) -> SuccessRate:
+    def of(cls, counts: Iterable[review_store.Count]) -> SuccessRate:
         """Add counts up."""
         sums: Counter[Assessment] = Counter()
         for count in counts:
@@ -330,11 +323,11 @@ class JournalSummary(Shape):
         return tuple(DayRate(day, rate) for day, rate in self.by_time.items())
 
 
-def summarize(by_day: Iterable[Count], by_kind: Iterable[Count]) -> JournalSummary:
+def summarize(by_day: Iterable[review_store.Count], by_kind: Iterable[review_store.Count]) -> JournalSummary:
     """Add up counts of the same entries, once by their days and once by their intent types."""
     known = tuple(by_day)
-    kinds: defaultdict[str, list[Count]] = defaultdict(list)
-    days: defaultdict[int, list[Count]] = defaultdict(list)
+    kinds: defaultdict[str, list[review_store.Count]] = defaultdict(list)
+    days: defaultdict[int, list[review_store.Count]] = defaultdict(list)
     for count in by_kind:
         kinds[count.intent_type].append(count)
     for count in known:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection, Row, func, literal_column, select, tuple_, union_all
 
 from pytest_golden.errors import JournalError
+from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
-from pytest_golden.journal.rows import READ_SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
 _DAY_MS = 86_400_000
 _NO_DAY: Any = literal_column("0").label("day")
 _NO_KIND: Any = literal_column("''").label("intent_type")
-_LISTED_SIGNAL = (*(signals.c[name] for name in READ_SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
+_LISTED_SIGNAL = (*(signals.c[name] for name in SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
 _NEWEST, _FIRST = entries.alias("newest"), expectations.alias("first")
 _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("expectations", expectations, tuple(expectations.c)),
-    ("signals", signals, tuple(signals.c[name] for name in READ_SIGNAL_COLUMNS)),
+    ("signals", signals, tuple(signals.c[name] for name in SIGNAL_COLUMNS)),
     ("history", entry_history, tuple(entry_history.c)),
 )
 
@@ -38,52 +38,21 @@ class Count(NamedTuple):
     amount: int
 
 
-class SoughtEntries(NamedTuple):
-    """A selection of entries; None stands for any."""
-
-    agent_id: str | None = None
-    assessment: Assessment | None = None
-    intent_type: str | None = None
-
-
-class NumberedEntry(NamedTuple):
-    """An entry with its number in the order of recording, and how many expectations it has in all."""
-
-    number: int
-    entry: JournalEntry
-    expectation_count: int
-
-
-class BoundedEntry(NamedTuple):
-    """An entry with the newest of what belongs to it, how much there is of each kind, and its newest children."""
-
-    entry: JournalEntry
-    counts: Mapping[str, int]
-    children: tuple[JournalEntry, ...]
-
-
 def list_numbered_entries(
     connection: Connection,
-    sought: SoughtEntries,
+    limit: int,
     *,
     before: int | None = None,
-    limit: int,
     most_expectations: int | None = None,
-) -> tuple[NumberedEntry, ...]:
-    """Return the newest entries with their numbers; with `before`, those that were recorded before this number.
+    **sought: str | None,
+) -> tuple[tuple[int, JournalEntry, int], ...]:
+    """Return the newest entries, each with its number before it and how many expectations it has in all after it.
 
-    An entry has its first `most_expectations`.
+    With `before`, those that were recorded before this number; `sought` are columns and their values, None for any. An entry
+    has its first `most_expectations`.
     """
-    wanted = [
-        column == value
-        for column, value in (
-            (entries.c.agent_id, sought.agent_id),
-            (entries.c.assessment, sought.assessment),
-            (entries.c.intent_type, sought.intent_type),
-        )
-        if value is not None
-    ]
-    if sought.assessment not in {None, Assessment.SUCCESS}:
+    wanted = [entries.c[name] == value for name, value in sought.items() if value is not None]
+    if sought.get("assessment") not in {None, Assessment.SUCCESS}:
         # Written as a literal, so that the database can use the index of the rare assessments.
         wanted.append(entries.c.assessment != literal_column("'success'"))
     if before is not None:
@@ -94,7 +63,7 @@ def list_numbered_entries(
     for row in connection.execute(_expectations_of(tuple(asked), most_expectations)):
         asked[row.entry_id].append(row)
     return tuple(
-        NumberedEntry(
+        (
             row.number,
             read_entry(row, expectations=asked[row.id]),
             row.open_count + row.met_count + row.unmet_count + row.expired_count,
@@ -167,9 +136,16 @@ def list_signal_rows(
     return tuple(connection.execute(chosen))
 
 
-def find_signal_row(connection: Connection, signal_id: str) -> Row[Any] | None:
-    """Return the whole row of a signal; None for an unknown signal."""
-    return connection.execute(select(signals).where(signals.c.id == signal_id)).one_or_none()
+def get_signal_row(connection: Connection, signal_id: str) -> Row[Any]:
+    """Return the whole row of a signal.
+
+    Raises:
+        JournalError: there is no such signal.
+    """
+    row = connection.execute(select(signals).where(signals.c.id == signal_id)).one_or_none()
+    if row is None:
+        raise JournalError(f"the journal has no signal {signal_id!r}")
+    return row
 
 
 def find_expectations(connection: Connection, ids: Collection[str]) -> dict[str, Expectation]:
@@ -198,8 +174,13 @@ def list_agent_rows(connection: Connection, *, after: str | None, limit: int) ->
     return tuple(connection.execute(query.order_by(entries.c.agent_id)))
 
 
-def find_bounded_entry(connection: Connection, entry_id: str, most: int) -> BoundedEntry | None:
-    """Return an entry with the newest of all that belongs to it, at most `most` of a kind; None for an unknown entry."""
+def find_bounded_entry(
+    connection: Connection, entry_id: str, most: int
+) -> tuple[JournalEntry, Mapping[str, int], tuple[JournalEntry, ...]] | None:
+    """Return an entry with the newest of all that belongs to it, how much there is of each kind, and its newest children.
+
+    At most `most` of a kind are returned; None for an unknown entry.
+    """
     row = connection.execute(select(entries).where(entries.c.id == entry_id)).one_or_none()
     if row is None:
         return None
@@ -212,27 +193,13 @@ def find_bounded_entry(connection: Connection, entry_id: str, most: int) -> Boun
         if counts[name] == most:
             counts[name] = connection.scalar(select(func.count()).select_from(table).where(of_entry)) or 0
     children = select(entries).where(entries.c.parent_id == entry_id).order_by(entries.c.number.desc()).limit(most)
-    return BoundedEntry(read_entry(row, **newest), counts, tuple(map(read_entry, connection.execute(children))))
+    return read_entry(row, **newest), counts, tuple(map(read_entry, connection.execute(children)))
 
 
 def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
     """Return the signals that found no entry, the newest first."""
-    columns = (signals.c[name] for name in READ_SIGNAL_COLUMNS)
-    chosen = select(*columns).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
+    chosen = select(*_LISTED_SIGNAL).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
     return tuple(map(read_signal, connection.execute(chosen.limit(limit))))
-
-
-def get_routing(connection: Connection, signal_id: str) -> tuple[RoutedBy, str | None, Any]:
-    """Return the rule that routed a signal, the expectation that it answered, and what was kept of the candidates.
-
-    Raises:
-        JournalError: there is no such signal.
-    """
-    chosen = select(signals.c.routed_by, signals.c.expectation_id, signals.c.routing).where(signals.c.id == signal_id)
-    row = connection.execute(chosen).one_or_none()
-    if row is None:
-        raise JournalError(f"the journal has no signal {signal_id!r}")
-    return RoutedBy(row.routed_by), row.expectation_id, row.routing
 
 
 def count_entries(

@@ -183,7 +183,8 @@ def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
         return step
     is_late = candidate.expires_at is not None and news.timestamp >= candidate.expires_at
     is_open = candidate.status is ExpectationStatus.OPEN and not is_late
-    if not is_open and not _may_concern_resolved(news, candidate, is_late=is_late):
+    is_against = candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST
+    if not (is_open or is_late or is_against):
         return _refuse(candidate, step, f"it fits, but is {candidate.status} already")
     order = (
         not _is_named(news, candidate),
@@ -221,23 +222,19 @@ def _try_window(news: News, candidate: Candidate, misfit: str) -> Step | Verdict
     return Step.WINDOW
 
 
-def _may_concern_resolved(news: News, candidate: Candidate, *, is_late: bool) -> bool:
-    return is_late or (candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST)
-
-
 def _is_named(news: News, candidate: Candidate) -> bool:
     return candidate.entry_id == news.entry_id
 
 
 def _explain(step: Step, candidate: Candidate, *, is_open: bool, is_late: bool) -> str:
-    told = {
+    reason = {
         Step.HINT: f"every key of its hint fits ({', '.join(candidate.hint or ())})",
         Step.SESSION: "it is in the same session",
         Step.WINDOW: "the signal came in its time window",
     }[step]
     if is_late:
-        return f"{told}; its time is over, so the news goes to its entry and decides nothing"
-    return told if is_open else f"{told}; it is met, so news against it goes to its entry"
+        return f"{reason}; its time is over, so the news goes to its entry and decides nothing"
+    return reason if is_open else f"{reason}; it is met, so news against it goes to its entry"
 
 
 def _judge(fit: _Fit, taken: _Fit) -> Verdict:

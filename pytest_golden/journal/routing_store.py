@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, true
@@ -117,16 +118,10 @@ def _list_shapes(wanted: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     return select(shapes.c.shape).where(shapes.c.shape.is_not(None))
 
 
-# The key: whether one session is searched. The values: the next shape, and all shapes.
+# The key: whether one session is searched.
 _SHAPES = {
-    in_session: (
-        Prepared(_find_next_shape(wanted, bindparam("the_shape", type_=Text()))),
-        Prepared(_list_shapes(wanted)),
-    )
-    for in_session, wanted in (
-        (True, (IS_THE_AGENT, _IS_THE_STATUS, _IS_THE_SESSION)),
-        (False, (IS_THE_AGENT, _IS_THE_STATUS)),
-    )
+    True: Prepared(_list_shapes((IS_THE_AGENT, _IS_THE_STATUS, _IS_THE_SESSION))),
+    False: Prepared(_list_shapes((IS_THE_AGENT, _IS_THE_STATUS))),
 }
 # The key: whether one session is searched. The values: the nearest expiry first, and the latest first.
 _BY_SHAPE = {
@@ -256,7 +251,9 @@ class _Search:
         plain = [
             self._ask_of_shape(NO_HINT, of_kind[kind[0]], is_over=kind[1], in_session=in_session) for kind in kinds
         ]
-        shapes, found = self._find_shapes(of_kind, plain, in_session=in_session)
+        of_shapes = [Question(_SHAPES[in_session], names) for names in of_kind.values()]
+        found = ask(self._connection, *of_shapes, *plain)
+        shapes = {status: [row[0] for row in found.pop(0)] for status in of_kind}
         questions = [
             self._ask_of_shape(shape, of_kind[status], is_over=is_over, in_session=in_session)
             for status, is_over in kinds
@@ -265,24 +262,6 @@ class _Search:
         ]
         for rows in (*found, *ask(self._connection, *questions)):
             yield from self._first_allowed(islice(rows, _MOST_GUESSES))
-
-    def _find_shapes(
-        self, of_kind: Mapping[ExpectationStatus, Mapping[str, Any]], more: Sequence[Question], *, in_session: bool
-    ) -> tuple[dict[ExpectationStatus, list[str]], list[Iterator[Any]]]:
-        """Return the shapes of hints in use by status, and the answers to more questions."""
-        next_one, all_ones = _SHAPES[in_session]
-        if is_near(self._connection):
-            shapes = {status: list(self._skip(next_one, names)) for status, names in of_kind.items()}
-            return shapes, ask(self._connection, *more)
-        found = ask(self._connection, *(Question(all_ones, names) for names in of_kind.values()), *more)
-        shapes = {status: [row[0] for row in rows] for status, rows in zip(of_kind, found, strict=False)}
-        return shapes, found[len(of_kind) :]
-
-    def _skip(self, next_one: Prepared, names: Mapping[str, Any]) -> Iterator[str]:
-        row = next_one.first(self._connection, {**names, "the_shape": NO_HINT})
-        while row is not None:
-            yield row.hint_shape
-            row = next_one.first(self._connection, {**names, "the_shape": row.hint_shape})
 
     def _ask_of_shape(self, shape: str, names: Mapping[str, Any], *, is_over: bool, in_session: bool) -> Question:
         nearest, latest = _BY_SHAPE[in_session]
@@ -304,11 +283,9 @@ class _Search:
 
     def _first_allowed(self, rows: Iterable[Any]) -> Iterator[Candidate]:
         # Checked before a candidate is made of the row: most may be contradicted.
-        allowed = (row for row in rows if not self._is_contradicted(row[_HINT]))
+        words = self._news.words
+        allowed = (row for row in rows if row[_HINT] is None or not contradicts(json.loads(row[_HINT]), words))
         return islice(filter(self._may_take, _candidates(allowed)), 1)
-
-    def _is_contradicted(self, hint: str | None) -> bool:
-        return hint is not None and contradicts(json.loads(hint), self._news.words)
 
     def _fits(self, candidate: Candidate) -> bool:
         return bool(candidate.hint) and fits(candidate.hint or {}, self._news.words)
@@ -346,13 +323,9 @@ def find_at_anchors(
             yield True, open_ones.stream(connection, at_anchor)
             yield False, iter(any_ones.run(connection, at_anchor))
         return
-    for anchor, rows in groupby(answers[0], key=_read_anchor):
-        yield True, _go_on(connection, open_ones, {**names, "the_anchor": anchor}, [row[:-1] for row in rows])
+    for anchor, rows in groupby(answers[0], key=itemgetter(-1)):
+        yield True, _go_on(connection, open_ones, {**names, "the_anchor": int(anchor)}, [row[:-1] for row in rows])
     yield False, (row[:-1] for row in answers[1])
-
-
-def _read_anchor(row: Sequence[Any]) -> int:
-    return int(row[-1])
 
 
 def _go_on(connection: Connection, statement: Prepared, names: Mapping[str, Any], rows: Sequence[Any]) -> Iterator[Any]:

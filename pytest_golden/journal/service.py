@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
+from pytest_golden.journal import caller_input, receiving_store, review_store
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.assessment_store import (
     Change,
-    ask_for_agent,
     ask_for_standing,
     override,
-    read_agent,
+    read_expectation,
     read_standing,
 )
-from pytest_golden.journal.caller_input import (
-    check_limit,
-    clean_actions,
-    clean_data,
-    clean_external_id,
-    clean_name,
-    clean_notes,
-    clean_optional,
-    clean_text,
+from pytest_golden.journal.checks.rules import CHECK, read_check, refuse_forbidden
+from pytest_golden.journal.hints import find_problem
+from pytest_golden.journal.model import (
+    Assessment,
+    Expectation,
+    ImmediateResult,
+    JournalEntry,
+    Polarity,
+    RoutedBy,
+    Signal,
+    SignalType,
 )
-from pytest_golden.journal.checks.rules import refuse_forbidden
-from pytest_golden.journal.expectation_input import read_expectations
-from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, JournalEntry, Signal, SignalType
-from pytest_golden.journal.receiving import Incoming, ask_about, read_incoming, receive, reroute_orphans, route_to_new
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
-from pytest_golden.journal.review_store import (
-    SoughtEntries,
-    count_entries,
-    get_routing,
-    list_numbered_entries,
-    list_open_rows,
-    list_orphans,
-)
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
-from pytest_golden.journal.rows import read_expectation
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.journal.store import (
     Outcome,
@@ -50,14 +42,17 @@ from pytest_golden.journal.store import (
     insert_entry,
     record_outcome,
 )
-from pytest_golden.journal.transfer.service import export_journal, import_journal, tell_nobody
-from pytest_golden.storage.columns import to_ms
+from pytest_golden.journal.transfer.service import export_journal, import_journal, report_nothing
+from pytest_golden.manifest import kinds
+from pytest_golden.manifest.units import show
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.values.checking import check_time, check_word
+from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -127,19 +122,19 @@ class Journal:
             JournalError: there is no such parent.
             StorageError: it cannot be written.
         """
-        timestamp, agent_id = self._now(), clean_name("agent_id", agent_id)
-        intent_type = clean_optional("intent_type", intent_type)
+        timestamp, agent_id = self._now(), caller_input.clean_name("agent_id", agent_id)
+        intent_type = caller_input.clean_optional("intent_type", intent_type)
         self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
         entry = JournalEntry(
             id=new_id("entry"),
-            job_id=clean_optional("job_id", job_id),
+            job_id=caller_input.clean_optional("job_id", job_id),
             agent_id=agent_id,
-            session_key=clean_optional("session_key", session_key),
-            intent=clean_text("intent", intent),
+            session_key=caller_input.clean_optional("session_key", session_key),
+            intent=caller_input.clean_text("intent", intent),
             intent_type=intent_type,
             created_at=timestamp,
             updated_at=timestamp,
-            parent_id=clean_optional("parent_id", parent_id),
+            parent_id=caller_input.clean_optional("parent_id", parent_id),
         )
         with self._store.write() as connection:
             if parent_id is not None and not has_entry(connection, parent_id):
@@ -168,12 +163,12 @@ class Journal:
             JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
             StorageError: it cannot be written.
         """
-        timestamp, entry_id = self._now(), clean_name("entry_id", entry_id)
-        agent_id = clean_optional("agent_id", agent_id)
+        timestamp, entry_id = self._now(), caller_input.clean_name("entry_id", entry_id)
+        agent_id = caller_input.clean_optional("agent_id", agent_id)
         outcome = Outcome(
             check_word("result", result, ImmediateResult),
-            clean_notes("notes", notes),
-            clean_actions(actions or ()),
+            caller_input.clean_notes("notes", notes),
+            caller_input.clean_actions(actions or ()),
             read_expectations(expectations or (), entry_id=entry_id, timestamp=timestamp),
         )
         with self._store.write_asking(ask_for_standing(entry_id)) as (connection, (found,)):
@@ -182,7 +177,7 @@ class Journal:
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
             record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
-            route_to_new(connection, outcome.expectations, owner, rules)
+            receiving_store.route_to_new(connection, outcome.expectations, owner, rules)
             return get_entry(connection, entry_id)
 
     def add_signal(
@@ -210,18 +205,21 @@ class Journal:
         """
         signal = Signal(
             id=new_id("signal"),
-            entry_id=clean_optional("entry_id", entry_id),
-            source=clean_name("source", source),
+            entry_id=caller_input.clean_optional("entry_id", entry_id),
+            source=caller_input.clean_name("source", source),
             signal_type=check_word("signal_type", signal_type, SignalType),
-            summary=clean_text("summary", summary),
-            data=clean_data("data", data),
-            external_id=clean_external_id("external_id", external_id),
+            summary=caller_input.clean_text("summary", summary),
+            data=caller_input.clean_data("data", data),
+            external_id=caller_input.clean_external_id("external_id", external_id),
             created_at=self._now(),
         )
-        asked, session = clean_optional("agent_id", agent_id), clean_optional("session_key", session_key)
+        asked, session = (
+            caller_input.clean_optional("agent_id", agent_id),
+            caller_input.clean_optional("session_key", session_key),
+        )
         if signal.entry_id is not None:
             return self._receive_of_entry(signal, signal.entry_id, asked, session)
-        return self._receive_unnamed(read_incoming(signal, asked, session))
+        return self._receive_unnamed(receiving_store.read_incoming(signal, asked, session))
 
     def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
         """Record a person's assessment, which overrides all rules; the last one wins. Return the whole entry.
@@ -234,8 +232,8 @@ class Journal:
         word = check_word("assessment", assessment, Assessment)
         if word is Assessment.OPEN:
             raise ValueError("assessment 'open' is refused, since no entry is opened again: give another one")
-        change = Change(clean_name("by", by), to_ms(self._now()), clean_notes("notes", notes))
-        entry_id = clean_name("entry_id", entry_id)
+        change = Change(caller_input.clean_name("by", by), to_ms(self._now()), caller_input.clean_notes("notes", notes))
+        entry_id = caller_input.clean_name("entry_id", entry_id)
         with self._store.write() as connection:
             override(connection, entry_id, word, change)
             return get_entry(connection, entry_id)
@@ -256,7 +254,7 @@ class Journal:
         Raises:
             StorageError: it cannot be written.
         """
-        return reroute_orphans(self.swept_store, self._now())
+        return receiving_store.reroute_orphans(self.swept_store, self._now())
 
     def get(self, entry_id: str) -> JournalEntry:
         """Return an entry with its expectations, signals and history.
@@ -266,7 +264,7 @@ class Journal:
             StorageError: it cannot be read.
         """
         with self._store.read() as connection:
-            return get_entry(connection, clean_name("entry_id", entry_id))
+            return get_entry(connection, caller_input.clean_name("entry_id", entry_id))
 
     def review_journal(
         self,
@@ -282,11 +280,16 @@ class Journal:
             ValueError: an unknown filter or a limit below 1.
             StorageError: it cannot be read.
         """
-        assessment, limit = read_filter(filter), check_limit(limit)
-        agent_id, intent_type = clean_optional("agent_id", agent_id), clean_optional("intent_type", intent_type)
+        assessment, limit = read_filter(filter), caller_input.check_limit(limit)
+        agent_id, intent_type = (
+            caller_input.clean_optional("agent_id", agent_id),
+            caller_input.clean_optional("intent_type", intent_type),
+        )
         with self._store.read() as connection:
-            found = list_numbered_entries(connection, SoughtEntries(agent_id, assessment, intent_type), limit=limit)
-            return tuple(one.entry for one in found)
+            found = review_store.list_numbered_entries(
+                connection, limit, agent_id=agent_id, assessment=assessment, intent_type=intent_type
+            )
+            return tuple(entry for _, entry, _ in found)
 
     def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
         """Return at most `limit` open expectations, the soonest expiry first, those without an expiry last.
@@ -295,9 +298,9 @@ class Journal:
             ValueError: a limit below 1, or an agent that is no text.
             StorageError: it cannot be read.
         """
-        agent_id, limit = clean_optional("agent_id", agent_id), check_limit(limit)
+        agent_id, limit = caller_input.clean_optional("agent_id", agent_id), caller_input.check_limit(limit)
         with self._store.read() as connection:
-            rows = list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
+            rows = review_store.list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
             return tuple(map(read_expectation, rows))
 
     def orphans(self, *, limit: int = 500) -> tuple[Signal, ...]:
@@ -307,9 +310,9 @@ class Journal:
             ValueError: a limit below 1.
             StorageError: it cannot be read.
         """
-        limit = check_limit(limit)
+        limit = caller_input.check_limit(limit)
         with self._store.read() as connection:
-            return list_orphans(connection, limit=limit)
+            return review_store.list_orphans(connection, limit=limit)
 
     def explain_routing(self, signal_id: str) -> RoutingExplanation:
         """Explain by which rule a signal was routed, which expectations were candidates, and why they took it or not.
@@ -318,9 +321,10 @@ class Journal:
             JournalError: there is no such signal.
             StorageError: it cannot be read.
         """
-        signal_id = clean_name("signal_id", signal_id)
+        signal_id = caller_input.clean_name("signal_id", signal_id)
         with self._store.read() as connection:
-            return read_explanation(signal_id, *get_routing(connection, signal_id))
+            row = review_store.get_signal_row(connection, signal_id)
+        return read_explanation(signal_id, RoutedBy(row.routed_by), row.expectation_id, row.routing)
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
         """Return how often the entries begun since a timestamp succeeded: in all, by intent type, and by day.
@@ -329,12 +333,12 @@ class Journal:
             ValueError: a timestamp that is no aware datetime, or an agent that is no text.
             StorageError: it cannot be read.
         """
-        agent_id = clean_optional("agent_id", agent_id)
+        agent_id = caller_input.clean_optional("agent_id", agent_id)
         began = None if since is None else to_ms(check_time("since", since))
         with self._store.read() as connection:
-            return summarize(*count_entries(connection, agent_id=agent_id, since=began))
+            return summarize(*review_store.count_entries(connection, agent_id=agent_id, since=began))
 
-    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody) -> ExportReport:
+    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = report_nothing) -> ExportReport:
         """Write a consistent copy of everything as JSON Lines; equal journals give equal files. `progress` gets line numbers.
 
         Raises:
@@ -345,7 +349,7 @@ class Journal:
         return export_journal(self._store, file, progress=progress)
 
     def import_(
-        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = tell_nobody
+        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = report_nothing
     ) -> ImportReport:
         """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
 
@@ -372,17 +376,19 @@ class Journal:
 
     def _receive_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
         def take_in(connection: Connection, answers: list[Iterator[Any]]) -> Signal:
-            owner = _refuse_other(entry_id, read_agent(answers[0], entry_id), asked)
-            return receive(connection, read_incoming(signal, owner, session), self._rules)
+            owner = _refuse_other(entry_id, read_standing(answers[0], entry_id).agent_id, asked)
+            return receiving_store.receive(
+                connection, receiving_store.read_incoming(signal, owner, session), self._rules
+            )
 
         # The agent must be known before more can be asked.
-        return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_agent(entry_id),), take_in)
+        return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_standing(entry_id),), take_in)
 
-    def _receive_unnamed(self, incoming: Incoming) -> Signal:
+    def _receive_unnamed(self, incoming: receiving_store.Incoming) -> Signal:
         return self.swept_store.answered_after_sweep(
             incoming.signal.created_at,
-            ask_about(incoming, near=not self._store.is_on_server),
-            lambda connection, answers: receive(connection, incoming, self._rules, answers),
+            receiving_store.ask_about(incoming, near=not self._store.is_on_server),
+            lambda connection, answers: receiving_store.receive(connection, incoming, self._rules, answers),
         )
 
     def _now(self) -> datetime:
@@ -393,3 +399,99 @@ def _refuse_other(entry_id: str, owner: str, agent_id: str | None) -> str:
     if agent_id is not None and agent_id != owner:
         raise JournalError(f"entry {entry_id!r} is another agent's, not of {agent_id!r}")
     return owner
+
+
+_MINUTE_MS = 60_000
+_LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+
+
+def _check_minutes(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise kinds.wrong(f"{show(value)} is not a number of minutes above 0")
+    return value
+
+
+def _check_hint(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise kinds.wrong(f"a mapping with a key at least is wanted, not {show(value)}")
+    problem = find_problem({kinds.check_text(key): item for key, item in value.items()})
+    if problem:
+        raise kinds.wrong(problem)
+    plain = json_form(value)
+    kept = redact(plain)
+    # Redacted secrets are all the same text, so any other secret would fit.
+    hidden = sorted(key for key in plain if kept.get(key) != plain[key])
+    if hidden:
+        raise kinds.wrong(
+            f"{show(hidden[0])} names or holds a secret, and none is kept to compare; match on something else"
+        )
+    return dict(value)
+
+
+_HINT = kinds.Kind(_check_hint, {"type": "object", "minProperties": 1})
+_MINUTES = kinds.Kind(_check_minutes, {"type": "number", "exclusiveMinimum": 0})
+EXPECTATION_KEYS = kinds.Table.of(
+    (
+        kinds.Key("description", kinds.TEXT, "What is expected, for people.", required=True),
+        kinds.Key("match_hint", _HINT, "What a signal must hold to be the answer.", nullable=True),
+        kinds.Key("expires_minutes", _MINUTES, "After so many minutes the question is closed.", nullable=True),
+        kinds.Key(
+            "polarity", kinds.one_of(*Polarity), "positive: it happens; negative: it does not happen.", nullable=True
+        ),
+        kinds.Key("critical", kinds.FLAG, "Without it the entry is a failure, whatever else is met.", nullable=True),
+        kinds.Key(
+            "check", CHECK, "What finds out: {after, command} or {after, url, status, path, equals}.", nullable=True
+        ),
+    )
+)
+_check_record = kinds.record_of(EXPECTATION_KEYS).check
+
+
+def read_expectations(given: Any, *, entry_id: str, timestamp: datetime) -> tuple[Expectation, ...]:
+    """Return expectations, open from this timestamp on, for the mappings that a caller gives.
+
+    Raises:
+        ValueError: what is wrong with them and where, all at once.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"expectations: a list of mappings is wanted, not {show(given)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
+
+    def read(record: Any) -> Expectation:
+        return _make(_check_record(record), entry_id, timestamp)
+
+    try:
+        return kinds.check_each(given, read)
+    except kinds.WrongValueError as error:
+        raise kinds.WrongValueError(kinds.findings_below("expectations", error)) from None
+
+
+def _make(record: Mapping[str, Any], entry_id: str, timestamp: datetime) -> Expectation:
+    polarity = Polarity(record.get("polarity") or Polarity.POSITIVE)
+    minutes = record.get("expires_minutes")
+    if polarity is Polarity.NEGATIVE and minutes is None:
+        raise kinds.wrong(
+            "polarity negative wants expires_minutes: that nothing happened can only be said when a time is over"
+        )
+    hint, check = record.get("match_hint"), record.get("check")
+    if check is not None and minutes is not None and read_check(check).after_ms >= minutes * _MINUTE_MS:
+        raise kinds.wrong(
+            f"check is due after {check['after']}, when expires_minutes {show(minutes)} are over; let it be due before"
+        )
+    return Expectation(
+        id=new_id("expectation"),
+        entry_id=entry_id,
+        description=caller_input.clean_text("description", record["description"]),
+        polarity=polarity,
+        critical=bool(record.get("critical")),
+        match_hint=None if hint is None else caller_input.clean_json("match_hint", hint),
+        expires_at=None if minutes is None else _expiry(timestamp, minutes),
+        check=None if check is None else caller_input.clean_json("check", check),
+        created_at=timestamp,
+    )
+
+
+def _expiry(timestamp: datetime, minutes: float) -> datetime:
+    began = to_ms(timestamp)
+    if minutes > (_LAST_MS - began) / _MINUTE_MS - 1:
+        raise kinds.wrong(f"expires_minutes {show(minutes)} ends after the year 9999; give fewer, or none")
+    return from_ms(began + max(1, round(minutes * _MINUTE_MS)))

@@ -16,33 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from sqlalchemy import BigInteger, Connection, Integer, bindparam, func, insert, literal_column, select, update
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.journal.assessment_store import (
-    UPDATE_ENTRY,
-    Change,
-    add_history,
-    ask_for_soonest,
-    describe_unknown,
-    get_standing,
-    is_any_due,
-    resolve_due,
-    write_standing,
-)
-from pytest_golden.journal.hints import list_anchors
+from pytest_golden.journal import assessment_store
+from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
-from pytest_golden.journal.rows import (
-    ENTRY_COLUMNS,
-    EXPECTATION_COLUMNS,
-    READ_SIGNAL_COLUMNS,
-    ROUTING_COLUMNS,
-    SIGNAL_COLUMNS,
-    entry_columns,
-    expectation_columns,
-    read_counts,
-    read_entry,
-    routing_columns,
-    signal_columns,
-    to_column,
-)
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, settle
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.settings import NO_STORE, find_manifest_above
@@ -61,16 +37,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _STORE_VARIABLE = "GOLDEN_STORE_URL"
-_ROUTED = ("expectation_id", "agent_id", "routed_by", "is_late")
+_ROUTED = ("agent_id", "is_late")
+_FOUND_BY = ("agent_id", "session_key", "hint_anchor", "hint_shape", "hint_rank")
 _RECEIVED = ("session_key", "content_digest", "routing", "expectation_mark")
-_INSERT_ENTRY = Prepared(insert(entries), *ENTRY_COLUMNS)
-_INSERT_EXPECTATION = Prepared(insert(expectations), *EXPECTATION_COLUMNS, *ROUTING_COLUMNS)
-_SAY_RESULT = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes")
-_SAY_ALL = Prepared(UPDATE_ENTRY, "immediate_result", "immediate_notes", "actions")
-_INSERT_SIGNAL = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED)
-_INSERT_RECEIVED = Prepared(insert(signals), *SIGNAL_COLUMNS, *_ROUTED, *_RECEIVED)
+_INSERT_ENTRY = Prepared(insert(entries), *assessment_store.ENTRY_COLUMNS)
+_INSERT_EXPECTATION = Prepared(insert(expectations), *assessment_store.EXPECTATION_COLUMNS, "check_due_at", *_FOUND_BY)
+_SAY_RESULT = Prepared(assessment_store.UPDATE_ENTRY, "immediate_result", "immediate_notes")
+_SAY_ALL = Prepared(assessment_store.UPDATE_ENTRY, "immediate_result", "immediate_notes", "actions")
+_INSERT_SIGNAL = Prepared(insert(signals), *assessment_store.SIGNAL_COLUMNS, *_ROUTED)
+_INSERT_RECEIVED = Prepared(insert(signals), *assessment_store.SIGNAL_COLUMNS, *_ROUTED, *_RECEIVED)
 _ROUTE_SIGNAL = Prepared(
-    update(signals).where(signals.c.id == bindparam("the_signal")), "entry_id", *_ROUTED, "routing"
+    update(signals).where(signals.c.id == bindparam("the_signal")),
+    *("entry_id", "expectation_id", "routed_by", "routing", *_ROUTED),
 )
 _FIND_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == bindparam("the_entry")))
 _SETTLE_EXPECTATION = Prepared(
@@ -87,7 +65,7 @@ _PARTS = {
     name: Prepared(chosen.where(table.c.entry_id == bindparam("the_entry")).order_by(table.c.number))
     for name, table, chosen in (
         ("expectations", expectations, select(expectations)),
-        ("signals", signals, select(*(signals.c[column] for column in READ_SIGNAL_COLUMNS))),
+        ("signals", signals, select(*(signals.c[column] for column in assessment_store.SIGNAL_COLUMNS))),
         ("history", entry_history, select(entry_history)),
     )
 }
@@ -152,7 +130,7 @@ class SweptStore:
         count, is_more = 0, True
         while is_more:
             with self.store.write() as connection:
-                resolved, is_more = resolve_due(connection, timestamp, self.rules)
+                resolved, is_more = assessment_store.resolve_due(connection, timestamp, self.rules)
             count += resolved
         return count
 
@@ -173,17 +151,20 @@ class SweptStore:
             StorageError: it cannot be written.
         """
         while True:
-            with self.store.write_asking(ask_for_soonest(), *questions) as (connection, (soonest, *answers)):
-                if not is_any_due(soonest, timestamp):
+            with self.store.write_asking(assessment_store.ask_for_soonest(), *questions) as (
+                connection,
+                (soonest, *answers),
+            ):
+                if not assessment_store.is_any_due(soonest, timestamp):
                     return work(connection, answers)
-                _, is_more = resolve_due(connection, timestamp, self.rules)
+                _, is_more = assessment_store.resolve_due(connection, timestamp, self.rules)
                 if not is_more:
                     return work(connection, ask(connection, *questions))
 
 
 def insert_entry(connection: Connection, entry: JournalEntry) -> None:
     """Insert a new entry, open or closed, without its expectations, signals and history."""
-    _INSERT_ENTRY.leave(connection, entry_columns(entry))
+    _INSERT_ENTRY.leave(connection, assessment_store.write_columns(entry, assessment_store.ENTRY_COLUMNS))
 
 
 def has_entry(connection: Connection, entry_id: str) -> bool:
@@ -197,7 +178,7 @@ def insert_expectations(connection: Connection, new: Sequence[Expectation], *, b
     With `by_hint_only`, signals find them by their hints alone, not by session or time.
     """
     for entry_id, of_entry in groupby(new, key=lambda expectation: expectation.entry_id):
-        standing = get_standing(connection, entry_id)
+        standing = assessment_store.get_standing(connection, entry_id)
         _insert_expectation_rows(connection, tuple(of_entry), standing, by_hint_only=by_hint_only)
     for entry_id, number in Counter(expectation.entry_id for expectation in new).items():
         _COUNT_OPEN.leave(connection, {"the_entry": entry_id, "n": number})
@@ -221,9 +202,9 @@ def record_signal(
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
     """
-    standing = get_standing(connection, signal.entry_id, expectation_id)
+    standing = assessment_store.get_standing(connection, signal.entry_id, expectation_id)
     row = _read_answer(standing, expectation_id, to_ms(timestamp))
-    _INSERT_SIGNAL.leave(connection, {**signal_columns(signal), **row, "routed_by": routed_by.value})
+    _INSERT_SIGNAL.leave(connection, {**_signal_columns(signal), **row, "routed_by": routed_by.value})
     return _assess_by(connection, standing, signal, to_ms(timestamp), who=who, rules=rules)
 
 
@@ -247,7 +228,7 @@ def take_signal(
     if signal.entry_id is None:
         row: dict[str, Any] = {"expectation_id": None, "agent_id": received.agent_id, "is_late": False}
     else:
-        standing = get_standing(connection, signal.entry_id, expectation_id)
+        standing = assessment_store.get_standing(connection, signal.entry_id, expectation_id)
         row = _read_answer(standing, expectation_id, timestamp)
     row |= {"routed_by": received.routed_by.value}
     if is_kept:
@@ -255,7 +236,7 @@ def take_signal(
         _ROUTE_SIGNAL.leave(connection, {**row, **place})
     else:
         known = {name: getattr(received, name) for name in _RECEIVED}
-        _INSERT_RECEIVED.leave(connection, {**signal_columns(signal), **row, **known})
+        _INSERT_RECEIVED.leave(connection, {**_signal_columns(signal), **row, **known})
     if signal.entry_id is not None:
         _assess_by(connection, standing, signal, timestamp, who=signal.source, rules=rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
@@ -279,19 +260,26 @@ def record_outcome(
     Raises:
         JournalError: there is no such entry.
     """
-    standing = standing or get_standing(connection, entry_id)
+    standing = standing or assessment_store.get_standing(connection, entry_id)
     _insert_expectation_rows(connection, outcome.expectations, standing)
     said = {"result": outcome.result.value, "expectations": len(outcome.expectations)}
     now = max(to_ms(timestamp), standing.updated_at)
-    add_history(connection, entry_id, "outcome", Change(who, now, outcome.notes, said))
-    changed: dict[str, Any] = {"immediate_result": outcome.result.value, "immediate_notes": to_column(outcome.notes)}
+    assessment_store.add_history(
+        connection, entry_id, "outcome", assessment_store.Change(who, now, outcome.notes, said)
+    )
+    changed: dict[str, Any] = {
+        "immediate_result": outcome.result.value,
+        "immediate_notes": assessment_store.to_column(outcome.notes),
+    }
     if outcome.actions:
         _SAY_ALL.leave(connection, {"the_entry": standing.number, **changed, "actions": outcome.actions})
     else:
         _SAY_RESULT.leave(connection, {"the_entry": standing.number, **changed})
-    counts = replace(read_counts(standing), immediate_result=outcome.result)
+    counts = replace(assessment_store.read_counts(standing), immediate_result=outcome.result)
     counts = counts.moved(None, ExpectationStatus.OPEN, len(outcome.expectations), critical=False)
-    return write_standing(connection, standing, counts, Change(who, now, outcome.notes), rules)
+    return assessment_store.write_standing(
+        connection, standing, counts, assessment_store.Change(who, now, outcome.notes), rules
+    )
 
 
 def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
@@ -304,9 +292,13 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
     found, *parts = ask(connection, *(Question(chosen, asked) for chosen in (_ENTRY, *_PARTS.values())))
     rows = _ENTRY.decode(found)
     if not rows:
-        raise describe_unknown(entry_id)
+        raise assessment_store.describe_unknown(entry_id)
     read = {name: chosen.decode(part) for (name, chosen), part in zip(_PARTS.items(), parts, strict=True)}
-    return read_entry(rows[0], **read)
+    return assessment_store.read_entry(rows[0], **read)
+
+
+def _signal_columns(signal: Signal) -> dict[str, Any]:
+    return {**assessment_store.write_columns(signal, assessment_store.SIGNAL_COLUMNS), "data": signal.data or None}
 
 
 def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[str, Any]:
@@ -320,11 +312,11 @@ def _assess_by(
     connection: Connection, standing: Any, signal: Signal, now: int, *, who: str, rules: Rules
 ) -> Assessment:
     if standing.expectation_number is None:
-        counts = read_counts(standing).received(signal.signal_type)
+        counts = assessment_store.read_counts(standing).received(signal.signal_type)
     else:
         counts = _settle_expectation(connection, standing, signal, now)
-    change = Change(who, now, signal.summary, {"signal": signal.id})
-    return write_standing(connection, standing, counts, change, rules)
+    change = assessment_store.Change(who, now, signal.summary, {"signal": signal.id})
+    return assessment_store.write_standing(connection, standing, counts, change, rules)
 
 
 def _settle_expectation(connection: Connection, standing: Any, signal: Signal, now: int) -> Counts:
@@ -341,30 +333,54 @@ def _settle_expectation(connection: Connection, standing: Any, signal: Signal, n
                 "resolved_at": max(now, standing.expectation_created_at),
             },
         )
-    counts = read_counts(standing).received(settlement.counts_as)
+    counts = assessment_store.read_counts(standing).received(settlement.counts_as)
     return counts.moved(before, settlement.status, critical=standing.critical)
 
 
 def _insert_expectation_rows(
     connection: Connection, new: Sequence[Expectation], standing: Any, *, by_hint_only: bool = False
 ) -> None:
-    anchors_of_each = [list_anchors(expectation.match_hint or {}) for expectation in new]
     crowds: dict[int, int] = {}
     if not by_hint_only:
+        anchors_of_each = [list_anchors(expectation.match_hint or {}) for expectation in new]
         _count_crowds(connection, {anchors[0] for anchors in anchors_of_each if len(anchors) > 1}, crowds)
-    for expectation, anchors in zip(new, anchors_of_each, strict=True):
-        if by_hint_only or len(anchors) < 2:
-            anchor = next(iter(anchors), None)
-        else:
-            anchor = choose_anchor(connection, anchors, crowds)
-        routing = routing_columns(expectation, anchor, standing.agent_id, standing.session_key)
-        if by_hint_only:
-            routing |= {"hint_shape": None, "session_key": None}
-        _INSERT_EXPECTATION.leave(connection, {**expectation_columns(expectation), **routing})
+    for expectation in new:
+        row = assessment_store.write_columns(expectation, assessment_store.EXPECTATION_COLUMNS)
+        owner = (standing.agent_id, standing.session_key)
+        found_by = write_found_by(connection, row, owner, crowds, by_hint_only=by_hint_only)
+        due_at = assessment_store.find_due(expectation.check, row["created_at"])
+        _INSERT_EXPECTATION.leave(connection, {**row, **found_by, "check_due_at": due_at})
 
 
-def choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
-    """Return the anchor with the fewest open expectations; `crowds` caches the counts, and is updated."""
+def write_found_by(
+    connection: Connection,
+    row: Mapping[str, Any],
+    owner: tuple[str, str | None],
+    crowds: dict[int, int],
+    *,
+    by_hint_only: bool,
+) -> dict[str, Any]:
+    """Return the columns by which signals find an expectation; `owner` is the agent and the session of its entry.
+
+    `crowds` caches how many open expectations each anchor has, and is updated.
+    """
+    hint = row["match_hint"] or {}
+    anchors = list_anchors(hint)
+    if by_hint_only or row["status"] != ExpectationStatus.OPEN or len(anchors) < 2:
+        anchor = next(iter(anchors), None)
+    else:
+        anchor = _choose_anchor(connection, anchors, crowds)
+    return {
+        "agent_id": owner[0],
+        "session_key": None if by_hint_only else owner[1],
+        "hint_anchor": anchor,
+        "hint_shape": None if by_hint_only else write_shape(hint),
+        "hint_rank": rank(len(hint), row["expires_at"]),
+    }
+
+
+def _choose_anchor(connection: Connection, anchors: Sequence[int], crowds: dict[int, int]) -> int:
+    """Return the anchor with the fewest open expectations."""
     for anchor in anchors:
         if anchor not in crowds:
             _count_crowds(connection, (anchor,), crowds)

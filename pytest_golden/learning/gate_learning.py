@@ -11,14 +11,14 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.learning import gate_results_store as results
 from pytest_golden.learning import store as rows
 from pytest_golden.learning.memories import MemoryDraft, words_of
 from pytest_golden.learning.model import EarlierResult, ProductionOutcome, training_value
-from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.learning.outcomes import extract_plan_by_rules
 from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
@@ -59,8 +59,7 @@ class LearningReport:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Lesson:
+class _Lesson(NamedTuple):
     """The memories that one result teaches."""
 
     outcome: MemoryDraft
@@ -156,11 +155,19 @@ def _find_trajectory(connection: Connection, trajectory_id: str | None, bodies: 
 
 def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) -> None:
     """Store what is new. The failure of a result that was learned before is counted already."""
-    new = rows.insert_all_new(
-        connection, [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)], timestamp
-    )
+    drafts = [draft for lesson in lessons for draft in (lesson.outcome, lesson.training)]
+    new = rows.insert_all_new(connection, drafts, timestamp)
     failures = [lesson.failure for lesson in lessons if lesson.failure is not None and lesson.outcome.key in new]
-    _count_failures(connection, failures, timestamp)
+    keys = list(dict.fromkeys(failure.key for failure in failures))
+    tallies = {memory.key: Tally.from_dict(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
+    for failure in failures:
+        known = tallies.get(failure.key)
+        if known is not None:
+            fixed = results.find_pass(connection, known.project, after=known.last.entry, before=failure.last.entry)
+            failure = known.count_on(failure, fixed)
+        tallies[failure.key] = failure
+    for tally in tallies.values():
+        rows.rewrite_memory(connection, tally.to_draft(), timestamp)
 
 
 def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
@@ -205,19 +212,6 @@ def _draft(
     return MemoryDraft((kind, GATE_AGENT), key, value, tags, provenance, storable(words_of(words)))
 
 
-def _count_failures(connection: Connection, failures: Sequence[Tally], timestamp: int) -> None:
-    keys = list(dict.fromkeys(failure.key for failure in failures))
-    tallies = {memory.key: Tally.from_value(memory.value) for memory in rows.find_by_keys(connection, TALLIES, keys)}
-    for failure in failures:
-        known = tallies.get(failure.key)
-        if known is not None:
-            fixed = results.find_pass(connection, known.project, after=known.last.entry, before=failure.last.entry)
-            failure = known.count_on(failure, fixed)
-        tallies[failure.key] = failure
-    for tally in tallies.values():
-        rows.rewrite_memory(connection, tally.to_draft(), timestamp)
-
-
 def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:
     result = json.loads(recorded.result)
     if not isinstance(result, dict):
@@ -237,7 +231,7 @@ def make_outcome(
     # Nothing ran: the 0.0 was not measured.
     never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
     named = [step for step in steps if not _is_of_harness(step)]
-    occasion = recorded.occasion
+    occasion, error = recorded.occasion, result.get("error_message")
     return ProductionOutcome(
         outcome_id=f"outcome_{occasion.entry.removeprefix('entry_')}",
         task_description=f"Run golden project {recorded.project}",
@@ -249,7 +243,7 @@ def make_outcome(
             "written": _count_written(result.get("write_set")),
         },
         success=recorded.status == ResultStatus.PASSED,
-        error_message=_optional_cut(result.get("error_message")),
+        error_message=None if error is None else _cut(str(error), _MOST_OF_MESSAGE),
         execution_time=None if never_ran else recorded.execution_time_seconds,
         timestamp=from_ms(occasion.at),
         context={
@@ -302,10 +296,6 @@ def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
 def _cut(text: str, most: int) -> str:
     line = " ".join(text.split()) if "\n" in text else text
     return line if len(line) <= most else f"{line[: most - 4]} ..."
-
-
-def _optional_cut(text: object) -> str | None:
-    return None if text is None else _cut(str(text), _MOST_OF_MESSAGE)
 
 
 def _count_written(write_set: object) -> dict[str, int]:

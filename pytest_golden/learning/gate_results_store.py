@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, update
@@ -29,25 +30,32 @@ _OCCASION: tuple[Any, ...] = (
     gate_runs.c.commit,
     gate_runs.c.dirty,
 )
-_REST: tuple[Any, ...] = (
-    *_OCCASION,
-    cast(gate_results.c.result, Text).label("result"),
-    gate_runs.c.branch,
-    # Damaged facts must not stop the query.
-    json_member_text(gate_runs.c.facts, "learning", may_be_damaged=True),
+_OWN: tuple[str, ...] = (
+    "number",
+    "project",
+    "status",
+    "exit_code",
+    "execution_time_seconds",
+    "attempts",
+    "is_flaky",
+    "trajectory_id",
 )
 _TEXT = cast(trajectories.c.body, Text)
 _SHORT_TEXT = case((func.length(_TEXT) <= _SHORT_CHARACTERS, _TEXT)).label("body")
 _LONG_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
-_AFTER = select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("after_entry")).scalar_subquery()
-_BEFORE = select(gate_results.c.number).where(gate_results.c.entry_id == bindparam("before_entry")).scalar_subquery()
+
+
+def _entry_number(entry_id: Any) -> Any:
+    return select(gate_results.c.number).where(gate_results.c.entry_id == entry_id).scalar_subquery()
+
+
 _FIRST_PASS = (
     select(*_OCCASION)
     .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
     .where(
         gate_results.c.project == bindparam("wanted_project"),
         gate_results.c.status == ResultStatus.PASSED.value,
-        gate_results.c.number > _AFTER,
+        gate_results.c.number > _entry_number(bindparam("after_entry")),
         is_own_run(),
     )
     .order_by(gate_results.c.number)
@@ -73,15 +81,12 @@ def list_unlearned(connection: Connection, limit: int, run_id: str | None = None
     """Return results that were not learned from yet, oldest first; of one run, or of all."""
     query = (
         select(
-            gate_results.c.number,
-            gate_results.c.project,
-            gate_results.c.status,
-            gate_results.c.exit_code,
-            gate_results.c.execution_time_seconds,
-            gate_results.c.attempts,
-            gate_results.c.is_flaky,
-            gate_results.c.trajectory_id,
-            *_REST,
+            *(gate_results.c[name] for name in _OWN),
+            *_OCCASION,
+            cast(gate_results.c.result, Text).label("result"),
+            gate_runs.c.branch,
+            # Damaged facts must not stop the query.
+            json_member_text(gate_runs.c.facts, "learning", may_be_damaged=True),
         )
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id, isouter=True)
         .where(gate_results.c.learned_at.is_(None))
@@ -122,11 +127,8 @@ def read_long_trajectory(connection: Connection, trajectory_id: str) -> str | No
 def find_pass(connection: Connection, project: str, *, after: str, before: str | None = None) -> Occasion | None:
     """Return a project's first pass, in runs that people started, between the results of two entries."""
     wanted = {"wanted_project": project, "after_entry": after}
-    if before is None:
-        row = connection.execute(_FIRST_PASS, wanted).one_or_none()
-    else:
-        query = _FIRST_PASS.where(gate_results.c.number < _BEFORE)
-        row = connection.execute(query, {**wanted, "before_entry": before}).one_or_none()
+    query = _FIRST_PASS if before is None else _FIRST_PASS.where(gate_results.c.number < _entry_number(before))
+    row = connection.execute(query, wanted).one_or_none()
     return None if row is None else _occasion(row)
 
 
@@ -152,21 +154,9 @@ def _read(text: str) -> Mapping[str, Any] | None:
     return result if isinstance(result, dict) else None
 
 
-def _recorded(row: Row[Any]) -> RecordedResult:
-    return RecordedResult(
-        number=row.number,
-        project=row.project,
-        status=row.status,
-        exit_code=row.exit_code,
-        execution_time_seconds=row.execution_time_seconds,
-        attempts=row.attempts,
-        is_flaky=row.is_flaky,
-        trajectory_id=row.trajectory_id,
-        occasion=_occasion(row),
-        branch=row.branch,
-        result=row.result,
-        learning=row.learning,
-    )
+def _recorded(row: Any) -> RecordedResult:
+    named = {one.name: getattr(row, one.name) for one in fields(RecordedResult) if one.name != "occasion"}
+    return RecordedResult(occasion=_occasion(row), **named)
 
 
 def _occasion(row: Row[Any]) -> Occasion:

@@ -6,7 +6,7 @@ A memory that shares only a few words with it is left out: no answer is better t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.lessons.likeness import measure_likeness, read_causes, read_features
@@ -77,8 +77,7 @@ def recall_memories(store: Store, text: str, *, project: str | None = None, limi
     return Recollection((*same, *alike)[:limit], memories, lessons)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """The question: its words, and its causes, the main one first, when it is a failure's text."""
 
     words: tuple[str, ...]
@@ -98,7 +97,7 @@ class _Asked:
 
 def _find_alike(connection: Connection, asked: _Asked, project: str | None, limit: int) -> list[SeenBefore]:
     hits = search(connection, TALLIES, asked.query, limit * (2 if project is None else 10)) if asked.words else ()
-    tallies = [Tally.from_value(hit.memory.value) for hit in hits]
+    tallies = [Tally.from_dict(hit.memory.value) for hit in hits]
     wanted = [tally for tally in tallies if project in {None, tally.project} and _reads_alike(tally, asked)]
     return [describe_tally(connection, tally, "words") for tally in wanted[:limit]]
 
@@ -120,9 +119,11 @@ def _find_memories(
     wanted = [
         hit
         for hit in hits
-        if not (_has_tally(hit) or _is_hidden_lesson(hit, shown))
+        # A tally describes a failure of the gate.
+        if hit.memory.namespace != ("outcomes", GATE_AGENT) or hit.memory.value.get("success") is not False
+        if not _is_hidden_lesson(hit, shown)
         and (project is None or _is_of(hit, project))
-        and measure_coverage(asked.words, _words(hit)) >= _LEAST_COVERED
+        and measure_coverage(asked.words, words_of(hit.memory.value, hit.memory.key, hit.memory.tags)) >= _LEAST_COVERED
     ]
     return sorted(wanted, key=lambda hit: -hit.score)[:limit]
 
@@ -138,16 +139,7 @@ def _is_hidden_lesson(hit: MemoryHit, shown: frozenset[str]) -> bool:
     return hit.memory.key in shown or not may_be_shown(skill)
 
 
-def _has_tally(hit: MemoryHit) -> bool:
-    """Return whether it is a failure of the gate, which a tally describes."""
-    return hit.memory.namespace == ("outcomes", GATE_AGENT) and hit.memory.value.get("success") is False
-
-
 def _is_of(hit: MemoryHit, project: str) -> bool:
     value = hit.memory.value
     parts = (value, value.get("context"), value.get("evidence"))
     return any(isinstance(part, dict) and part.get("project") == project for part in parts)
-
-
-def _words(hit: MemoryHit) -> str:
-    return words_of(hit.memory.value, hit.memory.key, hit.memory.tags)

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning.lessons import store as rows
 from pytest_golden.learning.lessons.recalling import STATES, describe_state
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.lessons.store import (
-    KeptLesson,
-    RecallRow,
-    find_lessons,
-    iterate_by_words,
-    list_newest_ids,
-    list_recalls,
-)
 from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
 from pytest_golden.learning.store import find_everywhere, iterate_search, list_newest_keys
 from pytest_golden.storage.columns import storable
@@ -49,7 +42,7 @@ _Item = TypeVar("_Item", bound=Listed)
 class ListedLesson(Shape):
     """A lesson with its agent and its state."""
 
-    kept: KeptLesson = field(metadata=form(merged=True))
+    kept: rows.KeptLesson = field(metadata=form(merged=True))
 
     @property
     @in_form()
@@ -58,23 +51,18 @@ class ListedLesson(Shape):
         return describe_state(self.kept.skill)
 
 
-def _write_versions(history: tuple[KeptLesson, ...]) -> list[Any]:
+def _write_versions(history: tuple[rows.KeptLesson, ...]) -> list[Any]:
     return [{"version": one.version, **plain(one.provenance or {})} for one in history]
 
 
 @dataclass(frozen=True, slots=True)
-class LessonDetails(Shape):
+class LessonDetails(ListedLesson):
     """A lesson with its evidence, all its versions, oldest first, and the latest times that it was shown, newest first."""
 
-    kept: KeptLesson = field(metadata=form(merged=True))
-    history: tuple[KeptLesson, ...] = field(metadata=form(write=_write_versions, as_type=tuple[Mapping[str, Any], ...]))
-    recalls: tuple[RecallRow, ...]
-
-    @property
-    @in_form()
-    def state(self) -> str:
-        """Return one of `STATES`."""
-        return describe_state(self.kept.skill)
+    history: tuple[rows.KeptLesson, ...] = field(
+        metadata=form(write=_write_versions, as_type=tuple[Mapping[str, Any], ...])
+    )
+    recalls: tuple[rows.RecallRow, ...]
 
 
 class LessonPages:
@@ -108,7 +96,7 @@ class LessonPages:
             if not words:
                 return _list_lessons(connection, agent, filter, limit, cursor)
             listing = Listing("found lessons", words, agent, filter, kinds=(int,))
-            hits = map(ListedLesson, iterate_by_words(connection, words, agent, _MOST_FOUND, at_once=_AT_ONCE))
+            hits = map(ListedLesson, rows.iterate_by_words(connection, words, agent, _MOST_FOUND, at_once=_AT_ONCE))
             return _page_hits(listing, (one for one in hits if _fits(one, filter)), limit, cursor)
 
     def get_lesson(self, lesson_id: str) -> LessonDetails:
@@ -121,12 +109,12 @@ class LessonPages:
         kept = lessons.get_kept(lesson_id)
         history = lessons.history(kept.skill.id)
         with self._store.read() as connection:
-            return LessonDetails(kept, history, list_recalls(connection, kept.skill.id, _MOST_RECALLS))
+            return LessonDetails(kept, history, rows.list_recalls(connection, kept.skill.id, _MOST_RECALLS))
 
 
 def list_of_project(connection: Connection, project: str, limit: int) -> tuple[ListedLesson, ...]:
     """Return the newest current lessons that a golden project taught, newest first."""
-    ids = list_newest_ids(connection, project=storable(project), limit=limit)
+    ids = rows.list_newest_ids(connection, project=storable(project), limit=limit)
     return tuple(one for one in _read_lessons(connection, ids) if one.state not in _PAST)
 
 
@@ -138,7 +126,7 @@ def _list_lessons(
     found: list[ListedLesson] = []
     is_over = False
     for _ in range(_MOST_READ // _AT_ONCE):
-        ids = list_newest_ids(connection, before=before, agent=agent, limit=min(limit + 1, _AT_ONCE))
+        ids = rows.list_newest_ids(connection, before=before, agent=agent, limit=min(limit + 1, _AT_ONCE))
         found += (one for one in _read_lessons(connection, ids) if _fits(one, state))
         is_over = len(ids) < min(limit + 1, _AT_ONCE)
         if is_over or len(found) > limit:
@@ -153,7 +141,7 @@ def _list_lessons(
 
 
 def _read_lessons(connection: Connection, ids: Sequence[tuple[str, str]]) -> Iterator[ListedLesson]:
-    kept = {one.skill.id: one for one in find_lessons(connection, ids)}
+    kept = {one.skill.id: one for one in rows.find_lessons(connection, ids)}
     return (ListedLesson(kept[lesson_id]) for _, lesson_id in ids if lesson_id in kept)
 
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from types import NoneType
 from typing import Any
 
 from pytest_golden.redaction.redactor import redact
@@ -19,7 +18,6 @@ SCHEMA_VERSION = 1
 MOST_TASK_CHARACTERS = 10_000
 MOST_STEPS = 1_000
 MOST_BYTES = 1024 * 1024
-_ATOMS = frozenset({str, bool, int, float, NoneType})
 # Made once: `json.dumps` with arguments makes one for each call.
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _MOST_CHARACTERS = 100_000

@@ -10,17 +10,7 @@ from typing import Any
 
 from pytest_golden.clock import iso_utc, new_id, utc_now
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning.memories import (
-    MOST_STEPS,
-    MOST_TASK_CHARACTERS,
-    check_any_text,
-    check_confidence,
-    check_flag,
-    check_seconds,
-    check_texts,
-    freeze_json,
-    freeze_json_mapping,
-)
+from pytest_golden.learning import memories
 from pytest_golden.values.checking import check_text, check_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
@@ -54,19 +44,19 @@ class ProductionOutcome(VersionedShape):
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
-        check_any_text("task_description", self.task_description)
-        if len(self.task_description) > MOST_TASK_CHARACTERS:
+        memories.check_any_text("task_description", self.task_description)
+        if len(self.task_description) > memories.MOST_TASK_CHARACTERS:
             excess = f"task_description has {len(self.task_description):,} characters"
-            raise ValueError(f"{excess}; at most {MOST_TASK_CHARACTERS:,} are kept")
+            raise ValueError(f"{excess}; at most {memories.MOST_TASK_CHARACTERS:,} are kept")
         check_text("agent_name", self.agent_name)
         check_text("outcome_id", self.outcome_id)
-        settle(self, "execution_path", check_texts("execution_path", self.execution_path, MOST_STEPS))
-        settle(self, "result", freeze_json("result", self.result))
-        check_flag("success", self.success)
-        check_any_text("error_message", self.error_message, is_optional=True)
-        settle(self, "execution_time", check_seconds("execution_time", self.execution_time))
+        settle(self, "execution_path", memories.check_texts("execution_path", self.execution_path, memories.MOST_STEPS))
+        settle(self, "result", memories.freeze_json("result", self.result))
+        memories.check_flag("success", self.success)
+        memories.check_any_text("error_message", self.error_message, is_optional=True)
+        settle(self, "execution_time", memories.check_seconds("execution_time", self.execution_time))
         settle(self, "timestamp", check_time("timestamp", self.timestamp))
-        settle(self, "context", freeze_json_mapping("context", self.context))
+        settle(self, "context", memories.freeze_json_mapping("context", self.context))
 
     def __hash__(self) -> int:
         return hash(self.outcome_id)
@@ -95,10 +85,10 @@ class ExtractedPlan(VersionedShape):
         settle = object.__setattr__
         for name in ("outcome_id", "strategy_description", "reasoning_pattern"):
             check_text(name, getattr(self, name))
-        settle(self, "tools_sequence", check_texts("tools_sequence", self.tools_sequence, MOST_STEPS))
+        settle(self, "tools_sequence", memories.check_texts("tools_sequence", self.tools_sequence, memories.MOST_STEPS))
         for name in ("key_decisions", "success_factors", "failure_factors"):
-            settle(self, name, check_texts(name, getattr(self, name), MOST_STEPS))
-        settle(self, "confidence", check_confidence(self.confidence))
+            settle(self, name, memories.check_texts(name, getattr(self, name), memories.MOST_STEPS))
+        settle(self, "confidence", memories.check_confidence(self.confidence))
         settle(self, "timestamp", check_time("timestamp", self.timestamp))
         settle(self, "plan_id", self.plan_id or f"plan_{self.outcome_id}")
         check_text("plan_id", self.plan_id)
@@ -199,9 +189,3 @@ def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str,
         "plan": plan.to_dict(),
         "created_at": iso_utc(outcome.timestamp),
     }
-
-
-_REQUIRED: Mapping[type[Any], tuple[str, ...]] = {
-    ProductionOutcome: ("task_description", "agent_name", "execution_path", "result", "success"),
-    ExtractedPlan: ("outcome_id", "strategy_description", "reasoning_pattern"),
-}

@@ -7,7 +7,6 @@ language model can read the plan of an outcome; its answer is checked against th
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import os
@@ -15,20 +14,20 @@ import re
 import threading
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning import outcomes
 from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcome_writer import GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
-from pytest_golden.learning.outcomes import Report, check_agent_name, write_outcome, write_plan, write_training_example
-from pytest_golden.learning.rules import PATTERNS, extract_plan_by_rules
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _SHARED_NAME = "_shared_outcome_logger"
+# Stands for the attributes of a store where there is none.
+_NO_STORE: dict[str, Any] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
     # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
@@ -63,7 +64,6 @@ _ARROW = re.compile(r"\s*(?:\u2192|->|=>)\s*")
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 _Sentences = Annotated[tuple[_Sentence, ...], Field(max_length=20)]
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
-_log = logging.getLogger(__name__)
 _CURRENT: ContextVar[AgentRun | None] = ContextVar("current_agent_run", default=None)
 
 Arguments = ParamSpec("Arguments")
@@ -134,10 +134,12 @@ class OutcomeTrajectoryLogger:
             GoldenError: the logger is closed.
             ValueError: an argument is of a wrong kind, or the agent's name is blank; the message names it.
         """
-        report = Report(task, result, success, execution_path, agent_name, execution_time, error_message, context)
+        report = outcomes.Report(
+            task, result, success, execution_path, agent_name, execution_time, error_message, context
+        )
         return await self.hand_over(report).wait()
 
-    def hand_over(self, report: Report) -> HandedOver:
+    def hand_over(self, report: outcomes.Report) -> HandedOver:
         """Do what `log_outcome` does without waiting, from any thread.
 
         Raises:
@@ -148,14 +150,14 @@ class OutcomeTrajectoryLogger:
 
         def settle(is_kept: bool) -> None:
             outcome = handed.make()
-            self._counts.count("outcomes", outcome.outcome_id, is_kept=is_kept)
+            self._counts.count("outcomes", outcome.outcome_id, is_kept)
             if is_kept and outcome.success and self._extracts:
                 self._follow(outcome)
 
         if self._commit is None:
             settle(True)
         else:
-            parcel = Parcel(lambda: write_outcome(handed.make()), settle)
+            parcel = Parcel(lambda: outcomes.write_outcome(handed.make()), settle)
             self._commit.put(parcel)
             handed.kept = parcel.kept
         return handed
@@ -171,10 +173,9 @@ class OutcomeTrajectoryLogger:
         """
         self._refuse_closed()
         plan = await self._ask_model(outcome) if use_llm else None
-        plan = plan or extract_plan_by_rules(outcome)
-        await wait_for(
-            self._keep_following(lambda: write_plan(plan, outcome), lambda kept: self._count_plan(plan, is_kept=kept))
-        )
+        plan = plan or outcomes.extract_plan_by_rules(outcome)
+        count = partial(self._counts.count, "plans", plan.plan_id)
+        await wait_for(self._keep_following(lambda: outcomes.write_plan(plan, outcome), count))
         return plan
 
     async def store_training_example(self, outcome: ProductionOutcome, plan: ExtractedPlan) -> str:
@@ -184,11 +185,8 @@ class OutcomeTrajectoryLogger:
             GoldenError: the logger is closed.
         """
         self._refuse_closed()
-        await wait_for(
-            self._keep_following(
-                lambda: write_training_example(outcome, plan), lambda kept: self._count_example(plan, is_kept=kept)
-            )
-        )
+        count = partial(self._counts.count, "training_examples", plan.plan_id)
+        await wait_for(self._keep_following(lambda: outcomes.write_training_example(outcome, plan), count))
         return f"training_{plan.plan_id}"
 
     def get_statistics(self) -> dict[str, int]:
@@ -239,19 +237,15 @@ class OutcomeTrajectoryLogger:
 
     def _follow(self, outcome: ProductionOutcome) -> None:
         """Store plan and training example of an outcome that is on the disk."""
-        plan = extract_plan_by_rules(outcome)
+        plan = outcomes.extract_plan_by_rules(outcome)
 
         def settle(is_kept: bool) -> None:
-            self._count_plan(plan, is_kept=is_kept)
-            self._count_example(plan, is_kept=is_kept)
+            for kind in ("plans", "training_examples"):
+                self._counts.count(kind, plan.plan_id, is_kept)
 
-        self._keep_following(lambda: (*write_plan(plan, outcome), *write_training_example(outcome, plan)), settle)
-
-    def _count_plan(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
-        self._counts.count("plans", plan.plan_id, is_kept=is_kept)
-
-    def _count_example(self, plan: ExtractedPlan, *, is_kept: bool) -> None:
-        self._counts.count("training_examples", plan.plan_id, is_kept=is_kept)
+        self._keep_following(
+            lambda: (*outcomes.write_plan(plan, outcome), *outcomes.write_training_example(outcome, plan)), settle
+        )
 
     async def _ask_model(self, outcome: ProductionOutcome) -> ExtractedPlan | None:
         """Return the model's plan when it passes the checks."""
@@ -291,19 +285,12 @@ async def log_agent_outcome(  # noqa: PLR0917 - `log_outcome` and the store
 def get_outcome_logger(store: MemoryStore | Store | None) -> OutcomeTrajectoryLogger:
     """Return the logger that all callers with this store share; a new one when it was closed. None stores nothing."""
     # An attribute of the store: a table of loggers would keep both alive as long as the process.
-    attributes = vars(_NO_STORE if store is None else store)
+    attributes = _NO_STORE if store is None else vars(store)
     with _lock:
         logger: OutcomeTrajectoryLogger | None = attributes.get(_SHARED_NAME)
         if logger is None or logger.is_closed:
             logger = attributes[_SHARED_NAME] = OutcomeTrajectoryLogger(store)
         return logger
-
-
-class _NoStore:
-    """Stands for the absence of a store."""
-
-
-_NO_STORE = _NoStore()
 
 
 class PlanReply(BaseModel):
@@ -335,12 +322,12 @@ def check_plan_reply(outcome: ProductionOutcome, reply: PlanReply | None) -> Ext
     """Return the plan of a reply; None when it names a step, alone or in a sentence, that the outcome does not have."""
     if reply is None or not outcome.execution_path:
         return None
-    by_rules = extract_plan_by_rules(outcome)
+    by_rules = outcomes.extract_plan_by_rules(outcome)
     sentences = (reply.strategy_description, *reply.key_decisions, *reply.success_factors, *reply.failure_factors)
     named = {*reply.tools_sequence, *_find_named(sentences)}
     if not named <= set(outcome.execution_path):
         return None
-    is_known = reply.reasoning_pattern in PATTERNS
+    is_known = reply.reasoning_pattern in outcomes.PATTERNS
     return ExtractedPlan(
         outcome_id=outcome.outcome_id,
         strategy_description=reply.strategy_description,
@@ -403,7 +390,7 @@ class AgentRun:
         self._handed: HandedOver | None = None
         self._logger = logger
         self._task = task
-        self._agent_name = check_agent_name(agent_name)
+        self._agent_name = outcomes.check_agent_name(agent_name)
         self._steps: list[str] = []
         self._started = monotonic_seconds()
         self._token: Token[AgentRun | None] | None = None
@@ -424,8 +411,7 @@ class AgentRun:
         return given
 
     def __enter__(self) -> Self:
-        self._begin()
-        return self
+        return self._begin()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -435,8 +421,7 @@ class AgentRun:
             handed.kept.result()
 
     async def __aenter__(self) -> Self:
-        self._begin()
-        return self
+        return self._begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -454,7 +439,7 @@ class AgentRun:
         if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
             raise TypeError("a generator cannot be logged as a whole: use a with-block inside it")
         call = self._wrap_coroutine(work) if inspect.iscoroutinefunction(work) else self._wrap_function(work)
-        wrapped: Callable[Arguments, Given] = functools.wraps(work)(call)
+        wrapped: Callable[Arguments, Given] = wraps(work)(call)
         return wrapped
 
     def _wrap_function(self, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -474,7 +459,7 @@ class AgentRun:
     def _again(self) -> AgentRun:
         return AgentRun(self._logger, self._task, self._agent_name)
 
-    def _begin(self) -> None:
+    def _begin(self) -> Self:
         if self._logger.is_closed:
             raise GoldenError("this logger is closed; make another one")
         if self._token is not None:
@@ -483,6 +468,7 @@ class AgentRun:
         self.context, self._steps = {}, []
         self._started = monotonic_seconds()
         self._token = _CURRENT.set(self)
+        return self
 
     def _end(self, error: BaseException | None) -> HandedOver | None:
         """Hand the outcome over. A failure to log must not stop the agent."""
@@ -495,7 +481,9 @@ class AgentRun:
         message = error_text(error) if failed and error is not None else None
         try:
             self._handed = self._logger.hand_over(
-                Report(self._task, self.result, not failed, self._steps, self._agent_name, took, message, self.context)
+                outcomes.Report(
+                    self._task, self.result, not failed, self._steps, self._agent_name, took, message, self.context
+                )
             )
         except (GoldenError, ValueError) as refusal:
             _log.warning("a run of %r cannot be logged: %s", self._agent_name, redact(str(refusal)))

@@ -104,21 +104,13 @@ class GroupCommit:
         Raises:
             GoldenError: the logger is closed.
         """
-        with self._lock:
-            if self._is_closed:
-                raise GoldenError("this logger is closed; make another one")
-            self._waiting.append(parcel)
-            is_writing = self._start()
-        if not is_writing:
-            self._give_up()
+        if self._is_closed:
+            raise GoldenError("this logger is closed; make another one")
+        self._add(parcel, self._waiting)
 
     def put_following(self, parcel: Parcel) -> None:
         """Save it after everything else, or beside it; also after `close`, since it follows from what was put before."""
-        with self._lock:
-            self._following.append(parcel)
-            is_writing = self._start()
-        if not is_writing:
-            self._give_up()
+        self._add(parcel, self._following)
 
     def flush(self) -> Future[bool]:
         """Return a future that is done when everything put so far, and what follows from it, is saved or has failed."""
@@ -137,21 +129,22 @@ class GroupCommit:
         with self._lock:
             self._is_closed = True
 
-    def _start(self) -> bool:
-        """Start the writing thread unless it runs; return False when no thread can be started."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write_all, name="golden-outcomes")
-            try:
-                self._thread.start()
-            except RuntimeError:
-                # The interpreter is about to end, or the system has no more threads.
-                self._thread = None
-        return self._thread is not None
-
-    def _give_up(self) -> None:
-        _log.warning("what an agent did cannot be kept: no thread can be started")
-        while batch := self._take():
-            end(batch, is_kept=False)
+    def _add(self, parcel: Parcel, queue: deque[Parcel]) -> None:
+        """Add a parcel to a queue, and start the writing thread unless it runs."""
+        with self._lock:
+            queue.append(parcel)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_all, name="golden-outcomes")
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    # The interpreter is about to end, or the system has no more threads.
+                    self._thread = None
+            is_writing = self._thread is not None
+        if not is_writing:
+            _log.warning("what an agent did cannot be kept: no thread can be started")
+            while batch := self._take():
+                end(batch, is_kept=False)
 
     def _write_all(self) -> None:
         self._gather()
@@ -236,7 +229,7 @@ class LoggerCounts:
         self._counts = dict.fromkeys((*_KEPT_NAMES.values(), *(f"{kind}_failed" for kind in _KEPT_NAMES)), 0)
         self._known: dict[tuple[str, str], None] = {}
 
-    def count(self, kind: str, key: str, *, is_kept: bool) -> None:
+    def count(self, kind: str, key: str, is_kept: bool) -> None:
         """Count one as stored or lost; `kind` is a key of `_KEPT_NAMES`. One id counts as stored only once."""
         with _lock:
             if not is_kept:

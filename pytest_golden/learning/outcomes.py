@@ -1,4 +1,4 @@
-"""Make an outcome from an agent's report, cut it to the size that is stored, and write it as memories. Pure.
+"""Make an outcome from an agent's report, cut it to the size that is stored, read its plan, and write both as memories. Pure.
 
 A mark shows each cut, and JSON stays JSON. Nothing is stored here.
 """
@@ -6,31 +6,23 @@ A mark shows each cut, and JSON stays JSON. Nothing is stored here.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
-from pytest_golden.learning.memories import (
-    MOST_BYTES,
-    MOST_STEPS,
-    MOST_TASK_CHARACTERS,
-    check_any_text,
-    check_flag,
-    check_seconds,
-    check_texts,
-)
-from pytest_golden.learning.model import ProductionOutcome, training_value
+from pytest_golden.learning import memories
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
 from pytest_golden.values.checking import check_mapping, check_text
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from pytest_golden.learning.model import ExtractedPlan
 
 # A longer text is measured only once. For texts that cannot fit the number of characters is enough.
 _LONG_TEXT = 1_000
@@ -75,12 +67,12 @@ class Report:
     timestamp: datetime = field(default_factory=utc_now)
 
     def __post_init__(self) -> None:
-        check_any_text("task", self.task)
-        check_flag("success", self.success)
-        object.__setattr__(self, "execution_path", check_texts("execution_path", self.execution_path))
+        memories.check_any_text("task", self.task)
+        memories.check_flag("success", self.success)
+        object.__setattr__(self, "execution_path", memories.check_texts("execution_path", self.execution_path))
         check_agent_name(self.agent_name)
-        check_seconds("execution_time", self.execution_time)
-        check_any_text("error_message", self.error_message, is_optional=True)
+        memories.check_seconds("execution_time", self.execution_time)
+        memories.check_any_text("error_message", self.error_message, is_optional=True)
         if self.context is not None:
             check_mapping("context", self.context)
 
@@ -94,12 +86,12 @@ def make_outcome(report: Report) -> ProductionOutcome:
     """Return the outcome, small enough to be stored with its plan; `context["cut_fields"]` names the cut fields."""
     error = report.error_message
     parts = {
-        "task_description": cut_text(report.task, MOST_TASK_CHARACTERS),
-        "execution_path": cut_steps(tuple(report.execution_path), MOST_STEPS, _MOST_PATH_BYTES),
+        "task_description": cut_text(report.task, memories.MOST_TASK_CHARACTERS),
+        "execution_path": cut_steps(tuple(report.execution_path), memories.MOST_STEPS, _MOST_PATH_BYTES),
         "error_message": Cut(None, False) if error is None else cut_middle(error, _MOST_ERROR_CHARACTERS),
     }
     path = parts["execution_path"].kept
-    room = MOST_BYTES - _BYTES_AROUND - _PATHS_OF_EXAMPLE * measure(path) - _BYTES_OF_ARROW * len(path)
+    room = memories.MOST_BYTES - _BYTES_AROUND - _PATHS_OF_EXAMPLE * measure(path) - _BYTES_OF_ARROW * len(path)
     room -= measure(parts["task_description"].kept) + measure(parts["error_message"].kept)
     parts |= _share_room(room, report.result, report.context)
     kept = {name: cut.kept for name, cut in parts.items()}
@@ -175,7 +167,7 @@ def write_training_example(outcome: ProductionOutcome, plan: ExtractedPlan) -> t
     value = training_value(outcome, plan)
     plain = value["outcome"]
     for name in ("result", "context"):
-        excess = measure(value) - MOST_BYTES
+        excess = measure(value) - memories.MOST_BYTES
         if excess > 0:
             plain[name] = cut_json(plain[name], measure(plain[name]) - excess).kept
     tags = ("se_darwin", "training", "production_learning")
@@ -351,3 +343,56 @@ def _fit_mapping(mapping: Mapping[str, Any], room: int, sizes: _Sizes) -> dict[s
     if len(kept) < len(mapping):
         kept[_LEFT_OUT] = f"{len(mapping) - len(kept):,} members"
     return kept
+
+
+#: Every `reasoning_pattern`, by rising number of steps.
+PATTERNS = ("direct_implementation", "iterative_refinement", "complex_multi_step")
+_FAST_SECONDS, _SLOW_SECONDS = 5.0, 30.0
+_DIRECT_STEPS, _SHORT_STEPS, _LONG_STEPS = 2, 5, 10
+_SUCCESS_WORDS = frozenset({"success", "succeeded", "passed", "ok"})
+_MOST_OF_ERROR = 500
+
+
+def extract_plan_by_rules(outcome: ProductionOutcome) -> ExtractedPlan:
+    """Return the plan of an outcome, a failed one as well; its time is the outcome's."""
+    path = outcome.execution_path
+    return ExtractedPlan(
+        outcome_id=outcome.outcome_id,
+        strategy_description=f"Sequential execution: {' → '.join(path) or '(no steps known)'}",
+        reasoning_pattern=PATTERNS[0 if len(path) <= _DIRECT_STEPS else 1 if len(path) <= _SHORT_STEPS else 2],
+        tools_sequence=path,
+        key_decisions=tuple(_find_decisions(path)),
+        success_factors=tuple(_find_success_factors(outcome)),
+        failure_factors=tuple(_find_failure_factors(outcome)),
+        confidence=0.8 if path else 0.5,
+        timestamp=outcome.timestamp,
+    )
+
+
+def _find_decisions(path: tuple[str, ...]) -> Iterator[str]:
+    if path:
+        yield f"Started with {path[0]}"
+    repeated = next((step for step, following in pairwise(path) if step == following), None)
+    if repeated is not None:
+        yield f"Repeated {repeated}"
+    if len(path) > 1:
+        yield f"Ended with {path[-1]}"
+
+
+def _find_success_factors(outcome: ProductionOutcome) -> Iterator[str]:
+    if outcome.execution_time is not None and outcome.execution_time < _FAST_SECONDS:
+        yield "Fast execution (< 5 s)"
+    if len(outcome.execution_path) <= _SHORT_STEPS:
+        yield "Short execution path (<= 5 steps)"
+    result = outcome.result
+    if isinstance(result, Mapping) and str(result.get("status")).lower() in _SUCCESS_WORDS:
+        yield "Explicit success status"
+
+
+def _find_failure_factors(outcome: ProductionOutcome) -> Iterator[str]:
+    if outcome.error_message:
+        yield f"Error: {outcome.error_message[:_MOST_OF_ERROR]}"
+    if outcome.execution_time is not None and outcome.execution_time > _SLOW_SECONDS:
+        yield "Slow execution (> 30 s)"
+    if len(outcome.execution_path) > _LONG_STEPS:
+        yield "Long execution path (> 10 steps)"

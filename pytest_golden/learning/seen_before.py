@@ -77,7 +77,7 @@ class SeenBefore(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Shape):
     """The record of one kind of failure of one project. `fixed` is the first pass after the failure before the last."""
 
     signature: str
@@ -118,32 +118,7 @@ class Tally:
 
     def to_draft(self) -> MemoryDraft:
         """Return the tally as a memory to store."""
-        value = {
-            "signature": self.signature,
-            "project": self.project,
-            "message": self.message,
-            "count": self.count,
-            "first": self.first.to_dict(),
-            "last": self.last.to_dict(),
-            "fixed": None if self.fixed is None else self.fixed.to_dict(),
-            "words": self.words,
-        }
-        return MemoryDraft(TALLIES, self.key, value, ("signature",), None, self.words)
-
-    @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Tally:
-        """Read the value that `to_draft` stores."""
-        fixed = value["fixed"]
-        return cls(
-            value["signature"],
-            value["project"],
-            value["message"],
-            value["count"],
-            Occasion.from_dict(value["first"]),
-            Occasion.from_dict(value["last"]),
-            None if fixed is None else Occasion.from_dict(fixed),
-            value["words"],
-        )
+        return MemoryDraft(TALLIES, self.key, self.to_dict(), ("signature",), None, self.words)
 
 
 def find_seen_before(
@@ -166,7 +141,7 @@ def find_seen_before(
     if project is None:
         for digest in digests:
             found += list_below_key(connection, TALLIES, digest, _MOST_PROJECTS)
-    tallies = {memory.key: Tally.from_value(memory.value) for memory in found}.values()
+    tallies = {memory.key: Tally.from_dict(memory.value) for memory in found}.values()
     ranked = sorted(tallies, key=lambda tally: (tally.project != own, -tally.count))
     return tuple(describe_tally(connection, tally, "signature") for tally in ranked[:limit])
 

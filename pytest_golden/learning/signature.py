@@ -223,7 +223,7 @@ def _find_raised(lines: Sequence[str]) -> Iterator[_Raised]:
 def _read_traceback(lines: Sequence[str], position: int, *, is_linked: bool) -> tuple[int, _Raised | None]:
     """Read frames, and the exception after them: the first line that is indented no more than the traceback's first line."""
     origin = None
-    margin = len(lines[position - 1]) - len(lines[position - 1].lstrip()) if position else 0
+    margin = _indent(lines[position - 1])
     while position < len(lines):
         line = lines[position]
         frame = re.match(_FRAME, line)

@@ -48,19 +48,7 @@ def put_memory(connection: Connection, draft: MemoryDraft, timestamp: int) -> Me
 
     An equal value makes no version; its tags and provenance, if given, replace those of the newest version.
     """
-    number = insert_if_new(connection, draft, timestamp)
-    if number is not None:
-        return _memory_of_draft(draft, 1, timestamp, timestamp)
-    row = connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
-    if _same_json(row.value, draft.value):
-        return _annotate(connection, row, draft, timestamp)
-    connection.execute(_AGE, {"old_number": row.number})
-    unindex_memory(connection, row.number, row.words or "")
-    version = row.version + 1
-    values = {**_row_of(draft, timestamp), "version": version, "created_at": row.created_at}
-    number = connection.scalar(_INSERT, values)
-    index_memory(connection, int(number or 0), draft.words)
-    return _memory_of_draft(draft, version, row.created_at, timestamp)
+    return put_memories(connection, (draft,), timestamp)[0]
 
 
 def put_memories(connection: Connection, drafts: Iterable[MemoryDraft], timestamp: int) -> tuple[Memory, ...]:
@@ -76,9 +64,27 @@ def put_memories(connection: Connection, drafts: Iterable[MemoryDraft], timestam
         # It may be the next version of one that is not indexed yet.
         index_memories(connection, unindexed)
         unindexed.clear()
-        kept.append(put_memory(connection, draft, timestamp))
+        kept.append(_put_again(connection, draft, timestamp))
     index_memories(connection, unindexed)
     return tuple(kept)
+
+
+def _put_again(connection: Connection, draft: MemoryDraft, timestamp: int) -> Memory:
+    row = _get_newest(connection, draft)
+    # Compared as text, since 1, 1.0 and True are equal in Python.
+    if json.dumps(row.value, sort_keys=True) == json.dumps(draft.value, sort_keys=True):
+        return _annotate(connection, row, draft, timestamp)
+    connection.execute(_AGE, {"old_number": row.number})
+    unindex_memory(connection, row.number, row.words or "")
+    version = row.version + 1
+    values = {**_row_of(draft, timestamp), "version": version, "created_at": row.created_at}
+    number = connection.scalar(_INSERT, values)
+    index_memory(connection, int(number or 0), draft.words)
+    return _memory_of_draft(draft, version, row.created_at, timestamp)
+
+
+def _get_newest(connection: Connection, draft: MemoryDraft) -> Row[Any]:
+    return connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
 
 
 def insert_if_new(connection: Connection, draft: MemoryDraft, timestamp: int) -> int | None:
@@ -105,7 +111,7 @@ def rewrite_memory(connection: Connection, draft: MemoryDraft, timestamp: int) -
     """Store a memory in place of the present version, without a further one: for tallies, which need no history."""
     if insert_if_new(connection, draft, timestamp) is not None:
         return
-    row = connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
+    row = _get_newest(connection, draft)
     values = {"value": draft.value, "words": draft.words, "updated_at": timestamp}
     connection.execute(_ANNOTATE.values(values), {"old_number": row.number})
     if row.words != draft.words:
@@ -163,7 +169,7 @@ def list_newest_keys(
     connection: Connection, namespace: Iterable[str], *, before: str | None = None, limit: int
 ) -> tuple[Memory, ...]:
     """Return the newest versions in a namespace, of all keys or of those below `before`, the greatest key first."""
-    query = select(*_COLUMNS).where(memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True))
+    query = _select_newest(namespace)
     if before is not None:
         query = query.where(memories.c.key < before)
     rows = connection.execute(query.order_by(memories.c.key.desc(), memories.c.version.desc()).limit(limit))
@@ -178,20 +184,15 @@ def find_everywhere(connection: Connection, prefix: Iterable[str], key: str) -> 
 
 def list_keys(connection: Connection, namespace: Iterable[str]) -> tuple[str, ...]:
     """Return the keys in a namespace, sorted."""
-    query = select(memories.c.key).where(
-        memories.c.namespace == write_namespace(namespace), memories.c.is_newest.is_(True)
-    )
-    return tuple(sorted(connection.scalars(query)))
+    return tuple(sorted(connection.scalars(_select_newest(namespace, memories.c.key))))
 
 
 def find_by_keys(connection: Connection, namespace: Iterable[str], keys: Sequence[str]) -> tuple[Memory, ...]:
     """Return the newest versions of these keys, as far as they exist."""
-    stored = write_namespace(namespace)
+    query = _select_newest(namespace)
     found: list[Memory] = []
     for start in range(0, len(keys), _MOST_KEYS):
-        wanted = memories.c.key.in_(keys[start : start + _MOST_KEYS])
-        query = select(*_COLUMNS).where(memories.c.namespace == stored, wanted, memories.c.is_newest.is_(True))
-        found += map(_memory, connection.execute(query))
+        found += map(_memory, connection.execute(query.where(memories.c.key.in_(keys[start : start + _MOST_KEYS]))))
     return tuple(found)
 
 
@@ -214,12 +215,7 @@ def find_by_pairs(connection: Connection, pairs: Iterable[tuple[Iterable[str], s
 def list_below_key(connection: Connection, namespace: Iterable[str], start: str, limit: int) -> tuple[Memory, ...]:
     """Return the newest versions of the keys that begin with `start` and a slash, in the order of their keys."""
     low, high = f"{start}/", f"{start}0"
-    query = select(*_COLUMNS).where(
-        memories.c.namespace == write_namespace(namespace),
-        memories.c.key >= low,
-        memories.c.key < high,
-        memories.c.is_newest.is_(True),
-    )
+    query = _select_newest(namespace).where(memories.c.key >= low, memories.c.key < high)
     return tuple(map(_memory, connection.execute(query.order_by(memories.c.key).limit(limit))))
 
 
@@ -272,6 +268,11 @@ def find_by_numbers(connection: Connection, numbers: Iterable[int]) -> dict[int,
     """Return the memories with these row numbers, as far as they are newest versions."""
     rows = connection.execute(select(*_COLUMNS).where(memories.c.number.in_(numbers), memories.c.is_newest))
     return {row.number: _memory(row) for row in rows}
+
+
+def _select_newest(namespace: Iterable[str], *columns: Any) -> Select[Any]:
+    in_namespace = memories.c.namespace == write_namespace(namespace)
+    return select(*(columns or _COLUMNS)).where(in_namespace, memories.c.is_newest.is_(True))
 
 
 def _one_key(namespace: Iterable[str], key: str) -> Any:
@@ -333,8 +334,3 @@ def _memory(row: Row[Any]) -> Memory:
         from_ms(row.created_at),
         from_ms(row.updated_at),
     )
-
-
-def _same_json(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    # Compared as text, since 1, 1.0 and True are equal in Python.
-    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)

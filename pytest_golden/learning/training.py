@@ -8,12 +8,10 @@ marks, since a record is put into a prompt unchanged.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.gate_results_store import read_results
@@ -27,12 +25,14 @@ from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.learning.store import iter_training_examples, list_latest_outcomes
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.folder import replaced
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import StepType
 from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    import os
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -124,37 +124,15 @@ def export_training_examples(store: MemoryStore | Store, path: str | os.PathLike
         raise GoldenError(f"{target} is the store itself; name another file")
     with opened.read() as connection:
         try:
-            return _write_to(target, iter_training_examples(connection, agent))
+            with replaced(target) as file:
+                count = 0
+                for value in iter_training_examples(connection, agent):
+                    file.write(f"{json.dumps(value, allow_nan=False)}\n")
+                    count += 1
+                return count
         except OSError as error:
             message = f"{target} cannot be written ({error.strerror}); name a file in a folder that you may write to"
             raise GoldenError(message) from error
-
-
-def _write_to(target: Path, values: Iterable[Mapping[str, Any]]) -> int:
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with target.open("w", encoding="ascii", newline="\n") as file:
-            return _write_lines(file, values)
-    return _replace(target.resolve(), values)
-
-
-def _replace(target: Path, values: Iterable[Mapping[str, Any]]) -> int:
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".training-")
-    draft = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
-            count = _write_lines(file, values)
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return count
-
-
-def _write_lines(file: TextIO, values: Iterable[Mapping[str, Any]]) -> int:
-    count = 0
-    for count, value in enumerate(values, 1):  # noqa: B007 - how many there were
-        file.write(f"{json.dumps(value, allow_nan=False)}\n")
-    return count
 
 
 def reflective_dataset(
@@ -309,7 +287,11 @@ def check_names(components: object) -> tuple[str, ...]:
     Raises:
         GoldenError: there are none, or a name is not plain text or occurs twice.
     """
-    names = _list_names(components)
+    is_text = isinstance(components, (str, bytes))
+    if is_text or not isinstance(components, Iterable):
+        what = "the text " if is_text else ""
+        raise GoldenError(f"components must be a mapping or a list of names, not {what}{components!r:.100}")
+    names = tuple(components)
     if not names:
         raise GoldenError("no components: name at least one text that is to be improved")
     for name in names:
@@ -323,15 +305,6 @@ def check_names(components: object) -> tuple[str, ...]:
 def join_lines(lines: Iterable[object]) -> str:
     """Return the texts that are not empty, one per line."""
     return "\n".join(str(line) for line in lines if line)
-
-
-def _list_names(components: Any) -> tuple[str, ...]:
-    if isinstance(components, (str, bytes)):
-        raise GoldenError(f"components must be a mapping or a list of names, not the text {components!r:.100}")
-    try:
-        return tuple(components)
-    except TypeError:
-        raise GoldenError(f"components must be a mapping or a list of names, not {components!r:.100}") from None
 
 
 def _quote(said: Mapping[str, object]) -> str:

@@ -36,9 +36,9 @@ from pytest_golden.session.live_line import Ticker
 from pytest_golden.session.scheduler import count_workers
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.columns import from_ms, to_ms
-from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.sqlite import refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence

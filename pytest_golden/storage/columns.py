@@ -57,17 +57,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def to_ms(moment: datetime) -> int:
-    """Return the milliseconds since the epoch at an aware moment; what is below a millisecond is dropped."""
-    return (moment - _EPOCH) // _MILLISECOND
+def to_ms(timestamp: datetime) -> int:
+    """Return the milliseconds since the epoch of an aware timestamp, without fractions."""
+    return (timestamp - _EPOCH) // _MILLISECOND
 
 
 def from_ms(milliseconds: int) -> datetime:
-    """Return the aware UTC moment that is so many milliseconds after the epoch."""
+    """Return the aware UTC timestamp of milliseconds since the epoch."""
     return _EPOCH + milliseconds * _MILLISECOND
 
 
-# The sign that follows the slash: no text that begins with "plans/" sorts at or after "plans0".
+# The character that follows the slash: no text that begins with "plans/" sorts at or after "plans0".
 _AFTER_SLASH = "0"
 
 
@@ -85,15 +85,15 @@ def read_namespace(text: str) -> tuple[str, ...]:
 
 
 def namespace_range(prefix: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first text of the namespaces that begin with these whole elements and the first one after them.
+    """Return the range of the namespaces that begin with these whole elements: its first text, and the first one after it.
 
-    None means that all begin so: the prefix is empty.
+    None stands for all namespaces: the prefix is empty.
     """
     low = write_namespace(prefix)
     return (low, low[:-1] + _AFTER_SLASH) if low else None
 
 
-# Letters that are written without blanks between words: kana, bopomofo, Han, Hangul.
+# Letters of scripts without blanks between words: kana, bopomofo, Han, Hangul.
 _RUN = re.compile(
     "[\u3005\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U0003ffff]+"
@@ -113,7 +113,7 @@ STOP_WORDS = frozenset(
 
 
 def separate(text: str) -> str:
-    """Write a text for the index: runs without blanks as pairs of neighbours, and the last letter alone.
+    """Write a text for the index: runs of letters without blanks become pairs of neighbours, and the last letter alone.
 
     FTS5's tokenizer takes a run of Chinese, Japanese or Korean letters for one word; pairs let a part of it be found.
     """
@@ -121,7 +121,7 @@ def separate(text: str) -> str:
 
 
 def find_words(text: str, *, keep_all: bool = False) -> list[str]:
-    """Find the words of a query, lower-cased and each once: no stop words as long as there are others, forty at most.
+    """Find the words of a query, in lower case and without repeats. Stop words count only if there are no others; forty at most.
 
     `keep_all` gives all words of a text as they stand.
     """
@@ -139,7 +139,7 @@ def write_term(word: str) -> str:
 
 
 def begins_pairs(word: str) -> bool:
-    """Tell whether a word of a query is a letter alone of a run without blanks: pairs that begin with it are meant."""
+    """Tell whether a word of a query is one letter of a script without blanks, which matches the pairs that begin with it."""
     return len(word) == 1 and _RUN.match(word) is not None
 
 

@@ -2,34 +2,75 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import JSON, Text, cast, func, select, text
 
-from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
+from pytest_golden.errors import SettingsError, StorageError
 from pytest_golden.storage.engine import BUSY_SECONDS, explained
-from pytest_golden.storage.files import find_file, made_whole
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.row_copies import ContentDigest, count_rows, list_columns, read_rows
 from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.search import rebuild_index
+from pytest_golden.storage.sqlite import find_file, made_whole
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.tally import recount_tally
-from pytest_golden.storage.upgrading import upgrade
-from pytest_golden.storage.version import find_version, newest_version
+from pytest_golden.storage.upgrading import recount_tally, upgrade
+from pytest_golden.storage.version import describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import Any
 
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Column, Connection, Table
 
     from pytest_golden.storage.location import Location
-    from pytest_golden.storage.row_copies import TableContent
+
+
+_ROWS_AT_ONCE = 2_000
+
+
+class TableContent(NamedTuple):
+    """The number of rows of a table, and the SHA-256 of all rows in the order of their keys."""
+
+    rows: int
+    sha256: str
+
+
+class ContentDigest:
+    """Digest the rows of a table: each is a line, a JSON array of its values."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._hash = hashlib.sha256()
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add the next rows."""
+        self.rows += len(rows)
+        self._hash.update("".join([f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows]).encode("ascii"))
+
+    def finish(self) -> TableContent:
+        """Return the digest of all rows."""
+        return TableContent(self.rows, self._hash.hexdigest())
+
+
+def list_columns(table: Table) -> list[Column[Any]]:
+    """Return the columns of a table in the order of `read_rows`, its key first."""
+    (key,) = table.primary_key
+    return [key, *(column for column in table.c if column is not key)]
+
+
+def read_rows(connection: Connection, table: Table) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """Yield all rows by their key, some at a time; JSON is the text that is stored."""
+    columns = list_columns(table)
+    query = select(*[cast(column, Text) if isinstance(column.type, JSON) else column for column in columns])
+    query = query.order_by(columns[0]).limit(_ROWS_AT_ONCE)
+    rows = connection.execute(query).all()
+    while rows:
+        yield [tuple(row) for row in rows]
+        rows = connection.execute(query.where(columns[0] > rows[-1][0])).all()
 
 
 class Progress(NamedTuple):
@@ -83,7 +124,9 @@ def copy_store(
 class _Run:
     """One copying; `sent` is what was read of each table so far."""
 
-    def __init__(self, target: _Target, place: Location, report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, target: _FileTarget | _ServerTarget, place: Location, report: Callable[[Progress], None]
+    ) -> None:
         self.sent: dict[str, TableContent] = {}
         self._target = target
         self._place = place
@@ -102,7 +145,7 @@ class _Run:
             self._target.finish(writing)
 
     def _copy_table(self, reading: Connection, writing: Connection, table: Table) -> None:
-        digest, size = ContentDigest(), count_rows(reading, table)
+        digest, size = ContentDigest(), reading.execute(select(func.count()).select_from(table)).scalar_one()
         self._report(Progress(table.name, 0, size))
         for rows in read_rows(reading, table):
             # Without this the error would name the source.
@@ -119,20 +162,12 @@ class _Run:
             self._report(Progress(f"comparing {table.name}", digest.rows, sent.rows))
         arrived = digest.finish()
         if arrived != sent:
-            told = f"{arrived.rows} rows instead of {sent.rows}" if arrived.rows != sent.rows else "other rows"
-            raise _DifferingError(f"{table.name}: {told} arrived; nothing was kept")
-
-
-class _Target(Protocol):
-    """An empty store that receives rows, whose values are in the order of `list_columns`."""
-
-    def open_empty(self, place: Location, /) -> AbstractContextManager[Connection]: ...
-    def load_rows(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]], /) -> None: ...
-    def finish(self, connection: Connection, /) -> None: ...
+            what = f"{arrived.rows} rows instead of {sent.rows}" if arrived.rows != sent.rows else "other rows"
+            raise _DifferingError(f"{table.name}: {what} arrived; nothing was kept")
 
 
 class _FileTarget:
-    """A SQLite file, which gets its name when everything is in it."""
+    """A SQLite file, which gets its name when everything is in it. Rows have their values in the order of `list_columns`."""
 
     @contextmanager
     def open_empty(self, place: Location) -> Iterator[Connection]:
@@ -156,7 +191,7 @@ class _FileTarget:
 
 
 class _ServerTarget:
-    """A PostgreSQL schema, filled in one transaction. Its tables are made in it too if they do not exist."""
+    """The same for a PostgreSQL schema, filled in one transaction. Its tables are made in it too if they do not exist."""
 
     @contextmanager
     def open_empty(self, place: Location) -> Iterator[Connection]:
@@ -205,10 +240,7 @@ def _make_empty(connection: Connection, where: str) -> None:
     if version is None:
         upgrade(connection, where)
     elif version != newest_version():
-        message = (
-            f"the store {where}: its tables are of an older version ({version}); run `golden store upgrade` for it"
-        )
-        raise StorageError(message, StorageTrouble.OLDER)
+        raise describe_older(where, version, "run `golden store upgrade` for it")
     filled = [
         name
         for name in metadata.tables

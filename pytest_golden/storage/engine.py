@@ -12,7 +12,8 @@ import sqlite3
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from sqlalchemy import create_engine, event
@@ -101,7 +102,7 @@ _WORDS_OF_SERVER = {
     StorageTrouble.READ_ONLY: "it cannot be written; let this role read and write its tables, or give another store",
 }
 
-_WATCHED: WeakSet[HasConnections] = WeakSet()
+_WATCHED: WeakSet[Any] = WeakSet()
 # Connections that other threads were using when the process forked. The child must keep these references: closing or
 # collecting such a connection would harm the parent.
 _LEFT_TO_PARENT: list[object] = []
@@ -227,15 +228,15 @@ def explained(where: str) -> Iterator[None]:
 def explain(where: str, error: BaseException | None) -> StorageError:
     """Return a `StorageError` that explains an error of the driver or the operating system."""
     trouble = find_trouble(error)
-    told = error.strerror if isinstance(error, OSError) else error
+    reason = error.strerror if isinstance(error, OSError) else error
     words = _WORDS_OF_FILE[trouble]
     if _is_of_server(error):
-        told, words = read_message(error), find_words(error) or words
+        reason, words = read_message(error), find_words(error) or words
     if is_index_damage(error):
-        told = "its search index is damaged; `golden store upgrade` builds it again"
+        reason = "its search index is damaged; `golden store upgrade` builds it again"
     if str(error).startswith(_UNREADABLE_TEXT):
-        words, told = "it holds text that cannot be read", f"{told}; `golden store mend` repairs it"
-    return StorageError(f"the store {where}: {words} ({told})", trouble)
+        words, reason = "it holds text that cannot be read", f"{reason}; `golden store mend` repairs it"
+    return StorageError(f"the store {where}: {words} ({reason})", trouble)
 
 
 def describe(where: str, trouble: StorageTrouble) -> StorageError:
@@ -305,34 +306,18 @@ def _is_of_server(error: BaseException | None) -> bool:
     return isinstance(error, _driver_errors()[1:])
 
 
-class HasConnections(Protocol):
-    """An object that is notified of forks."""
-
-    def before_fork(self) -> None:
-        """Stop all writers, and close the connections."""
-        ...
-
-    def after_fork_in_parent(self) -> None:
-        """Let writers continue."""
-        ...
-
-    def after_fork_in_child(self) -> None:
-        """Start again without connections."""
-        ...
-
-
-def watch_forks(one: HasConnections) -> None:
-    """Notify an object of each fork of this process, as long as it exists.
+def watch_forks(store: Any) -> None:
+    """Notify a store of each fork of this process, as long as it exists: its methods `before_fork` and `after_fork_in_...`.
 
     SQLite keeps its locks in a process's memory: a child that inherits open connections would rely on locks that it does
     not hold. Two processes on one connection to a server would mix up their messages. So connections are closed before a
     fork, and both sides open new ones.
     """
-    _WATCHED.add(one)
+    _WATCHED.add(store)
 
 
 def wait_for_readers(engine: Engine) -> bool:
-    """Wait up to `MOST_SECONDS` until no connection is in use, and tell whether none is."""
+    """Wait up to `MOST_SECONDS` until no connection is in use, and return whether none is."""
     pool = engine.pool
     assert isinstance(pool, QueuePool)
     deadline = time.monotonic() + MOST_SECONDS
@@ -347,20 +332,14 @@ def leave_to_parent(engine: Engine, writer: Connection | None) -> None:
     engine.dispose(close=False)
 
 
-def _before() -> None:
-    for one in list(_WATCHED):
-        one.before_fork()
-
-
-def _after_in_parent() -> None:
-    for one in list(_WATCHED):
-        one.after_fork_in_parent()
-
-
-def _after_in_child() -> None:
-    for one in list(_WATCHED):
-        one.after_fork_in_child()
+def _notify(method: str) -> None:
+    for store in list(_WATCHED):
+        getattr(store, method)()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(
+        before=partial(_notify, "before_fork"),
+        after_in_parent=partial(_notify, "after_fork_in_parent"),
+        after_in_child=partial(_notify, "after_fork_in_child"),
+    )

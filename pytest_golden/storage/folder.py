@@ -1,13 +1,15 @@
-"""The folders that outlive a session and those of private runs: names, .gitignore, flushing. Opens no database."""
+"""The folders that outlive a session and those of private runs: names, .gitignore; files written whole. Opens no database."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -44,6 +46,31 @@ def ignore_in_git(folder: Path) -> None:
     """
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="ascii") as ignore:
         ignore.write("*\n")
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[TextIO]:
+    """Yield a text file in ASCII that takes the place of `path`, whole, when the with-block succeeds.
+
+    The target of a link is replaced; a device or a pipe (`/dev/stdout`) is written directly.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("w", encoding="ascii", newline="\n") as file:
+            yield file
+        return
+    target = path.resolve()
+    draft = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("x", encoding="ascii", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def flush(path: Path) -> None:

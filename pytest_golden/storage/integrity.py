@@ -33,13 +33,12 @@ from sqlalchemy import (
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.columns import storable, storable_json, to_ms
 from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
-from pytest_golden.storage.files import backup_store, find_file, list_files, name_beside, open_to_read
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.row_copies import count_rows
 from pytest_golden.storage.schema import entry_tally, metadata
 from pytest_golden.storage.search import find_index_fault, rebuild_index
+from pytest_golden.storage.sqlite import backup_store, find_file, list_files, name_beside, open_to_read
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.tally import find_tally_fault, recount_tally
+from pytest_golden.storage.upgrading import find_tally_fault, recount_tally
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign, newest_version
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ _MOST_NAMED = 10
 _ROWS_AT_ONCE = 1_000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ESCAPES = ("\\ud", "\\uD", "\\u0000")
-# An entry's counts, recounted. The rows tell only an upper limit of the positive signals that count.
+# An entry's counts, recounted. The rows give only an upper limit of the positive signals that count.
 _WRONG_COUNTS = text("""
 SELECT entries.id FROM entries
 LEFT JOIN (
@@ -83,7 +82,7 @@ WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname IN 
 """).bindparams(bindparam("names", expanding=True))
 _FIRST, _LAST = to_ms(datetime.min.replace(tzinfo=UTC)), to_ms(datetime.max.replace(tzinfo=UTC))
 _NOT_TABLES = "SELECT name FROM sqlite_master WHERE type <> 'table' OR sql NOT LIKE 'CREATE TABLE %'"
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def repair_store(store: Store) -> tuple[str, ...]:
     return tuple(fault for fault in faults.values() if fault is not None)
 
 
-def mend_store(location: str | Path, moment: datetime) -> StoreMending:
+def mend_store(location: str | Path, timestamp: datetime) -> StoreMending:
     """Repair all text that cannot be read, in one transaction: unreadable characters become visible escapes.
 
     A file is first copied to a new file beside it, with the time in its name. Other writers wait meanwhile.
@@ -178,7 +177,7 @@ def mend_store(location: str | Path, moment: datetime) -> StoreMending:
         backup = None
         if any(odd.mended is not None for odd in found):
             if path is not None:
-                backup = name_beside(path, "before-mend", moment)
+                backup = name_beside(path, "before-mend", timestamp)
                 backup_store(location, backup)
             with store.write() as connection:
                 # Search again: another process may have changed the store meanwhile.
@@ -242,11 +241,16 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
     problems: tuple[str, ...] = ()
     with store.read() as connection:
         if store.path is None:
-            size = _size_on_server(connection)
+            names = [*metadata.tables, entry_tally.name, "memory_words", VERSION_TABLE]
+            size = int(connection.execute(_SIZE_ON_SERVER, {"names": names}).scalar_one())
             problems = _check_references(connection)
             notes = ("its pages were not checked: on a server pg_amcheck does that",)
-        tables = {name: count_rows(connection, table) for name, table in metadata.tables.items()}
-        problems += _check_counts(connection)
+        tables = {
+            name: connection.scalar(select(func.count()).select_from(table)) or 0
+            for name, table in metadata.tables.items()
+        }
+        wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
+        problems += tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
         problems += _check_texts(connection)
         fault = find_tally_fault(connection)
         if fault is not None:
@@ -257,9 +261,9 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
 
 def _check_pages(path: Path) -> tuple[str, ...]:
     with closing(open_to_read(path)) as connection:
-        told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST_NAMED})")]
-        if told != ["ok"]:
-            return tuple(line for text in told for line in text.splitlines())
+        messages = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST_NAMED})")]
+        if messages != ["ok"]:
+            return tuple(line for message in messages for line in message.splitlines())
         broken = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_NAMED)
     return tuple(f"row {row} of {table} refers to what is not there, in {parent}" for table, row, parent, _ in broken)
 
@@ -279,20 +283,10 @@ def _check_references(connection: Connection) -> tuple[str, ...]:
     return tuple(problems[:_MOST_NAMED])
 
 
-def _size_on_server(connection: Connection) -> int:
-    names = [*metadata.tables, entry_tally.name, "memory_words", VERSION_TABLE]
-    return int(connection.execute(_SIZE_ON_SERVER, {"names": names}).scalar_one())
-
-
-def _check_counts(connection: Connection) -> tuple[str, ...]:
-    wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
-    return tuple(f"entry {entry}: its counts differ from its expectations and signals" for entry in wrong)
-
-
 def _check_texts(connection: Connection) -> tuple[str, ...]:
     found = list(islice(find_odd_texts(connection), _MOST_NAMED + 1))
-    told = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
-    return (*told[:_MOST_NAMED], *(["more rows have such texts"] if len(told) > _MOST_NAMED else []))
+    lines = [f"{odd}; `golden store mend` repairs it" if odd.mended is not None else str(odd) for odd in found]
+    return (*lines[:_MOST_NAMED], *(["more rows have such texts"] if len(lines) > _MOST_NAMED else []))
 
 
 def _find_index_fault(store: Store) -> str | None:
@@ -423,39 +417,31 @@ def _refuse_damaged(copy: Path, shown: str) -> None:
             if getattr(error, "sqlite_errorname", "") != "SQLITE_NOTADB":
                 raise
             raise StorageError(f"{shown} is not a golden store; give another file") from None
-        false_table = _find_false_table(connection)
+        # Reading a view or a virtual table might never end.
+        others = {str(row[0]) for row in connection.execute(_NOT_TABLES)}
+        false_table = min(others & set(metadata.tables), default=None)
     if VERSION_TABLE not in names:
         raise describe_foreign(shown)
     if false_table is not None:
         raise StorageError(f"the store {shown}: its {false_table} are no table; give another file")
     problems = check_store(copy).problems
     if problems:
-        told = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_TOLD])
-        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
+        reason = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_SHOWN])
+        raise StorageError(f"the store {shown}: it is damaged ({reason})", StorageTrouble.CORRUPT)
     with explained(shown), closing(sqlite3.connect(copy)) as connection:
         misfit = _find_misfit(connection)
     if misfit is not None:
-        told = f"a row of {misfit} holds what no store keeps there"
-        raise StorageError(f"the store {shown}: it is damaged ({told})", StorageTrouble.CORRUPT)
-
-
-def _find_false_table(connection: sqlite3.Connection) -> str | None:
-    """Return the name of a table of ours that is really a view or a virtual table: reading it might never end."""
-    found = {str(row[0]) for row in connection.execute(_NOT_TABLES)}
-    return min(found & set(metadata.tables), default=None)
+        reason = f"a row of {misfit} holds what no store keeps there"
+        raise StorageError(f"the store {shown}: it is damaged ({reason})", StorageTrouble.CORRUPT)
 
 
 def _find_misfit(connection: sqlite3.Connection) -> str | None:
     """Return the name of a table with a value that no store writes there."""
     for table in metadata.sorted_tables:
-        if connection.execute(_write_query(table)).fetchone():
+        fits = " AND ".join(_write_condition(column) for column in table.c)
+        if connection.execute(f'SELECT 1 FROM "{table.name}" WHERE ({fits}) IS NOT 1 LIMIT 1').fetchone():
             return table.name
     return None
-
-
-def _write_query(table: Table) -> str:
-    fits = " AND ".join(_write_condition(column) for column in table.c)
-    return f'SELECT 1 FROM "{table.name}" WHERE ({fits}) IS NOT 1 LIMIT 1'
 
 
 def _write_condition(column: Column[object]) -> str:

@@ -54,8 +54,8 @@ class Listing:
     """A list with given filters. `kinds` are the types of a position's values, in order."""
 
     def __init__(self, name: str, *filters: str | bool | None, kinds: tuple[type[int | str], ...]) -> None:
-        told = json.dumps([name, *filters])
-        self._digest = hashlib.sha256(told.encode("ascii")).hexdigest()[:_DIGITS]
+        identity = json.dumps([name, *filters])
+        self._digest = hashlib.sha256(identity.encode("ascii")).hexdigest()[:_DIGITS]
         self._kinds = kinds
 
     def read_cursor(self, cursor: str | None) -> Any:
@@ -66,17 +66,17 @@ class Listing:
         """
         if cursor is None:
             return None
-        told = _decode(cursor)
-        if told is None or told[0] != self._digest or len(told) != len(self._kinds) + 1:
+        values = _decode(cursor)
+        if values is None or values[0] != self._digest or len(values) != len(self._kinds) + 1:
             raise ValueError(_REFUSED)
-        if not all(_is_of(value, kind) for value, kind in zip(told[1:], self._kinds, strict=True)):
+        if not all(_is_of(value, kind) for value, kind in zip(values[1:], self._kinds, strict=True)):
             raise ValueError(_REFUSED)
-        return tuple(told[1:])
+        return tuple(values[1:])
 
     def write_cursor(self, position: Position) -> str:
         """Return the cursor of a position."""
-        told = json.dumps([self._digest, *position], separators=(",", ":"))
-        return base64.urlsafe_b64encode(told.encode("ascii")).decode("ascii").rstrip("=")
+        written = json.dumps([self._digest, *position], separators=(",", ":"))
+        return base64.urlsafe_b64encode(written.encode("ascii")).decode("ascii").rstrip("=")
 
     def cut(
         self, rows: Sequence[_Row], limit: int, position: Callable[[_Row], Position], make: Callable[[_Row], _Item]
@@ -102,10 +102,10 @@ def _decode(cursor: object) -> list[Any] | None:
     if not isinstance(cursor, str) or not cursor.isascii() or len(cursor) > _LONGEST_CURSOR:
         return None
     try:
-        told = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):
         return None
-    return told if isinstance(told, list) and told else None
+    return values if isinstance(values, list) and values else None
 
 
 def _is_of(value: object, kind: type) -> bool:

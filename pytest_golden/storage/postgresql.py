@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.types.string import StrDumperUnknown, TextLoader
@@ -25,10 +26,10 @@ from sqlalchemy import JSON, Insert, create_engine, event
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.engine import ClosingPool, dump_json, explained
-from pytest_golden.storage.version import ASK_VERSION, Begun, Found, describe_older, find_version, newest_version
+from pytest_golden.storage.version import ASK_VERSION, describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+#: A `statements.Question`; that module imports this one.
+Question: TypeAlias = Any
 
 #: In addition to the time that a lock may take. Only statements that bring tables up to date take longer.
 LONGEST_SILENCE_SECONDS = 300.0
@@ -201,24 +204,11 @@ _SECOND_OF_SOME = 96
 
 
 class Compiled(NamedTuple):
-    """A compiled statement. `binders` turn values into parameters; `fixed` are the statement's own parameters."""
+    """A compiled statement without its parameters. `binders` turn values into those; `fixed` are the statement's own."""
 
-    sql: str
+    sent: Sent
     fixed: Mapping[str, Any]
     binders: Mapping[str, Callable[[Any], Any] | None]
-    has_json: bool
-
-
-#: A question as it is sent, and whether it is paged.
-Asked: TypeAlias = "tuple[Compiled, Mapping[str, Any], bool]"
-
-
-class Question(Protocol):
-    """A question to a store."""
-
-    def ask_on_server(self, connection: Connection) -> Asked:
-        """Return what to send to a server."""
-        ...
 
 
 class _TextDumper(StrDumperUnknown):
@@ -238,23 +228,25 @@ class PostgresqlDatabase:
         self._begin_read = _BEGIN_READ.format(busy_ms=busy_ms)
 
     @contextmanager
-    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
+    def writing(
+        self, connection: Connection, questions: Sequence[Question] = ()
+    ) -> Iterator[tuple[Any, list[Iterator[Any]]]]:
         """Put the connection into a transaction that locks out other writers, and ask the questions in the same trip."""
-        asked = [one.ask_on_server(connection) for one in questions]
-        cursors = _begin_and_ask(connection, self._begin_write, asked) if asked else None
+        asked = _bind(connection, questions)
+        cursors = _begin_and_ask(connection, self._begin_write, questions, asked) if asked else None
         if cursors is None:
             with _begun(connection, self._begin_write, asks=True) as found:
-                yield Begun(found, [_ask_later(connection, one) for one in asked])
+                yield found, [_ask_later(connection, one) for one in questions]
         else:
             version, *answers = cursors
             with _in_transaction(connection):
-                yield Begun(Found(version.fetchone()), _read_answers(connection, asked, answers))
+                yield version.fetchone(), _read_answers(connection, questions, asked, answers)
 
-    def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
+    def writing_aside(self, connection: Connection) -> AbstractContextManager[Any]:
         """Put the connection into a transaction that takes no lock of the store and does not wait for the disk."""
         return _begun(connection, _BEGIN_ASIDE, asks=True)
 
-    def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
+    def reading(self, connection: Connection) -> AbstractContextManager[Any]:
         """Put the connection into a transaction that sees the store as it is at the first read."""
         return _begun(connection, self._begin_read, asks=True)
 
@@ -264,7 +256,7 @@ class PostgresqlDatabase:
         with _begun(connection, self._begin_write), waiting_long(find_driver(connection)):
             yield
 
-    def inspecting(self, connection: Connection) -> AbstractContextManager[Found | None]:
+    def inspecting(self, connection: Connection) -> AbstractContextManager[Any]:
         """Do the same as `reading` for a store that may have no tables yet."""
         return _begun(connection, self._begin_read)
 
@@ -310,63 +302,44 @@ def compile_statement(statement: Any, columns: list[str] | None, connection: Con
     for name in [name for name, value in fixed.items() if type(value) is int]:
         sql = sql.replace(f"%({name})s", str(fixed.pop(name)))
         del binders[name]
-    return Compiled(sql, fixed, binders, has_json)
+    return Compiled(Sent(sql, {}, has_json), fixed, binders)
 
 
-def run_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> psycopg.Cursor[Any]:
-    """Run a statement with the driver; JSON arrives as text, as on SQLite."""
-    (cursor,) = send(connection, Sent(compiled.sql, parameters, compiled.has_json))
-    return cursor
-
-
-def leave_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> None:
-    """Run a statement that returns nothing before the next statement, or before the transaction ends."""
-    leave(connection, Sent(compiled.sql, parameters))
-
-
-def page_compiled(connection: Connection, compiled: Compiled, parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """Return the rows of a SELECT without a limit, page by page: the driver would fetch all of them at once."""
-    return _page(connection, compiled, parameters, 0, _FIRST_PAGE)
-
-
-def ask_compiled(connection: Connection, questions: Sequence[Asked]) -> list[Iterator[Any]]:
+def ask_server(connection: Connection, questions: Sequence[Question]) -> list[Iterator[Any]]:
     """Run some SELECTs in one trip and return the rows of each; of a paged one, the first page comes with them."""
-    return _read_answers(connection, questions, send(connection, *_make_asked(questions)))
+    asked = _bind(connection, questions)
+    return _read_answers(connection, questions, asked, send(connection, *_begin_pages(questions, asked)))
 
 
-def _make_asked(questions: Sequence[Asked]) -> Iterator[Sent]:
-    for compiled, parameters, is_paged in questions:
-        if is_paged:
-            yield _make_page(compiled, parameters, 0, _FIRST_OF_SOME)
-        else:
-            yield Sent(compiled.sql, parameters, compiled.has_json)
+def _bind(connection: Connection, questions: Sequence[Question]) -> list[Sent]:
+    return [one.statement.bind_on_server(connection, one.values) for one in questions]
+
+
+def _begin_pages(questions: Sequence[Question], asked: Sequence[Sent]) -> Iterator[Sent]:
+    for question, one in zip(questions, asked, strict=True):
+        yield _cut_page(one, 0, _FIRST_OF_SOME) if question.is_paged else one
 
 
 def _read_answers(
-    connection: Connection, questions: Sequence[Asked], cursors: Sequence[psycopg.Cursor[Any]]
+    connection: Connection, questions: Sequence[Question], asked: Sequence[Sent], cursors: Sequence[psycopg.Cursor[Any]]
 ) -> list[Iterator[Any]]:
     return [
-        _go_on(connection, question, cursor) if question[2] and cursor.rowcount == _FIRST_OF_SOME else iter(cursor)
-        for question, cursor in zip(questions, cursors, strict=True)
+        chain(cursor, page(connection, one, _FIRST_OF_SOME, _SECOND_OF_SOME))
+        if question.is_paged and cursor.rowcount == _FIRST_OF_SOME
+        else iter(cursor)
+        for question, one, cursor in zip(questions, asked, cursors, strict=True)
     ]
 
 
-def _ask_later(connection: Connection, question: Asked) -> Iterator[Any]:
-    (rows,) = ask_compiled(connection, [question])
+def _ask_later(connection: Connection, question: Question) -> Iterator[Any]:
+    (rows,) = ask_server(connection, [question])
     yield from rows
 
 
-def _go_on(connection: Connection, question: Asked, rows: Iterable[Any]) -> Iterator[Any]:
-    yield from rows
-    compiled, parameters, _ = question
-    yield from _page(connection, compiled, parameters, _FIRST_OF_SOME, _SECOND_OF_SOME)
-
-
-def _page(
-    connection: Connection, compiled: Compiled, parameters: Mapping[str, Any], start: int, size: int
-) -> Iterator[Any]:
+def page(connection: Connection, statement: Sent, start: int = 0, size: int = _FIRST_PAGE) -> Iterator[Any]:
+    """Yield the rows of a SELECT without a limit, page by page: the driver would fetch all of them at once."""
     while True:
-        (cursor,) = send(connection, _make_page(compiled, parameters, start, size))
+        (cursor,) = send(connection, _cut_page(statement, start, size))
         rows = cursor.fetchall()
         yield from rows
         if len(rows) < size:
@@ -374,9 +347,9 @@ def _page(
         start, size = start + size, size * _PAGE_GROWTH
 
 
-def _make_page(compiled: Compiled, parameters: Mapping[str, Any], start: int, size: int) -> Sent:
+def _cut_page(statement: Sent, start: int, size: int) -> Sent:
     # The limits are part of the SQL: as parameters, they would make a server plan each time. There are few different ones.
-    return Sent(f"{compiled.sql} LIMIT {size} OFFSET {start}", parameters, compiled.has_json)
+    return statement._replace(sql=f"{statement.sql} LIMIT {size} OFFSET {start}")
 
 
 def find_driver(connection: Connection) -> psycopg.Connection[Any]:
@@ -450,7 +423,7 @@ def _bring_up_to_date(database: PostgresqlDatabase, where: str, *, upgrades: boo
 
 
 @contextmanager
-def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Found | None]:
+def _begun(connection: Connection, statements: str, *, asks: bool = False) -> Iterator[Any]:
     """Put the connection into a transaction; with `asks`, read the version of the tables in the same trip."""
     begun = _begin(connection, f"{statements}; {ASK_VERSION}".encode() if asks else statements.encode())
     with _in_transaction(connection):
@@ -484,7 +457,7 @@ def _begin(connection: Connection, statements: bytes) -> psycopg.Cursor[Any]:
 
 
 def _begin_and_ask(
-    connection: Connection, statements: str, questions: Sequence[Asked]
+    connection: Connection, statements: str, questions: Sequence[Question], asked: Sequence[Sent]
 ) -> list[psycopg.Cursor[Any]] | None:
     """Begin and ask in one trip, and return the cursors of the version and of the answers.
 
@@ -494,7 +467,7 @@ def _begin_and_ask(
     # A batch takes single statements; none of these contains a semicolon.
     begin = [Sent(statement, {}) for statement in (*statements.split(";"), ASK_VERSION)]
     try:
-        return send(connection, *begin, *_make_asked(questions))[len(begin) - 1 :]
+        return send(connection, *begin, *_begin_pages(questions, asked))[len(begin) - 1 :]
     except psycopg.ProgrammingError:
         driver.rollback()
     except psycopg.OperationalError:
@@ -503,10 +476,10 @@ def _begin_and_ask(
     return None
 
 
-def _read_last(begun: psycopg.Cursor[Any]) -> Found:
+def _read_last(begun: psycopg.Cursor[Any]) -> Any:
     while begun.nextset():
         pass
-    return Found(begun.fetchone())
+    return begun.fetchone()
 
 
 def _drop_if_lost(connection: Connection) -> None:

@@ -1,6 +1,6 @@
 """Every table of the store, in SQLAlchemy Core. Rows are made and read by the stations' `store.py` modules.
 
-Moments are integer milliseconds since the epoch. `number` gives the order of recording: ids sort by a clock that may
+Timestamps are integer milliseconds since the epoch. `number` gives the order of recording: ids sort by a clock that may
 go back. Digests are the first 32 hexadecimal digits of a SHA-256.
 `upgrading.py` makes the tables, and adds what PostgreSQL needs: written here, it would load that dialect at each start.
 """
@@ -51,7 +51,7 @@ def _count(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False, server_default=text("0"))
 
 
-# The counts are what an assessment is folded from, so that a signal costs the same however many an entry has.
+# An assessment is computed from the counts, so that a signal costs the same however many an entry has.
 entries = Table(
     "entries",
     metadata,
@@ -71,14 +71,8 @@ entries = Table(
     Column("closed_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    _count("open_count"),
-    _count("met_count"),
-    _count("unmet_count"),
-    _count("expired_count"),
-    _count("critical_lost_count"),
-    _count("positive_count"),
-    _count("negative_count"),
-    _count("correction_count"),
+    *map(_count, ("open_count", "met_count", "unmet_count", "expired_count", "critical_lost_count")),
+    *map(_count, ("positive_count", "negative_count", "correction_count")),
     Column("human_word", Text),
     Index(None, "agent_id", "number"),
     Index(None, "parent_id", "number"),
@@ -99,13 +93,13 @@ entries = Table(
 
 #: In the tally, no agent's name.
 ALL_AGENTS = ""
-# Not in the metadata, since only triggers write it: see `tally.py`.
+# Not in the metadata, since only triggers write it: see `upgrading.py`.
 entry_tally = table(
     "entry_tally", column("day"), column("agent_id"), column("intent_type"), column("assessment"), column("amount")
 )
 
-# The last columns but two are what signals find an expectation by: see `journal/hints.py`. One without a shape is found by
-# its hint alone. The last two tell when its check is run next, and how often it was taken to be run.
+# Signals find an expectation by the columns from `agent_id` to `hint_rank`, see `journal/hints.py`; one without a shape is found
+# by its hint alone. The last two columns are when its check is run next, and how often it was claimed.
 expectations = Table(
     "expectations",
     metadata,
@@ -153,8 +147,8 @@ expectations = Table(
     ),
 )
 
-# `routing` holds the rule and the candidates that it beat; `content_digest` finds the same news said again, which is new
-# to expectations after `expectation_mark`, the last one when it was heard.
+# `routing` holds the rule and the candidates. `content_digest` finds repeated news, which is new only to expectations after
+# `expectation_mark`, the last one when it was first received.
 signals = Table(
     "signals",
     metadata,
@@ -226,8 +220,8 @@ gate_runs = Table(
     Index("ix_gate_runs_unfinished", "number", sqlite_where=text("finished_at IS NULL")),
 )
 
-# What a run does at this moment, told by itself now and then. It is gone with the run's end, and stale where it was killed.
-# `machine` tells where its pid means a process.
+# The current state of a run, which it updates from time to time and deletes when it ends; it is stale if the run was killed.
+# `machine` names the machine that its pid belongs to.
 gate_live = Table(
     "gate_live",
     metadata,
@@ -286,7 +280,7 @@ trajectories = Table(
     Index(None, "entry_id"),
 )
 
-# `namespace` is written by `storage.namespaces`, so that a prefix of whole elements is a range. `words` is what the
+# `namespace` is written by `columns.write_namespace`, so that a prefix of whole elements is a range. `words` is what the
 # full-text index holds of the newest version; older versions have none.
 memories = Table(
     "memories",
@@ -305,9 +299,9 @@ memories = Table(
     UniqueConstraint("namespace", "key", "version"),
 )
 
-# What a memory means to a model of embeddings: little-endian 32-bit floats in Base64, since rows are compared as JSON. A
-# memory that was changed, or that another model is asked about, is embedded anew. Stamps rise with each writing: by them,
-# and by how many there are, whoever keeps vectors in memory sees what was made and that some were removed.
+# The vector of a memory from an embedding model: little-endian 32-bit floats in Base64, since rows are compared as JSON. It is
+# made again when the memory or the model changes. Stamps rise with each write: stamps and the number of rows show a reader who
+# keeps vectors in memory what was added and whether rows were removed.
 memory_vectors = Table(
     "memory_vectors",
     metadata,
@@ -324,7 +318,7 @@ memory_vectors = Table(
     Index(None, "model", "stamp", "number"),
 )
 
-# By which errors a lesson is found. They follow from the lessons, which are memories.
+# The errors that find a lesson. They follow from the lessons, which are memories.
 lesson_signatures = Table(
     "lesson_signatures",
     metadata,
@@ -338,7 +332,7 @@ lesson_signatures = Table(
     Index("ix_lesson_signatures_project", "project", "lesson_id", sqlite_where=text("project IS NOT NULL")),
 )
 
-# Each time that a lesson was shown, and what came of it: settled once, by the next run of what it was shown for.
+# Each time that a lesson was shown, and its result, settled once by the next run of the same project.
 lesson_recalls = Table(
     "lesson_recalls",
     metadata,

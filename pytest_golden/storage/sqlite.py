@@ -1,17 +1,19 @@
-"""SQLite below a store, as a file or in memory: opening it, its transactions, its journal mode and stale logs."""
+"""SQLite below a store, in a file or in memory: its files, backups, transactions, journal mode and stale logs."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.engine import (
+    BUSY_SECONDS,
     begun,
     describe,
     explain,
@@ -20,15 +22,20 @@ from pytest_golden.storage.engine import (
     make_engine,
     transaction,
 )
-from pytest_golden.storage.files import is_alone
-from pytest_golden.storage.folder import make_folder
-from pytest_golden.storage.location import make_url_of_frozen
+from pytest_golden.storage.folder import flush, make_folder
+from pytest_golden.storage.location import make_url_of_frozen, parse_location
 from pytest_golden.storage.statements import ask
-from pytest_golden.storage.version import Begun, describe_older, find_version, newest_version
+from pytest_golden.storage.version import (
+    ASK_VERSION,
+    VERSION_TABLE,
+    describe_foreign,
+    describe_older,
+    find_version,
+    newest_version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -62,14 +69,14 @@ class SqliteDatabase:
         self.engine = engine
 
     @contextmanager
-    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[Begun]:
-        """Put the connection into a transaction that locks out other writers, and ask the questions."""
+    def writing(self, connection: Connection, questions: Sequence[Question] = ()) -> Iterator[tuple[Any, Any]]:
+        """Put the connection into a transaction that locks out other writers; yield the version of its tables and answers."""
         with begun(connection, "IMMEDIATE"):
-            yield Begun(None, ask(connection, *questions))
+            yield _read_version(connection), ask(connection, *questions)
 
     @contextmanager
-    def writing_aside(self, connection: Connection) -> Iterator[None]:
-        """Put the connection into a transaction that waits for no lock and, with a write-ahead log, not for the disk."""
+    def writing_aside(self, connection: Connection) -> Iterator[Any]:
+        """Do the same where nothing is waited for: no lock and, with a write-ahead log, not the disk."""
         driver = find_driver(connection)
         (mode,) = driver.execute("PRAGMA journal_mode").fetchone()
         (patience,) = driver.execute("PRAGMA busy_timeout").fetchone()
@@ -78,7 +85,7 @@ class SqliteDatabase:
         driver.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
         try:
             with begun(connection, "IMMEDIATE"):
-                yield
+                yield _read_version(connection)
         finally:
             try:
                 driver.execute("PRAGMA synchronous = FULL")
@@ -88,9 +95,15 @@ class SqliteDatabase:
                 connection.invalidate()
                 raise
 
-    def reading(self, connection: Connection) -> AbstractContextManager[None]:
-        """Put the connection into a transaction that sees the file as it is at the first read."""
-        return begun(connection, "DEFERRED")
+    @contextmanager
+    def reading(self, connection: Connection) -> Iterator[Any]:
+        """Do the same for a transaction that sees the file as it is at the first read, and writes nothing."""
+        with begun(connection, "DEFERRED"):
+            yield _read_version(connection)
+
+
+def _read_version(connection: Connection) -> Any:
+    return find_driver(connection).execute(ASK_VERSION).fetchone()
 
 
 def open_file(place: Location, busy_seconds: float, mounts: Path, *, only_reads: bool) -> SqliteDatabase:
@@ -235,13 +248,9 @@ def find_type(folder: Path, mounts: Path = MOUNTS) -> str | None:
             continue
         point = _unescape(fields[4])
         # A later mount on the same point hides the earlier one.
-        if _holds(point, place) and len(point) >= len(best):
+        if Path(place).is_relative_to(point) and len(point) >= len(best):
             best, kind = point, fields[fields.index("-", 6) + 1]
     return kind
-
-
-def _holds(point: str, place: str) -> bool:
-    return point == "/" or place == point or place.startswith(point + "/")
 
 
 def _unescape(text: str) -> str:
@@ -266,7 +275,7 @@ def find_log(path: Path | None) -> Log | None:
     return None
 
 
-def set_log_aside(path: Path | None, log: Log | None, moment: datetime) -> None:
+def set_log_aside(path: Path | None, log: Log | None, timestamp: datetime) -> None:
     """Rename the stale log of a store whose file was replaced while it was open; keep the log of a newer store.
 
     SQLite finds a log by its name: it would read the new file with the pages of the old one, and both would be lost.
@@ -274,7 +283,186 @@ def set_log_aside(path: Path | None, log: Log | None, moment: datetime) -> None:
     """
     if path is None or log is None or find_log(path) != log:
         return
-    stamp = f"{path.name}.gone-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    stamp = f"{path.name}.gone-{timestamp.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     for ending in _LOG_ENDINGS:
         with suppress(OSError):
             path.with_name(path.name + ending).rename(path.with_name(stamp + ending))
+
+
+# The last one is the database itself: a log without its database is harmless, a new database beside an old log is not.
+_ENDINGS = ("-journal", "-wal", "-shm", "")
+
+
+def find_file(location: str | Path) -> Path:
+    """Find the file of a store.
+
+    Raises:
+        SettingsError: no store can be at such a place, or it is on a server.
+        StorageError: there is no file.
+    """
+    place = parse_location(location)
+    if place.is_on_server:
+        raise SettingsError(f"the store {place.shown} is on a server; give a file")
+    if place.path is None or not place.path.is_file():
+        is_folder = place.path is not None and place.path.is_dir()
+        raise StorageError(
+            f"the store {place.shown}: {'that is a folder; give a file' if is_folder else 'there is no such file'}"
+        )
+    return place.path
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse an existing path that is not a store. A damaged or locked store is not refused.
+
+    Raises:
+        SettingsError: it is a folder, a file that is no database, or a database of another program.
+    """
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be a store ({error.strerror}); give another file") from error
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder; give a file")
+    if is_there and not path.is_file():
+        raise SettingsError(f"{path} is no file; give a file")
+    if is_there and _is_foreign(path):
+        raise SettingsError(f"{path} is not a golden store; nothing was changed")
+
+
+def list_files(path: Path) -> tuple[Path, ...]:
+    """Return the files that a store has now, the database last."""
+    files = (path.with_name(path.name + ending) for ending in _ENDINGS)
+    return tuple(file for file in files if file.exists())
+
+
+def is_alone(path: Path) -> bool:
+    """Tell whether a file exists and is complete: its log holds nothing."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.is_file() and not (log.exists() and log.stat().st_size)
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a store's file with the driver; in a read-only folder, open it as a file that nothing changes.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        if not isinstance(error, sqlite3.OperationalError) or os.access(path.parent, os.W_OK) or not is_alone(path):
+            raise
+        return sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return connection
+
+
+def backup_store(location: str | Path, target: Path) -> int:
+    """Copy a store as it is at one moment into a new file, and return its size in bytes; writers go on meanwhile.
+
+    The target appears complete, or not at all.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: the store does not exist or cannot be read, or the target exists or cannot be made.
+    """
+    place = parse_location(location)
+    if place.is_on_server:
+        raise SettingsError(
+            f"the store {place.shown} is on a server: back it up with pg_dump, or copy it into a file with "
+            "`golden store copy --to FILE`"
+        )
+    path = find_file(location)
+    with made_whole(target) as draft, explained(f"{path}, copied to {target}"):
+        _copy(path, draft)
+    return target.stat().st_size
+
+
+@contextmanager
+def made_whole(target: Path) -> Iterator[Path]:
+    """Yield a name beside `target` for a new database; rename it to `target` when the with-block succeeds.
+
+    Raises:
+        StorageError: the target exists or cannot be made.
+    """
+    if os.path.lexists(target):
+        raise StorageError(f"{target} is there already; give the name of a new file")
+    if not target.parent.is_dir():
+        raise StorageError(f"{target.parent} is no folder; make it, or give a file in another one")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        yield draft
+        flush(draft)
+        _publish(draft, target)
+    except OSError as error:
+        raise explain(str(target), error) from error
+    finally:
+        for file in list_files(draft):
+            file.unlink()
+
+
+def name_beside(path: Path, why: str, timestamp: datetime) -> Path:
+    """Return an unused name beside a file that contains the reason and the time."""
+    first = path.with_name(f"{path.name}.{why}-{timestamp.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+    found, number = first, 1
+    while os.path.lexists(found):
+        number += 1
+        found = first.with_name(f"{first.name}-{number}")
+    return found
+
+
+def put_aside(location: str | Path, timestamp: datetime) -> Path:
+    """Rename a damaged store's files and return the new name of the database. The bytes are kept; the path is free.
+
+    Raises:
+        SettingsError: no store can be at such a place.
+        StorageError: the store does not exist or cannot be renamed.
+    """
+    path = find_file(location)
+    aside = name_beside(path, "damaged", timestamp)
+    try:
+        for file in list_files(path):
+            file.rename(aside.with_name(aside.name + file.name.removeprefix(path.name)))
+    except OSError as error:
+        raise explain(str(path), error) from error
+    return aside
+
+
+def _is_foreign(path: Path) -> bool:
+    try:
+        # With SQLite itself: closing any other handle of the file would release this process's locks on it.
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)) as found:
+            names = {str(row[0]) for row in found.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB"
+    return bool(names) and VERSION_TABLE not in names
+
+
+def _copy(path: Path, draft: Path) -> None:
+    with (
+        closing(open_to_read(path)) as source,
+        closing(sqlite3.connect(draft, isolation_level=None)) as copy,
+    ):
+        # The whole copy is flushed at the end.
+        copy.execute("PRAGMA synchronous = OFF")
+        # A read transaction does not wait for writers; the backup alone might wait for ever.
+        source.execute("BEGIN")
+        if not source.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchone():
+            raise describe_foreign(str(path))
+        source.backup(copy)
+        source.execute("COMMIT")
+
+
+def _publish(draft: Path, target: Path) -> None:
+    """Rename a finished file, without ever replacing another."""
+    try:
+        target.hardlink_to(draft)
+    except FileExistsError:
+        raise StorageError(f"{target} is there already; give the name of a new file") from None
+    except OSError:
+        # A file system without links.
+        draft.rename(target)
+    # Not every system lets a folder be flushed.
+    with suppress(OSError):
+        flush(target.parent)

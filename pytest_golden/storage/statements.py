@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
     from sqlalchemy.types import TypeEngine
 
-    from pytest_golden.storage.postgresql import Asked, Compiled
+    from pytest_golden.storage.postgresql import Compiled, Sent
 
 
 _DIALECT = dialect(paramstyle="qmark", json_serializer=dump_json)
@@ -49,10 +49,6 @@ class Question(NamedTuple):
     statement: Prepared
     values: Mapping[str, Any]
     is_paged: bool = False
-
-    def ask_on_server(self, connection: Connection) -> Asked:
-        """Return what to send to a server."""
-        return (*self.statement.bind_on_server(connection, self.values), self.is_paged)
 
 
 class Prepared:
@@ -93,7 +89,10 @@ class Prepared:
         """
         driver = connection.connection.driver_connection
         if not isinstance(driver, sqlite3.Connection):
-            return self._run_on_server(connection, values)
+            from pytest_golden.storage.postgresql import send
+
+            (cursor,) = send(connection, self.bind_on_server(connection, values))
+            return cursor
         if self._sql is None:
             self._sql = self._compile()
         given = {**self._fixed, **values} if self._fixed else values
@@ -110,9 +109,9 @@ class Prepared:
         if isinstance(connection.connection.driver_connection, sqlite3.Connection):
             self.run(connection, values)
             return
-        from pytest_golden.storage.postgresql import leave_compiled
+        from pytest_golden.storage.postgresql import leave
 
-        leave_compiled(connection, *self.bind_on_server(connection, values))
+        leave(connection, self.bind_on_server(connection, values))
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """Run the statement and return its first row as a named tuple of its columns; None if there is no row."""
@@ -140,18 +139,12 @@ class Prepared:
         """Run a SELECT without a limit, and fetch its rows as they are consumed."""
         if isinstance(connection.connection.driver_connection, sqlite3.Connection):
             return iter(self.run(connection, values))
-        from pytest_golden.storage.postgresql import page_compiled
+        from pytest_golden.storage.postgresql import page
 
-        compiled, parameters = self.bind_on_server(connection, values)
-        return page_compiled(connection, compiled, parameters)
+        return page(connection, self.bind_on_server(connection, values))
 
-    def _run_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
-        from pytest_golden.storage.postgresql import run_compiled
-
-        return run_compiled(connection, *self.bind_on_server(connection, values))
-
-    def bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> tuple[Compiled, dict[str, Any]]:
-        """Return the compiled statement and its parameters, for a server."""
+    def bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Sent:
+        """Return the compiled statement with its parameters, for a server."""
         if self._on_server is None:
             from pytest_golden.storage.postgresql import compile_statement
 
@@ -164,7 +157,7 @@ class Prepared:
         }
         if len(given) != len(parameters):
             self._refuse_unknown(given, set(parameters))
-        return compiled, parameters
+        return compiled.sent._replace(parameters=parameters)
 
     def _refuse_unknown(self, given: Mapping[str, Any], known: set[str]) -> None:
         unknown = sorted(given.keys() - known)
@@ -195,9 +188,9 @@ def ask(connection: Connection, *questions: Question) -> list[Iterator[Any]]:
     """
     if is_near(connection):
         return [_run_later(connection, question) for question in questions]
-    from pytest_golden.storage.postgresql import ask_compiled
+    from pytest_golden.storage.postgresql import ask_server
 
-    return ask_compiled(connection, [one.ask_on_server(connection) for one in questions])
+    return ask_server(connection, questions)
 
 
 def _find_loader(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:

@@ -1,6 +1,6 @@
-"""The store: one place where everything that is recorded goes, by transactions that are durable when they end.
+"""The store of everything that is recorded. A transaction is durable when it ends.
 
-It knows no table; the stations' `store.py` modules do.
+It knows no tables; the `*store.py` modules of the stations do.
 """
 
 from __future__ import annotations
@@ -9,57 +9,25 @@ import os
 import threading
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage import sqlite
-from pytest_golden.storage.engine import (
-    BUSY_SECONDS,
-    MOST_SECONDS,
-    describe,
-    explained,
-    leave_to_parent,
-    wait_for_readers,
-    watch_forks,
-)
+from pytest_golden.storage import engine, sqlite
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.sqlite import MOUNTS, find_log, set_log_aside
 from pytest_golden.storage.version import refuse_upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
     from pytest_golden.storage.location import Location
+    from pytest_golden.storage.postgresql import PostgresqlDatabase
+    from pytest_golden.storage.sqlite import SqliteDatabase
     from pytest_golden.storage.statements import Question
-    from pytest_golden.storage.version import Begun, Found
-
-
-class Database(Protocol):
-    """What a store stands on: an engine, and what puts a connection into a transaction."""
-
-    @property
-    def engine(self) -> Engine:
-        """Return what connections come from."""
-        ...
-
-    # Each gives the version of the tables, where that is found on the way.
-
-    def writing(self, connection: Connection, questions: Sequence[Question]) -> AbstractContextManager[Begun]:
-        """Put it into a transaction that nobody else writes beside, and ask."""
-        ...
-
-    def writing_aside(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that waits for no other and that a crash of the machine may undo."""
-        ...
-
-    def reading(self, connection: Connection) -> AbstractContextManager[Found | None]:
-        """Put it into a transaction that sees one moment and writes nothing."""
-        ...
 
 
 class Store:
@@ -68,7 +36,7 @@ class Store:
     def __init__(
         self,
         place: Location,
-        open_database: Callable[[], Database],
+        open_database: Callable[[], SqliteDatabase | PostgresqlDatabase],
         busy_seconds: float,
         *,
         only_reads: bool = False,
@@ -92,33 +60,32 @@ class Store:
         # Of the fork that goes on: whether this thread holds the turn, and whether every connection was closed.
         self._is_held = self._is_quiet = False
         self._is_left = False
-        watch_forks(self)
+        engine.watch_forks(self)
 
     @classmethod
     def open(
         cls,
         location: str | Path,
         *,
-        busy_seconds: float = BUSY_SECONDS,
+        busy_seconds: float = engine.BUSY_SECONDS,
         mounts: Path = MOUNTS,
         upgrades: bool = False,
         only_reads: bool = False,
         follows: bool = False,
     ) -> Self:
-        """Open a store by its file or URL. A file is made when it is not there, and its tables are brought up to date.
+        """Open a store by its file or URL. A missing file is created, and older tables are brought up to date.
 
-        Tables on a server, which others use too, are brought up to date only with `upgrades`. A file that may only be
-        read is opened for reading: then every write raises. `busy_seconds` is how long another writer is waited for;
-        `mounts` is the table that tells network file systems. With `only_reads` nothing is made or brought up to date, and
-        every write raises. With `follows` another file that takes the place of the opened one is opened in its stead,
-        which else raises.
+        Tables on a server, which others use too, are brought up to date only with `upgrades`. A read-only file is opened
+        for reading, and every write raises. `busy_seconds` is how long to wait for another writer; `mounts` is the mount
+        table, which tells network file systems. With `only_reads` nothing is created or brought up to date, and every write
+        raises. With `follows`, a file that replaces the opened one is opened in turn; otherwise that raises.
 
         Raises:
             SettingsError: no store can be at such a place.
             StorageError: it cannot be opened.
         """
         place = parse_location(location)
-        open_database: Callable[[], Database]
+        open_database: Callable[[], SqliteDatabase | PostgresqlDatabase]
         if place.is_on_server:
             from pytest_golden.storage import postgresql
 
@@ -129,7 +96,7 @@ class Store:
 
     @staticmethod
     def look_at(location: str | Path, *, busy_seconds: float = 1.0) -> None:
-        """Make sure that there is a store that this program can open; nothing is changed.
+        """Check that this program can open the store; change nothing.
 
         Raises:
             SettingsError: no store can be at such a place.
@@ -143,9 +110,9 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Return a connection in a transaction that nobody else writes beside; it is on the disk when the block ends.
+        """Return a connection in a transaction that excludes other writers; it is on the disk when the block ends.
 
-        An exception inside the block leaves nothing of it. Not to be nested.
+        An exception inside the block rolls it back. Do not nest.
 
         Raises:
             StorageError: it cannot be written; `trouble` tells why.
@@ -155,7 +122,7 @@ class Store:
 
     @contextmanager
     def write_asking(self, *questions: Question) -> Iterator[tuple[Connection, list[Iterator[Any]]]]:
-        """Return what `write` does, and the rows of each question: a server is asked in the trip in which it is locked.
+        """Return what `write` does, and the rows of each question, which a server receives in the same trip as the lock.
 
         Raises:
             StorageError: it cannot be written; `trouble` tells why.
@@ -166,36 +133,36 @@ class Store:
         try:
             self._make_usable(writes=True)
             with (
-                explained(self.where),
+                engine.explained(self.where),
                 self._take_writer() as connection,
-                self._database.writing(connection, questions) as begun,
+                self._database.writing(connection, questions) as (version, answers),
             ):
-                refuse_upgraded(connection, self.where, begun.version)
-                yield connection, begun.answers
+                refuse_upgraded(version, self.where)
+                yield connection, answers
         finally:
             self._turn.release()
 
     @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Return a connection for one small write that may as well be left out, while others write what must be kept.
+        """Return a connection for one small write that may be lost, while others write what must be kept.
 
-        Nothing is waited for, and it is on the disk whenever the next thing is that must be.
+        It waits for nothing, and reaches the disk with the next durable write.
 
         Raises:
-            StorageError: somebody else writes at this moment, or it cannot be written.
+            StorageError: another writer is active, or it cannot be written.
         """
-        # On a server there is no turn to take: whoever waited for it would wait for the network too.
+        # Not on a server: the one who waits for the turn would wait for the network too.
         takes_turn = self.path is not None
         if self._is_in_memory or (takes_turn and not self._turn.acquire(blocking=False)):
-            raise describe(self.where, StorageTrouble.LOCKED)
+            raise engine.describe(self.where, StorageTrouble.LOCKED)
         try:
             self._make_usable(writes=True)
             with (
-                explained(self.where),
+                engine.explained(self.where),
                 self._database.engine.connect() as connection,
-                self._database.writing_aside(connection) as found,
+                self._database.writing_aside(connection) as version,
             ):
-                refuse_upgraded(connection, self.where, found)
+                refuse_upgraded(version, self.where)
                 yield connection
         finally:
             if takes_turn:
@@ -203,44 +170,48 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Return a connection that sees the store as it is at its first look, whatever is written meanwhile.
+        """Return a connection that sees the store as it is at its first query, whatever is written meanwhile.
 
         Raises:
             StorageError: it cannot be read.
         """
         self._make_usable(writes=False)
         database = self._database
-        with explained(self.where), database.engine.connect() as connection, database.reading(connection) as found:
-            refuse_upgraded(connection, self.where, found)
+        with (
+            engine.explained(self.where),
+            database.engine.connect() as connection,
+            database.reading(connection) as version,
+        ):
+            refuse_upgraded(version, self.where)
             yield connection
 
     def close(self) -> None:
-        """Close it. What was written stays readable whether or not this is called."""
+        """Close it. Everything that was written is durable without this call."""
         self._is_closed = True
         self._close_writer()
         self._database.engine.dispose()
 
     def before_fork(self) -> None:
-        """Let nobody write, and close the connections, which are made anew on both sides."""
-        self._is_held = self._turn.acquire(timeout=MOST_SECONDS)
+        """Stop all writers, and close the connections; both sides open new ones."""
+        self._is_held = self._turn.acquire(timeout=engine.MOST_SECONDS)
         self._is_quiet = self._is_held
         if self._is_held and not self._is_in_memory:
             self._close_writer()
-            self._is_quiet = wait_for_readers(self._database.engine)
+            self._is_quiet = engine.wait_for_readers(self._database.engine)
             self._database.engine.dispose()
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
+        """Let writers continue."""
         if self._is_held:
             self._is_held = False
             self._turn.release()
 
     def after_fork_in_child(self) -> None:
-        """Begin anew; a store that other threads went on using cannot be used here."""
+        """Start without connections; a store that other threads were using cannot be used here."""
         self._turn, self._following, self._is_held = threading.Lock(), threading.Lock(), False
         if not self._is_in_memory:
             writer, self._writer = self._writer, None
-            leave_to_parent(self._database.engine, writer)
+            engine.leave_to_parent(self._database.engine, writer)
             self._is_left = not self._is_quiet
 
     def __enter__(self) -> Self:
@@ -251,7 +222,7 @@ class Store:
 
     @contextmanager
     def _take_writer(self) -> Iterator[Connection]:
-        """Return the connection of the last write that ended well: to fetch one anew costs as much as a statement."""
+        """Return the connection of the last successful write: a new one costs as much as a statement."""
         if self._writer is not None and self._writer.engine is not self._database.engine:
             self._close_writer()
         taken, self._writer = self._writer, None
@@ -262,7 +233,7 @@ class Store:
             connection.close()
             raise
         self._writer = connection
-        # That of a store in memory is its only one, which readers want too.
+        # A store in memory has only one, which readers need too.
         if self._is_closed or self._is_in_memory:
             self._close_writer()
 
@@ -275,7 +246,7 @@ class Store:
         if self._is_closed:
             raise StorageError(f"the store {self.where} is closed")
         if writes and self._only_reads:
-            raise StorageError(f"the store {self.where} was opened to be read alone", StorageTrouble.READ_ONLY)
+            raise StorageError(f"the store {self.where} was opened for reading only", StorageTrouble.READ_ONLY)
         if self._is_left:
             message = f"the store {self.where} was in use when this process was forked; start such processes by spawn"
             raise StorageError(message)
@@ -283,15 +254,15 @@ class Store:
             self._follow()
 
     def _follow(self) -> None:
-        """Open the file that stands where the opened one stood."""
+        """Open the file that has replaced the opened one."""
         if not self._follows:
-            raise describe(self.where, StorageTrouble.GONE)
+            raise engine.describe(self.where, StorageTrouble.GONE)
         with self._following:
             found = self._identify()
             if found == self._identity:
                 return
             self._database.engine.dispose()
-            # Or what is in it would be read with the pages of the other file.
+            # Otherwise the new file would be read with the pages of the old one.
             set_log_aside(self.path, self._log, utc_now())
             self._database = self._open_database()
             self._identity, self._log = found, find_log(self.path)
@@ -303,5 +274,5 @@ class Store:
             # Never opened: closing any handle of the file would take the process's locks on it away.
             found = os.stat(self.where)  # noqa: PTH116 - twice as fast, and asked before every write
         except OSError:
-            raise describe(self.where, StorageTrouble.GONE) from None
+            raise engine.describe(self.where, StorageTrouble.GONE) from None
         return found.st_dev, found.st_ino

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.schema import metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy import Connection
 
@@ -24,19 +24,6 @@ _NAMES_ON_SERVER = (
     "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
     "WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
-
-
-class Begun(NamedTuple):
-    """What the start of a write has read: the version of the tables, unless it was not read, and the answers to questions."""
-
-    version: Found | None
-    answers: list[Iterator[Any]]
-
-
-class Found(NamedTuple):
-    """The row with the version; None if it is lost."""
-
-    row: Sequence[Any] | None
 
 
 def newest_version() -> str:
@@ -72,20 +59,14 @@ def find_version(connection: Connection, where: str) -> str | None:
     return str(version)
 
 
-def refuse_upgraded(connection: Connection, where: str, found: Found | None = None) -> None:
+def refuse_upgraded(row: Sequence[Any] | None, where: str) -> None:
     """Refuse a store whose tables have changed since it was opened: by a newer program, or by restoring an older backup.
 
-    `found` is the version that the start of the transaction has read; None if it has not. Every transaction calls this,
-    so it reads with the driver itself.
+    `row` is the answer to `ASK_VERSION` at the start of each transaction; None if the version is lost.
 
     Raises:
         StorageError: the tables are of another version.
-        sqlite3.Error, psycopg.Error: the version cannot be read.
     """
-    if found is None:
-        driver: Any = connection.connection.driver_connection
-        found = Found(driver.execute(ASK_VERSION).fetchone())
-    row = found.row
     if row is None:
         raise _describe_lost(where)
     if row[0] < HEAD:

@@ -21,17 +21,16 @@ from pytest_golden.history.past_store import list_expected
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.transfer.lines import read_again
 from pytest_golden.journal.transfer.service import Intake
-from pytest_golden.journal.transfer.store import read_copies, read_orphans
+from pytest_golden.journal.transfer.store import number_by_time, read_copies, read_orphans
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.memory_merging_store import merge_memories
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus, was_interrupted
-from pytest_golden.storage.files import list_files
 from pytest_golden.storage.folder import STORE_NAME
 from pytest_golden.storage.integrity import copy_source
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.row_copies import number_by_time
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run, keep_document
+from pytest_golden.storage.sqlite import list_files
 from pytest_golden.storage.statements import json_member
 from pytest_golden.storage.store import Store
 from pytest_golden.values.shape import Shape

@@ -23,8 +23,8 @@ from pytest_golden.regression.comparison import (
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
-from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.sqlite import refuse_foreign
 from pytest_golden.verify.base_side import BaseSide, BaseUnavailableError
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, keep_aside, result_of, start_gate

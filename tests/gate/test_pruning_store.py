@@ -12,17 +12,20 @@ from sqlalchemy import delete, func, select
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.pruning_store import (
     Kept,
+    Limit,
+    Member,
     PruneOrder,
     PruneReport,
     delete_documents,
+    delete_entries,
     find_unused_documents,
+    may_go,
     prune_store,
 )
 from pytest_golden.gate.store import record_event
 from pytest_golden.history.past_store import IGNORED, find_last_pass, list_results, read_last_results
 from pytest_golden.history.unchanged_tree import IgnoredThen
 from pytest_golden.journal.agent_rules import parse_rules
-from pytest_golden.journal.closed_trees_store import delete_entries
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Connection, Table
+
 
 FAILED, PASSED, SKIPPED = ResultStatus.FAILED, ResultStatus.PASSED, ResultStatus.SKIPPED
 NOW = START + timedelta(days=100)
@@ -381,3 +385,29 @@ def test_a_store_in_memory_has_no_file_to_make_smaller() -> None:
     with Store.open("sqlite://") as store:
         log(store, 0)
         assert prune(store, Kept(entries=1), gives_back=True).freed_bytes is None
+
+
+OLD, YOUNG = Member("old", 1, "a", 100), Member("young", 9, "a", 900)
+OPEN, FOREIGN = Member("open", 2, "a", None), Member("foreign", 2, "b", 100)
+
+CASES = {
+    "old": ((OLD,), Limit(500), True),
+    "at the limit": ((OLD,), Limit(100), True),
+    "young": ((YOUNG,), Limit(500), False),
+    "too many": ((OLD,), Limit(last_number=1), True),
+    "among the newest": ((YOUNG,), Limit(last_number=8), False),
+    "either limit": ((OLD,), Limit(50, 1), True),
+    "young below old": ((OLD, YOUNG), Limit(500, 8), False),
+    "open below old": ((OLD, OPEN), Limit(500, 8), False),
+    "another's below": ((OLD, FOREIGN), Limit(500, 8), False),
+    "no limit": ((OLD,), Limit(), False),
+}
+
+
+@pytest.mark.parametrize(("tree", "limit", "goes"), CASES.values(), ids=CASES)
+def test_a_tree_goes_as_a_whole_or_stays(tree: tuple[Member, ...], limit: Limit, goes: bool) -> None:
+    assert may_go(tree, limit, ()) is goes
+
+
+def test_what_is_needed_stays() -> None:
+    assert not may_go((OLD,), Limit(500), {"old"})

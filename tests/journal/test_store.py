@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.assessment_store import close_expectations
+from pytest_golden.journal.assessment_store import close_expectations, read_counts
 from pytest_golden.journal.model import (
     Assessment,
     Expectation,
@@ -29,8 +29,7 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
-from pytest_golden.journal.review_store import SoughtEntries, list_numbered_entries
-from pytest_golden.journal.rows import read_counts
+from pytest_golden.journal.review_store import list_numbered_entries
 from pytest_golden.journal.rules import Counts, Rules
 from pytest_golden.journal.service import Journal
 from pytest_golden.journal.store import (
@@ -304,7 +303,7 @@ def test_entries_are_listed_newest_first_by_their_recording(store: Store) -> Non
 
     def listed(limit: int = 10, **wanted: Any) -> list[str]:
         with store.read() as connection:
-            return [one.entry.id for one in list_numbered_entries(connection, SoughtEntries(**wanted), limit=limit)]
+            return [entry.id for _, entry, _ in list_numbered_entries(connection, limit, **wanted)]
 
     assert listed() == [foreign.id, new.id, old.id]
     assert listed(agent_id="golden") == [new.id, old.id]
@@ -314,7 +313,7 @@ def test_entries_are_listed_newest_first_by_their_recording(store: Store) -> Non
     assert listed(assessment=Assessment.OPEN) == [new.id, old.id]
     assert listed(agent_id="nobody") == []
     with store.read() as connection:
-        kept = list_numbered_entries(connection, SoughtEntries(), limit=10)[-1].entry
+        kept = list_numbered_entries(connection, 10)[-1][1]
     assert [one.id for one in kept.expectations] == asked
 
 

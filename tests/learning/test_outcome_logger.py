@@ -24,7 +24,7 @@ from pytest_golden.learning.outcome_logger import (
     log_agent_outcome,
     write_plan_prompt,
 )
-from pytest_golden.learning.rules import extract_plan_by_rules
+from pytest_golden.learning.outcomes import extract_plan_by_rules
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import BOTH
 from tests.patience import PATIENCE_SECONDS

@@ -33,7 +33,7 @@ UNUSED = (
     "pytest_golden.fleet",
     "pytest_golden.gate.known",
     "pytest_golden.learning.language_model",
-    "pytest_golden.learning.lessons.adding",
+    "pytest_golden.learning.lessons.service",
 )
 OF_THE_OWNER = ("pytest_golden.session.owner", "pytest_golden.session.terminal", "pytest_golden.learning", "filelock")
 OF_A_RUN = (

@@ -149,6 +149,6 @@ def test_store_that_may_only_be_read_takes_no_write(path: Path) -> None:
     with Store.open(path, only_reads=True) as store:
         assert count(store) == 2
         for transaction in (store.write, store.write_aside):
-            with pytest.raises(StorageError, match="opened to be read alone") as caught, transaction():
+            with pytest.raises(StorageError, match="opened for reading only") as caught, transaction():
                 pytest.fail("it was let in")
             assert caught.value.trouble is StorageTrouble.READ_ONLY

@@ -17,8 +17,8 @@ from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.storage.files import list_files
 from pytest_golden.storage.integrity import check_store
+from pytest_golden.storage.sqlite import list_files
 from pytest_golden.storage.store import Store
 from pytest_golden.verify.merging_store import MergeReport, merge_stores, take_in_substitute
 from tests.gate.gate_events import begin, end, judge

@@ -19,20 +19,12 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, Gateway, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.caller_input import clean_data, clean_text
+from pytest_golden.journal.checks import rules as check_rules
 from pytest_golden.journal.checks.http_check import UnansweredError, fetch
-from pytest_golden.journal.checks.model import read_check
-from pytest_golden.journal.checks.rules import (
-    find_next,
-    find_objection,
-    judge_command,
-    judge_reply,
-    name_signal,
-    unable,
-)
+from pytest_golden.journal.checks.rules import read_check
 from pytest_golden.journal.checks.store import Claim, DueCheck, claim_check, count_due, end_claim, give_back, list_due
 from pytest_golden.journal.model import RoutedBy, Signal, SignalType
-from pytest_golden.journal.receiving import reroute_orphans
-from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers
+from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers, reroute_orphans
 from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
 from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig
@@ -45,7 +37,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.checks.rules import Answer
 
 _PROJECT_NAME = "check"
 _REASON = "the check belongs to this expectation"
@@ -202,7 +193,10 @@ class Heartbeat:
     def _run_one(self, due: DueCheck, deadline: float, gateway: Gateway | None) -> CheckRun | None:
         if self._stop.is_set() or monotonic_seconds() >= deadline:
             return None
-        claim = self._claim(due)
+        now = to_ms(self._swept.now())
+        until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
+        with self._swept.store.write() as connection:
+            claim = claim_check(connection, due.expectation_id, now, until)
         if claim is None:
             return None
         try:
@@ -225,26 +219,20 @@ class Heartbeat:
             next_at=kept.next_at,
         )
 
-    def _claim(self, due: DueCheck) -> Claim | None:
-        now = to_ms(self._swept.now())
-        until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
-        with self._swept.store.write() as connection:
-            return claim_check(connection, due.expectation_id, now, until)
-
     def _give_back(self, claim: Claim) -> None:
         with self._swept.store.write() as connection:
             give_back(connection, claim, to_ms(self._swept.now()))
 
-    def _find_answer(self, claim: Claim, gateway: Gateway | None) -> Answer:
+    def _find_answer(self, claim: Claim, gateway: Gateway | None) -> check_rules.Answer:
         try:
             check = read_check(claim.check)
         except ValueError as error:
-            return unable(f"this version does not know such a check: {error}")
-        objection = find_objection(check, self._swept.rules.get(claim.agent_id, DEFAULT_RULES))
+            return check_rules.unable(f"this version does not know such a check: {error}")
+        objection = check_rules.find_objection(check, self._swept.rules.get(claim.agent_id, DEFAULT_RULES))
         if objection:
-            return unable(objection)
+            return check_rules.unable(objection)
         if check.has_lost_a_secret:
-            return unable("it held a secret, and secrets are not kept; write a check without one")
+            return check_rules.unable("it held a secret, and secrets are not kept; write a check without one")
         if not check.is_page:
             # A check that was listed as a command is one still.
             assert gateway is not None
@@ -253,11 +241,11 @@ class Heartbeat:
         try:
             reply = fetch(check.url, timeout_seconds=self._timeout_seconds, wants_body=wants_body, stop=self._stop)
         except UnansweredError as error:
-            return unable(str(error))
-        return judge_reply(check, reply)
+            return check_rules.unable(str(error))
+        return check_rules.judge_reply(check, reply)
 
 
-def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float) -> Answer:
+def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float) -> check_rules.Answer:
     """Run a command through the gateway, in a sealed view without a network that leaves nothing, and judge its outcome.
 
     Raises:
@@ -271,12 +259,12 @@ def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float
             project, role=AgentRole.ENVIRONMENT, permissions=Permissions(can_execute_tasks=True, can_edit_source=False)
         )
     except GoldenError as error:
-        return unable(str(error))
+        return check_rules.unable(str(error))
     except ValueError as error:
-        return unable(f"its command cannot be declared: {error}")
+        return check_rules.unable(f"its command cannot be declared: {error}")
     if outcome.ending is Ending.INTERRUPTED:
         raise KeyboardInterrupt
-    return judge_command(outcome)
+    return check_rules.judge_command(outcome)
 
 
 class Recorded(NamedTuple):
@@ -286,7 +274,7 @@ class Recorded(NamedTuple):
     next_at: datetime | None = None
 
 
-def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
+def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -> Recorded:
     """Record an answer once, as a signal on the check's own expectation, with all that follows from it.
 
     Returns the signal, and when the check is due again.
@@ -295,7 +283,7 @@ def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
         StorageError: it cannot be written.
     """
     timestamp = swept.now()
-    next_at = find_next(answer, claim.tries, to_ms(timestamp), claim.expires_at)
+    next_at = check_rules.find_next(answer, claim.tries, to_ms(timestamp), claim.expires_at)
     signal = Signal(
         id=new_id("signal"),
         entry_id=claim.entry_id,
@@ -303,7 +291,7 @@ def record_answer(swept: SweptStore, claim: Claim, answer: Answer) -> Recorded:
         signal_type=answer.signal_type,
         summary=clean_text("summary", answer.summary.replace("\0", " ")),
         data=clean_data("data", {**answer.data, "try": claim.tries}),
-        external_id=name_signal(claim.expectation_id, answer, claim.tries),
+        external_id=check_rules.name_signal(claim.expectation_id, answer, claim.tries),
         created_at=timestamp,
     )
 

@@ -37,8 +37,9 @@ _CLAIM = (
     .values(check_due_at=bindparam("until", type_=BigInteger()), check_tries=expectations.c.check_tries + 1)
 )
 _CLAIMED = select(
-    *(expectations.c[name] for name in ("entry_id", "agent_id", "description", "check", "check_tries")),
-    expectations.c.expires_at,
+    expectations.c.entry_id,
+    func.coalesce(expectations.c.agent_id, ""),
+    *(expectations.c[name] for name in ("description", "check", "check_tries", "expires_at")),
 ).where(_THIS_ONE)
 _IS_OURS = and_(
     _THIS_ONE,
@@ -86,31 +87,19 @@ def claim_check(connection: Connection, expectation_id: str, timestamp: int, unt
     names = {"the_expectation": expectation_id, "timestamp": timestamp, "until": until}
     if not connection.execute(_CLAIM, names).rowcount:
         return None
-    row = connection.execute(_CLAIMED, {"the_expectation": expectation_id}).one()
-    return Claim(
-        expectation_id,
-        row.entry_id,
-        row.agent_id or "",
-        row.description,
-        row.check,
-        row.check_tries,
-        row.expires_at,
-        until,
-    )
+    row: Any = connection.execute(_CLAIMED, {"the_expectation": expectation_id}).one()
+    return Claim._make((expectation_id, *row, until))
 
 
 def end_claim(connection: Connection, claim: Claim, next_at: int | None) -> bool:
     """Set when the check is due again (None: never); return whether the claim was still held."""
-    names = {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until, "next": next_at}
-    return bool(connection.execute(_END_CLAIM, names).rowcount)
+    return bool(connection.execute(_END_CLAIM, {**_name(claim), "next": next_at}).rowcount)
 
 
 def give_back(connection: Connection, claim: Claim, timestamp: int) -> None:
     """Release a check that was not run, due at once, as if it had never been claimed."""
-    names = {
-        "the_expectation": claim.expectation_id,
-        "the_try": claim.tries,
-        "until": claim.until,
-        "timestamp": timestamp,
-    }
-    connection.execute(_GIVE_BACK, names)
+    connection.execute(_GIVE_BACK, {**_name(claim), "timestamp": timestamp})
+
+
+def _name(claim: Claim) -> dict[str, Any]:
+    return {"the_expectation": claim.expectation_id, "the_try": claim.tries, "until": claim.until}

@@ -112,7 +112,7 @@ def human_signal(text: str) -> dict[str, Any] | None:
         raise ValueError(f"text must be a text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
     # Of equal length, so that positions in it are positions in the text.
     spoken = blank_quotations(text).translate(_APOSTROPHES)
-    if _is_ironic(spoken):
+    if _IRONY.search(" ".join(spoken.lower().split())):
         return None
     bare = spoken.translate(_TONES).split()
     if _is_thumb(bare, THUMBS_UP) or _is_praise(spoken):
@@ -128,10 +128,6 @@ def human_signal(text: str) -> dict[str, Any] | None:
 
 def _signal(signal_type: SignalType, summary: str) -> dict[str, Any]:
     return {"source": HUMAN, "signal_type": signal_type.value, "summary": storable(" ".join(summary.split()))}
-
-
-def _is_ironic(spoken: str) -> bool:
-    return _IRONY.search(" ".join(spoken.lower().split())) is not None
 
 
 def _is_thumb(bare: list[str], thumbs: tuple[str, ...]) -> bool:
@@ -188,7 +184,7 @@ def _first_clause(spoken: str) -> tuple[list[re.Match[str]], str]:
         token = found[0]
         if _is_word(token):
             clause.append(found)
-        elif token in _PAUSES and _is_opener(plain_words(found[0] for found in clause)):
+        elif token in _PAUSES and ((said := plain_words(one[0] for one in clause)) in _OPENERS or _is_courtesy(said)):
             clause = []
         else:
             return clause, token
@@ -258,10 +254,6 @@ def praises(words: Words) -> bool | None:
         if words[:length] in _PRAISE and (_is_courtesy(tail) or _is_object(tail)):
             return True
     return False if _is_courtesy(words) else None
-
-
-def _is_opener(words: Words) -> bool:
-    return words in _OPENERS or _is_courtesy(words)
 
 
 def _is_courtesy(words: Words) -> bool:

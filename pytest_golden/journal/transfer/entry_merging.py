@@ -37,7 +37,7 @@ _LOST = (ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
 class Copy(NamedTuple):
     """One journal's knowledge of an entry: its own columns, and the rows that belong to it in the order of recording.
 
-    What can be told from the rest is not in it: counts, and what expectations are found by.
+    It leaves out what follows from the rest: counts, and the columns by which expectations are found.
     """
 
     entry: Row
@@ -123,7 +123,7 @@ def _is_by_merge(record: Row) -> bool:
 
 
 def _fold(copy: Copy, rules: Rules) -> Copy:
-    """Assess an entry by all that it has, and tell of a change in the history."""
+    """Assess an entry by all that it has, and record a change in the history."""
     before = Assessment(copy.entry["assessment"])
     after = assess(count(copy), rules, before=before)
     if after is before:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -22,6 +22,8 @@ from pytest_golden.journal.model import Assessment, ExpectationStatus, Immediate
 from pytest_golden.journal.transfer.entry_merging import MERGER, Copy, Row
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.storage.folder import replaced
+from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.values.checking import check_mapping, check_word, list_items, parse_time
 
 if TYPE_CHECKING:
@@ -42,14 +44,11 @@ _KIND_SHOWN = 200
 
 
 class Field(NamedTuple):
-    """One column: how its value is read from a line, and how it is written into one (None: as it is).
-
-    `default` is its value where a line leaves it out; a column without a default must be there.
-    """
+    """How the value of one column is read from a line; its `default` where a line leaves it out, `_ABSENT` for none."""
 
     read: Callable[[str, Any], Any]
-    write: Callable[[Any], Any] | None = None
     default: Any = None
+    is_time: bool = False
 
 
 def _read_note(field: str, value: Any) -> str:
@@ -106,80 +105,65 @@ def _is_verdict(value: Any) -> bool:
     )
 
 
-def _word(words: type[StrEnum], default: Any = None) -> Field:
-    return Field(lambda field, value: check_word(field, value, words).value, default=default)
+def _read_word(words: type[StrEnum], field: str, value: Any) -> str:
+    return check_word(field, value, words).value
 
 
-def _write_timestamp(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else iso_utc(from_ms(milliseconds))
-
-
-_NAME, _NAME_OR_NONE = Field(clean_name, default=_ABSENT), Field(clean_name)
-_TEXT, _NOTE = Field(clean_text, default=_ABSENT), Field(_read_note)
-_TIMESTAMP, _TIMESTAMP_OR_NONE = (
-    Field(_read_timestamp, _write_timestamp, _ABSENT),
-    Field(_read_timestamp, _write_timestamp),
-)
-_FLAG = Field(_read_flag, default=False)
-_MAPPING = Field(_read_mapping)
-
-#: In the order of a line.
-ENTRY_FIELDS = {
-    "id": _NAME,
-    "job_id": _NAME_OR_NONE,
-    "agent_id": _NAME,
-    "session_key": _NAME_OR_NONE,
-    "parent_id": _NAME_OR_NONE,
-    "intent": _TEXT,
-    "intent_type": _NAME_OR_NONE,
-    "actions": Field(_read_list, default=[]),
-    "immediate_result": _word(ImmediateResult, _ABSENT),
-    "immediate_notes": _NOTE,
-    "assessment": _word(Assessment, _ABSENT),
-    "assessment_notes": _NOTE,
-    "human_word": _word(Assessment),
-    "closed_at": _TIMESTAMP_OR_NONE,
-    "created_at": _TIMESTAMP,
-    "updated_at": _TIMESTAMP,
+_WORDS = {
+    "immediate_result": ImmediateResult,
+    "assessment": Assessment,
+    "human_word": Assessment,
+    "polarity": Polarity,
+    "status": ExpectationStatus,
+    "signal_type": SignalType,
+    "routed_by": RoutedBy,
 }
+# By the name of a column, else by the type of its values: any object for JSON.
+_READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    **{name: partial(_read_word, words) for name, words in _WORDS.items()},
+    **dict.fromkeys(("intent", "description", "summary"), clean_text),
+    **dict.fromkeys(("immediate_notes", "assessment_notes", "why"), _read_note),
+    "external_id": clean_external_id,
+    "actions": _read_list,
+    "match_hint": _read_hint,
+    "routing": _read_routing,
+}
+_TYPE_READERS: Mapping[type, Callable[[str, Any], Any]] = {
+    str: clean_name,
+    int: _read_timestamp,
+    bool: _read_flag,
+    object: _read_mapping,
+}
+_DEFAULTS = {"actions": [], "polarity": Polarity.POSITIVE.value, "critical": False, "is_late": False}
+
+
+def _list_fields(table: Any, *left_out: str) -> dict[str, Field]:
+    """List the columns of a table that travel, in their order; a column that may not be NULL must be in a line."""
+    found = {}
+    for column in table.c:
+        kind = column.type.python_type
+        is_count = kind is int and not column.name.endswith("_at")
+        if column.name not in {"entry_id", *left_out} and not is_count:
+            default = _DEFAULTS.get(column.name, None if column.nullable else _ABSENT)
+            read = _READERS.get(column.name, _TYPE_READERS[kind])
+            found[column.name] = Field(read, default, is_time=kind is int)
+    return found
+
+
+ENTRY_FIELDS = _list_fields(entries)
 #: `by_hint_only`: no signal concerns it because of its session or time.
 EXPECTATION_FIELDS = {
-    "id": _NAME,
-    "description": _TEXT,
-    "polarity": _word(Polarity, Polarity.POSITIVE.value),
-    "critical": _FLAG,
-    "status": _word(ExpectationStatus, _ABSENT),
-    "match_hint": Field(_read_hint),
-    "by_hint_only": _FLAG,
-    "expires_at": _TIMESTAMP_OR_NONE,
-    "check": _MAPPING,
-    "resolved_by": _NAME_OR_NONE,
-    "created_at": _TIMESTAMP,
-    "resolved_at": _TIMESTAMP_OR_NONE,
+    **_list_fields(expectations, "agent_id", "session_key", "hint_shape", "check_due_at"),
+    "by_hint_only": Field(_read_flag, default=False),
 }
-SIGNAL_FIELDS = {
-    "id": _NAME,
-    "expectation_id": _NAME_OR_NONE,
-    "agent_id": _NAME_OR_NONE,
-    "session_key": _NAME_OR_NONE,
-    "source": _NAME,
-    "signal_type": _word(SignalType, _ABSENT),
-    "summary": _TEXT,
-    "data": _MAPPING,
-    "external_id": Field(clean_external_id),
-    "content_digest": _NAME_OR_NONE,
-    "routed_by": _word(RoutedBy, _ABSENT),
-    "routing": Field(_read_routing),
-    "is_late": _FLAG,
-    "created_at": _TIMESTAMP,
-}
-HISTORY_FIELDS = {"what": _NAME, "who": _NAME, "changed_at": _TIMESTAMP, "why": _NOTE, "details": _MAPPING}
+SIGNAL_FIELDS = _list_fields(signals)
+HISTORY_FIELDS = _list_fields(entry_history)
 
 
 def write_row(fields: dict[str, Field], row: Row) -> Row:
     """Write columns as the keys of a line, leaving out defaults."""
-    written = {name: field.write(row[name]) if field.write else row[name] for name, field in fields.items()}
-    return {name: value for name, value in written.items() if value != fields[name].default}
+    kept = {name: row[name] for name, field in fields.items() if row[name] != field.default}
+    return {name: iso_utc(from_ms(value)) if fields[name].is_time else value for name, value in kept.items()}
 
 
 def read_row(what: str, fields: dict[str, Field], given: Any) -> Row:
@@ -393,20 +377,9 @@ def open_lines_to_write(file: str | Path | IO[Any]) -> Iterator[Callable[[str], 
         yield lambda line: file.write(f"{line}\n" if is_text else f"{line}\n".encode("ascii"))
         return
     path = Path(file)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("w", encoding="ascii", newline="\n") as stream:
-            yield lambda line: stream.write(f"{line}\n")
-        return
     _refuse_other(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with draft.open("x", encoding="ascii", newline="\n") as stream:
-            yield lambda line: stream.write(f"{line}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replaced(path) as stream:
+        yield lambda line: stream.write(f"{line}\n")
 
 
 @contextmanager
@@ -472,7 +445,7 @@ def _refuse_other(path: Path) -> None:
         raise JournalError(f"{path} is a folder; give a file")
     if not path.parent.is_dir():
         raise JournalError(f"{path.parent} is no folder; make it, or give a file in another one")
-    if not path.exists() or not path.stat().st_size:
+    if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb") as stream:
         if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):

@@ -13,36 +13,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.rules import DEFAULT_RULES, Rules
+from pytest_golden.journal.transfer import lines
+from pytest_golden.journal.transfer import store as stored
 from pytest_golden.journal.transfer.entry_merging import Copy, Row, leave_out, merge, settle_alone
-from pytest_golden.journal.transfer.lines import (
-    name_file,
-    open_lines_to_write,
-    open_to_read,
-    parse,
-    read_again,
-    read_header,
-    read_line,
-    read_lines,
-    write_entry,
-    write_header,
-    write_orphan,
-)
-from pytest_golden.journal.transfer.store import (
-    Place,
-    count_lines,
-    delete_signal,
-    find_copy,
-    find_entry_of_expectation,
-    find_latest,
-    find_places,
-    insert_copy,
-    insert_orphan,
-    number_entries,
-    number_expectations,
-    read_copies,
-    read_orphans,
-    rewrite_copy,
-)
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -53,15 +26,15 @@ if TYPE_CHECKING:
 
     from pytest_golden.storage.store import Store
 
-_TOLD_EACH = 1000
+_LINES_BETWEEN_REPORTS = 1000
 
 
-def tell_nobody(_: int) -> None:
+def report_nothing(_: int) -> None:
     """Report no progress."""
 
 
 def export_journal(
-    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = tell_nobody
+    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = report_nothing
 ) -> ExportReport:
     """Write all entries and orphans of one consistent read; equal journals give equal files. One entry at a time is in memory.
 
@@ -70,15 +43,15 @@ def export_journal(
         OSError: it cannot be written.
         StorageError: the store cannot be read.
     """
-    with store.read() as connection, open_lines_to_write(file) as write:
-        report = ExportReport(**dict(zip(("entries", "orphans"), count_lines(connection), strict=True)))
-        write(write_header(report.to_dict()))
-        for number, copy in enumerate(read_copies(connection), 1):
-            write(write_entry(copy))
-            if number % _TOLD_EACH == 0:
+    with store.read() as connection, lines.open_lines_to_write(file) as write:
+        report = ExportReport(**dict(zip(("entries", "orphans"), stored.count_lines(connection), strict=True)))
+        write(lines.write_header(report.to_dict()))
+        for number, copy in enumerate(stored.read_copies(connection), 1):
+            write(lines.write_entry(copy))
+            if number % _LINES_BETWEEN_REPORTS == 0:
                 progress(number)
-        for signal in read_orphans(connection):
-            write(write_orphan(signal))
+        for signal in stored.read_orphans(connection):
+            write(lines.write_orphan(signal))
     return report
 
 
@@ -88,7 +61,7 @@ def import_journal(
     rules: Mapping[str, Rules],
     *,
     with_checks: bool = False,
-    progress: Callable[[int], None] = tell_nobody,
+    progress: Callable[[int], None] = report_nothing,
 ) -> ImportReport:
     """Import all that a file holds, or nothing. Known entries are merged by the rules of `entry_merging.py`.
 
@@ -98,17 +71,17 @@ def import_journal(
         StorageError: the store cannot be written.
     """
     try:
-        with open_to_read(file) as stream, store.write() as connection:
+        with lines.open_to_read(file) as stream, store.write() as connection:
             intake = Intake(connection, rules, with_checks=with_checks)
             _read_into(intake, stream, progress)
             return intake.finish()
     except ValueError as error:
-        raise JournalError(f"{name_file(file)}: {error}; nothing was imported") from None
+        raise JournalError(f"{lines.name_file(file)}: {error}; nothing was imported") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport(Shape):
-    """What an export has written: entries with all that belongs to them, and signals that have no entry."""
+    """What an export wrote: entries with everything that belongs to them, and signals without an entry."""
 
     entries: int = 0
     orphans: int = 0
@@ -116,7 +89,7 @@ class ExportReport(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport(Shape):
-    """What an import has done: entries that are new, that were known otherwise, that were known, and orphans that are new."""
+    """What an import did: the entries that it added, merged and left unchanged, and the orphans that it added."""
 
     added: int = 0
     merged: int = 0
@@ -125,7 +98,7 @@ class ImportReport(Shape):
 
     @property
     def is_change(self) -> bool:
-        """Tell whether the journal is another than before."""
+        """Tell whether the import changed the journal."""
         return bool(self.added or self.merged or self.orphans)
 
 
@@ -133,16 +106,16 @@ def _read_into(intake: Intake, stream: IO[bytes], progress: Callable[[int], None
     """Import line after line, and compare their number with what the first line announces; an error names its line."""
     announced: Mapping[str, int] | None = None
     seen = {"entries": 0, "orphans": 0}
-    for number, line, is_whole in read_lines(stream):
+    for number, line, is_whole in lines.read_lines(stream):
         try:
-            given = parse(line, is_whole=is_whole)
+            given = lines.parse(line, is_whole=is_whole)
             if announced is None:
-                announced = read_header(given)
+                announced = lines.read_header(given)
             else:
-                seen[_take(intake, read_line(given))] += 1
+                seen[_take(intake, lines.read_line(given))] += 1
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-        if number % _TOLD_EACH == 0:
+        if number % _LINES_BETWEEN_REPORTS == 0:
             progress(number)
     if announced is None:
         raise ValueError("it is empty: not even the first line of an export is there")
@@ -173,7 +146,7 @@ class Intake:
         self._with_checks = with_checks
         self._connection = connection
         self._rules = rules
-        self._entry_times, self._expectation_times = map(_Times, find_latest(connection))
+        self._entry_times, self._expectation_times = map(_Times, stored.find_latest(connection))
         self.added = self.merged = self.unchanged = self.orphans = 0
 
     def take(self, copy: Copy) -> None:
@@ -185,9 +158,11 @@ class Intake:
         entry_id = copy.entry["id"]
         self._check_expectations(copy)
         copy = self._place_signals(copy)
-        present = find_copy(self._connection, entry_id)
+        present = stored.find_copy(self._connection, entry_id)
         if present is None:
-            insert_copy(self._connection, settle_alone(copy, self._get_rules(copy)), with_checks=self._with_checks)
+            stored.insert_copy(
+                self._connection, settle_alone(copy, self._get_rules(copy)), with_checks=self._with_checks
+            )
             self._entry_times.note(copy.entry["created_at"], is_equal_late=True)
             self._note_expectations(copy.expectations)
             self.added += 1
@@ -198,30 +173,30 @@ class Intake:
 
     def take_orphan(self, signal: Row) -> None:
         """Import a signal that has no entry."""
-        own = Place(signal["id"], None, signal["created_at"])
-        places = find_places(self._connection, signal)
+        own = stored.Place(signal["id"], None, signal["created_at"])
+        places = stored.find_places(self._connection, signal)
         if any(place.order <= own.order for place in places):
             return
         for place in places:
-            delete_signal(self._connection, place.id)
-        insert_orphan(self._connection, signal)
+            stored.delete_signal(self._connection, place.id)
+        stored.insert_orphan(self._connection, signal)
         self.orphans += not places
 
     def finish(self) -> ImportReport:
         """Renumber rows that came after newer ones in the order of time, and report what was done."""
         if self._entry_times.oldest_late is not None:
-            number_entries(self._connection, self._entry_times.oldest_late)
+            stored.number_entries(self._connection, self._entry_times.oldest_late)
         if self._expectation_times.oldest_late is not None:
-            number_expectations(self._connection, self._expectation_times.oldest_late)
+            stored.number_expectations(self._connection, self._expectation_times.oldest_late)
         return ImportReport(added=self.added, merged=self.merged, unchanged=self.unchanged, orphans=self.orphans)
 
     def _rewrite(self, present: Copy, copy: Copy) -> bool:
-        if write_entry(copy) == write_entry(present):
+        if lines.write_entry(copy) == lines.write_entry(present):
             return False
-        merged = merge(read_again(present), copy, self._get_rules(copy))
-        if write_entry(merged) == write_entry(present):
+        merged = merge(lines.read_again(present), copy, self._get_rules(copy))
+        if lines.write_entry(merged) == lines.write_entry(present):
             return False
-        rewrite_copy(self._connection, present, merged, with_checks=self._with_checks)
+        stored.rewrite_copy(self._connection, present, merged, with_checks=self._with_checks)
         # All expectations from the first new one on have new numbers.
         known = [row["id"] for row in present.expectations]
         kept = [row["id"] for row in merged.expectations]
@@ -238,7 +213,7 @@ class Intake:
 
     def _check_expectations(self, copy: Copy) -> None:
         for expectation in copy.expectations:
-            entry_id = find_entry_of_expectation(self._connection, expectation["id"])
+            entry_id = stored.find_entry_of_expectation(self._connection, expectation["id"])
             if entry_id not in {None, copy.entry["id"]}:
                 raise ValueError(f"expectation {expectation['id']} is one of the entry {entry_id} here")
 
@@ -247,8 +222,8 @@ class Intake:
         entry_id = copy.entry["id"]
         elsewhere = set()
         for signal in copy.signals:
-            own = Place(signal["id"], entry_id, signal["created_at"])
-            others = [place for place in find_places(self._connection, signal) if place.entry_id != entry_id]
+            own = stored.Place(signal["id"], entry_id, signal["created_at"])
+            others = [place for place in stored.find_places(self._connection, signal) if place.entry_id != entry_id]
             if any(place.order < own.order for place in others):
                 elsewhere.add(signal["id"])
                 continue
@@ -256,13 +231,13 @@ class Intake:
                 self._take_out(place)
         return leave_out(copy, elsewhere, self._get_rules(copy)) if elsewhere else copy
 
-    def _take_out(self, place: Place) -> None:
+    def _take_out(self, place: stored.Place) -> None:
         if place.entry_id is None:
-            delete_signal(self._connection, place.id)
+            stored.delete_signal(self._connection, place.id)
             return
-        present = find_copy(self._connection, place.entry_id)
+        present = stored.find_copy(self._connection, place.entry_id)
         assert present is not None
-        rewrite_copy(self._connection, present, leave_out(present, {place.id}, self._get_rules(present)))
+        stored.rewrite_copy(self._connection, present, leave_out(present, {place.id}, self._get_rules(present)))
 
 
 class _Times:

@@ -6,26 +6,26 @@ from collections import defaultdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Text, bindparam, delete, func, insert, literal_column, select, update
+from sqlalchemy import BigInteger, Text, bindparam, delete, func, insert, literal_column, or_, select, text, update
 
-from pytest_golden.journal.hints import list_anchors, rank, write_shape
-from pytest_golden.journal.model import ExpectationStatus, RoutedBy
-from pytest_golden.journal.rows import COUNT_COLUMNS, count_columns, find_due
-from pytest_golden.journal.store import choose_anchor
+from pytest_golden.journal.assessment_store import COUNT_COLUMNS, count_columns, find_due
+from pytest_golden.journal.model import RoutedBy
+from pytest_golden.journal.store import write_found_by
 from pytest_golden.journal.transfer.entry_merging import Copy, Row, count, differ, write_content
 from pytest_golden.journal.transfer.lines import ENTRY_FIELDS, EXPECTATION_FIELDS, HISTORY_FIELDS, SIGNAL_FIELDS
-from pytest_golden.storage.row_copies import number_by_time, number_parts_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection, Insert, Select, Table
+    from sqlalchemy import Column, ColumnElement, Connection, Insert, Select, Table
 
 
 # How many rows of expectations and signals are in memory at once, if one entry has not more.
 _MOST_ROWS = 2000
 _MOST_ENTRIES = 200
+_ROWS_IN_PAGE = 500
+_FROM_SEQUENCE = text("SELECT nextval(pg_get_serial_sequence(:name, 'number')) FROM generate_series(1, :amount)")
 _IS_ORPHAN = signals.c.routed_by == literal_column(f"'{RoutedBy.ORPHAN.value}'")
 _STORED = tuple(name for name in EXPECTATION_FIELDS if name != "by_hint_only")
 _THE_ENTRY = bindparam("the_entry", type_=Text())
@@ -106,7 +106,7 @@ def read_copies(connection: Connection) -> Iterator[Copy]:
 
 def read_orphans(connection: Connection) -> Iterator[Row]:
     """Return all signals without an entry, by the time at which they were received and then by id."""
-    for page in page_by_time(connection, signals.c.created_at, signals.c.id, _SIGNALS.columns, None, _IS_ORPHAN):
+    for page in page_by_time(connection, signals.c.created_at, signals.c.id, _SIGNALS.columns, _IS_ORPHAN):
         yield from (_pick(row, SIGNAL_FIELDS) for row in page)
 
 
@@ -158,8 +158,67 @@ def number_expectations(connection: Connection, since: int) -> None:
     connection.execute(_UNMARK, {"since": since})
 
 
+def take_numbers(connection: Connection, table: Table, amount: int) -> list[int]:
+    """Return rising numbers that no row of a table has or had; the table must have a column `number`."""
+    if connection.dialect.name == "sqlite":
+        last = connection.scalar(select(func.max(table.c.number))) or 0
+        return list(range(last + 1, last + 1 + amount))
+    names = {"name": f'"{table.name}"', "amount": amount}
+    return sorted(connection.scalars(_FROM_SEQUENCE, names))
+
+
+def number_by_time(connection: Connection, timestamp: Column[int], key: Column[Any], since: int) -> None:
+    """Renumber the rows of a table that were made at `since` or later, by time and then by a key.
+
+    Nothing may refer to the numbers.
+    """
+    table = timestamp.table
+    _renumber(connection, table, select(table.c.number).where(timestamp >= since).order_by(timestamp, key))
+
+
+def number_parts_by_time(connection: Connection, timestamp: Column[int], owner: Column[Any], since: int) -> None:
+    """Do the same where the rows of one owner keep their order."""
+    number = timestamp.table.c.number
+    # After a clock went back, a row stays behind the earlier rows of its owner.
+    reached = func.max(timestamp).over(partition_by=owner, order_by=number).label("reached")
+    of_owners = owner.in_(select(owner).where(timestamp >= since))
+    rows = select(number, owner.label("owner"), reached).where(of_owners).subquery()
+    chosen = select(rows.c.number).where(rows.c.reached >= since).order_by(rows.c.reached, rows.c.owner, rows.c.number)
+    _renumber(connection, timestamp.table, chosen)
+
+
+def _renumber(connection: Connection, table: Any, chosen: Select[Any]) -> None:
+    present = connection.scalars(chosen).all()
+    numbers = take_numbers(connection, table, len(present))
+    changed = [{"present": old, "next": new} for old, new in zip(present, numbers, strict=True)]
+    if changed:
+        number = update(table).where(table.c.number == bindparam("present")).values(number=bindparam("next"))
+        connection.execute(number, changed)
+
+
+def page_by_time(
+    connection: Connection,
+    timestamp: Column[int],
+    key: Column[Any],
+    columns: Sequence[ColumnElement[Any]],
+    *only: ColumnElement[bool],
+) -> Iterator[Sequence[Any]]:
+    """Yield some columns of a table's rows, by time and a unique key, some hundred rows at a time.
+
+    The last two columns of each row are the time and the key. Other columns may change meanwhile.
+    """
+    query = select(*columns, timestamp.label("page_time"), key.label("page_key")).where(*only)
+    query = query.order_by(timestamp, key).limit(_ROWS_IN_PAGE)
+    low = bindparam("low_time", type_=BigInteger())
+    after = query.where(timestamp >= low, or_(timestamp > low, key > bindparam("low_key", type_=key.type)))
+    rows = connection.execute(query).all()
+    while rows:
+        yield rows
+        rows = connection.execute(after, {"low_time": rows[-1].page_time, "low_key": rows[-1].page_key}).all()
+
+
 def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False) -> None:
-    """Keep an entry that is not there yet, with all that belongs to it.
+    """Store a new entry with everything that belongs to it.
 
     Its checks are run here only with `with_checks`: nobody here has ordered a command that came in a file.
     """
@@ -170,12 +229,12 @@ def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False
 
 
 def insert_orphan(connection: Connection, signal: Row) -> None:
-    """Keep a signal without an entry."""
+    """Store a signal without an entry."""
     connection.execute(_SIGNALS.insert, {**signal, "entry_id": None})
 
 
 def delete_signal(connection: Connection, signal_id: str) -> None:
-    """Remove a signal; what it has done to its entry is the caller's to change."""
+    """Remove a signal; the caller undoes its effect on the entry."""
     connection.execute(_DELETE_SIGNAL, {"the_id": signal_id})
 
 
@@ -232,32 +291,16 @@ def _insert_rows(
     for row in rows:
         # One at a time: which anchor is less crowded depends on the rows before.
         due_at = find_due(row["check"], row["created_at"]) if with_checks else None
-        values = {**_find_by(connection, row, entry, crowds), "check_due_at": due_at}
-        connection.execute(part.insert, {**values, "entry_id": entry["id"]})
-
-
-def _find_by(connection: Connection, row: Row, entry: Row, crowds: dict[int, int]) -> Row:
-    """Return an expectation's columns with those that signals find it by."""
-    hint = row["match_hint"] or {}
-    anchors = list_anchors(hint)
-    anchor = next(iter(anchors), None)
-    is_asked = row["status"] == ExpectationStatus.OPEN and not row["by_hint_only"]
-    if is_asked and len(anchors) > 1:
-        anchor = choose_anchor(connection, anchors, crowds)
-    return {
-        **{name: row[name] for name in _STORED},
-        "agent_id": entry["agent_id"],
-        "session_key": None if row["by_hint_only"] else entry["session_key"],
-        "hint_anchor": anchor,
-        "hint_shape": None if row["by_hint_only"] else write_shape(hint),
-        "hint_rank": rank(len(hint), row["expires_at"]),
-    }
+        owner = (entry["agent_id"], entry["session_key"])
+        found_by = write_found_by(connection, row, owner, crowds, by_hint_only=row["by_hint_only"])
+        kept = {name: row[name] for name in _STORED}
+        connection.execute(part.insert, {**kept, **found_by, "entry_id": entry["id"], "check_due_at": due_at})
 
 
 def _rewrite_part(
     connection: Connection, part: _Part, before: Sequence[Row], after: Sequence[Row], entry: Row, *, with_checks: bool
 ) -> None:
-    """Change the rows of an entry that are other ones now, and let them stand in the order in which they are given."""
+    """Change the rows of an entry that differ, and keep them in the given order."""
     of_entry = part.table.c.entry_id == entry["id"]
     numbers = connection.scalars(select(part.table.c.number).where(of_entry).order_by(part.table.c.number)).all()
     known: dict[str, list[tuple[int, Row]]] = defaultdict(list)

@@ -18,8 +18,14 @@ from pydantic.errors import PydanticUserError
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import LanguageModelError
-from pytest_golden.learning.language_model.endpoint import find_endpoint, list_replies, make_endpoint, write_request
-from pytest_golden.learning.language_model.transport import exchange, refuse_missing_extra
+from pytest_golden.learning.language_model.endpoint import (
+    exchange,
+    find_endpoint,
+    list_replies,
+    make_endpoint,
+    refuse_missing_extra,
+    write_request,
+)
 from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import redact_spellings, secret_literals, spellings
 from pytest_golden.redaction.redactor import Redactor, redact
@@ -28,8 +34,7 @@ from pytest_golden.trajectory.insight.reply_json import find_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 
-    from pytest_golden.learning.language_model.endpoint import Endpoint
-    from pytest_golden.learning.language_model.transport import Request
+    from pytest_golden.learning.language_model.endpoint import Endpoint, Request
 
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")

@@ -100,7 +100,7 @@ def word_lesson(pattern: LessonPattern, task: str = "") -> SkillMemory:
     case = _Case(evidence)
     return SkillMemory(
         lesson=_WORDINGS[LessonKind(pattern.kind)](case),
-        context=_word_task(task),
+        context=_shorten(" ".join(generalise(redact(task)).split()), _MOST_OF_TASK),
         what_failed=case.failure,
         what_worked=case.success,
         why=case.reason,
@@ -211,10 +211,6 @@ def _quote_name(name: str) -> str:
 
 def _is_hidden(text: str) -> bool:
     return _MARK in text or bool(find_specifics(text))
-
-
-def _word_task(task: str) -> str:
-    return _shorten(" ".join(generalise(redact(task)).split()), _MOST_OF_TASK)
 
 
 def _shorten(text: str, most: int) -> str:

@@ -18,7 +18,7 @@ from pytest_golden.learning.signature import (
 from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_golden.learning.lessons.model import SkillMemory
 
@@ -118,8 +118,10 @@ def measure_likeness(one: ErrorFeatures, other: ErrorFeatures) -> float:
     """
     if one.kept != other.kept or not (one.tells_a_cause and other.tells_a_cause):
         return 0.0
-    if any(ours and theirs and not ours & theirs for ours, theirs in _pair_classes(one, other)):
-        return 0.0
+    for left_out in (frozenset(), _GENERIC_CLASSES):
+        ours, theirs = one.classes - left_out, other.classes - left_out
+        if ours and theirs and not ours & theirs:
+            return 0.0
     if (one.words ^ other.words) & _TELLING:
         return 0.0
     shared, all_of_it = 0.0, 0.0
@@ -129,11 +131,6 @@ def measure_likeness(one: ErrorFeatures, other: ErrorFeatures) -> float:
     shared += _RUN_WEIGHT * len(one.pairs & other.pairs)
     all_of_it += _RUN_WEIGHT * len(one.pairs | other.pairs)
     return shared / all_of_it if all_of_it else 0.0
-
-
-def _pair_classes(one: ErrorFeatures, other: ErrorFeatures) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    yield one.classes, other.classes
-    yield one.classes - _GENERIC_CLASSES, other.classes - _GENERIC_CLASSES
 
 
 def _weigh_class(name: str) -> float:

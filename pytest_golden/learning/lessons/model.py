@@ -9,13 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.learning.memories import (
-    check_any_text,
-    check_confidence,
-    check_count,
-    check_flag,
-    freeze_json_mapping,
-)
+from pytest_golden.learning import memories
 from pytest_golden.values.checking import check_text, check_time, check_word
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
@@ -79,10 +73,10 @@ class Attempt:
 
     def __post_init__(self) -> None:
         check_text("tool", self.tool)
-        object.__setattr__(self, "arguments", freeze_json_mapping("arguments", self.arguments))
-        check_flag("success", self.success)
-        check_any_text("error_message", self.error_message, is_optional=True)
-        check_count("plan", self.plan, least=1)
+        object.__setattr__(self, "arguments", memories.freeze_json_mapping("arguments", self.arguments))
+        memories.check_flag("success", self.success)
+        memories.check_any_text("error_message", self.error_message, is_optional=True)
+        memories.check_count("plan", self.plan, least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +88,7 @@ class LessonPattern(Shape):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", check_word("kind", self.kind, LessonKind))
-        object.__setattr__(self, "evidence", freeze_json_mapping("evidence", self.evidence))
+        object.__setattr__(self, "evidence", memories.freeze_json_mapping("evidence", self.evidence))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,18 +128,18 @@ class SkillMemory(VersionedShape):
     def __post_init__(self) -> None:
         settle = object.__setattr__
         for name in ("lesson", "context", "what_failed", "what_worked", "why"):
-            check_any_text(name, getattr(self, name))
+            memories.check_any_text(name, getattr(self, name))
         for name in ("tool_name", "superseded_by", "judged_by"):
-            check_any_text(name, getattr(self, name), is_optional=True)
+            memories.check_any_text(name, getattr(self, name), is_optional=True)
         check_text("id", self.id)
         for kind, name in ((LessonKind, "kind"), (LessonSource, "source")):
             settle(self, name, check_word(name, getattr(self, name), kind))
-        settle(self, "confidence", check_confidence(self.confidence))
+        settle(self, "confidence", memories.check_confidence(self.confidence))
         for name in ("success_count", "harm_count", "support"):
-            check_count(name, getattr(self, name))
+            memories.check_count(name, getattr(self, name))
         for name in ("approved", "rejected"):
-            check_flag(name, getattr(self, name))
-        settle(self, "evidence", freeze_json_mapping("evidence", self.evidence))
+            memories.check_flag(name, getattr(self, name))
+        settle(self, "evidence", memories.freeze_json_mapping("evidence", self.evidence))
         settle(self, "created_at", check_time("created_at", self.created_at))
         for name in ("last_used", "judged_at"):
             timestamp = getattr(self, name)

@@ -8,19 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_golden.learning.lessons.likeness import (
-    choose_query,
-    holds_all_words,
-    list_errors,
-    measure_likeness,
-    project_of,
-    read_causes,
-)
+from pytest_golden.learning.lessons import likeness
 from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.store import (
     find_by_digest,
-    find_by_words,
+    iterate_by_words,
 )
 from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import (
@@ -36,7 +29,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.likeness import ErrorFeatures
     from pytest_golden.learning.lessons.model import SkillMemory
 
     Found = tuple[SkillMemory, float, RecallReason]
@@ -66,7 +58,7 @@ def recall_lessons(
         limit: the most lessons to return.
     """
     readable = cause_of(cut_failure(text))
-    signatures = read_causes(readable, redact)
+    signatures = likeness.read_causes(readable, redact)
     if not signatures:
         return ()
     origin = find_origin(readable)
@@ -106,7 +98,7 @@ def describe_state(skill: SkillMemory) -> str:
 
 def _find_same(
     connection: Connection,
-    signatures: dict[str, ErrorFeatures],
+    signatures: dict[str, likeness.ErrorFeatures],
     origin: str | None,
     wanted: tuple[str | None, str | None],
 ) -> Iterator[Found]:
@@ -114,7 +106,11 @@ def _find_same(
         kept = find_by_digest(connection, digest_signature(signature), *wanted, _MOST_CANDIDATES)
         fitting = [one.skill for one in kept if _is_sure(one.skill) and _came_from(one.skill, origin)]
         if re.match(_VERDICT, signature):
-            own = [skill for skill in fitting if project_of(skill) is not None and project_of(skill) == wanted[1]]
+            own = [
+                skill
+                for skill in fitting
+                if likeness.project_of(skill) is not None and likeness.project_of(skill) == wanted[1]
+            ]
             yield from ((skill, _OF_A_PROJECT, RecallReason.PROJECT) for skill in own)
         elif fitting:
             score = _OF_A_PART if position else 1.0
@@ -123,39 +119,46 @@ def _find_same(
 
 
 def _find_alike(
-    connection: Connection, signatures: dict[str, ErrorFeatures], origin: str | None, agent: str | None
+    connection: Connection, signatures: dict[str, likeness.ErrorFeatures], origin: str | None, agent: str | None
 ) -> Iterator[Found]:
     features = list(signatures.values())
-    query = choose_query(features[:3], _MOST_QUERY_WORDS)
+    query = likeness.choose_query(features[:3], _MOST_QUERY_WORDS)
     for skill in _find_candidates(connection, query, agent) if query else ():
         if _came_from(skill, origin):
-            score = max((_compare(error, features) for error in list_errors(skill)), default=0.0)
+            score = max((_compare(error, features) for error in likeness.list_errors(skill)), default=0.0)
             if score >= LEAST_LIKENESS:
                 yield skill, min(score, _OF_A_PART), RecallReason.WORDS
 
 
-def _compare(error: str, features: Sequence[ErrorFeatures]) -> float:
+def _compare(error: str, features: Sequence[likeness.ErrorFeatures]) -> float:
     """Return the greatest likeness of an error's causes with a text's main cause, and of its main cause with the others."""
-    own = list(read_causes(cause_of(cut_failure(error))).values())
+    own = list(likeness.read_causes(cause_of(cut_failure(error))).values())
     pairs = [*((one, features[0]) for one in own), *((own[0], other) for other in features[1:] if own)]
-    return max((measure_likeness(one, other) for one, other in pairs), default=0.0)
+    return max((likeness.measure_likeness(one, other) for one, other in pairs), default=0.0)
 
 
 def _find_typed(
-    connection: Connection, text: str, signatures: dict[str, ErrorFeatures], agent: str | None
+    connection: Connection, text: str, signatures: dict[str, likeness.ErrorFeatures], agent: str | None
 ) -> Iterator[Found]:
     """Find the lessons that contain all the words that a person typed."""
     asked = next(iter(signatures.values()))
     if not is_typed(text) or asked.classes or asked.kept:
         return
     for skill in _find_candidates(connection, redact(text), agent):
-        texts = (skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, *list_errors(skill))
-        if holds_all_words(asked, " ".join(texts)):
+        texts = (
+            skill.lesson,
+            skill.context,
+            skill.what_failed,
+            skill.what_worked,
+            skill.why,
+            *likeness.list_errors(skill),
+        )
+        if likeness.holds_all_words(asked, " ".join(texts)):
             yield skill, _TYPED, RecallReason.WORDS
 
 
 def _find_candidates(connection: Connection, query: str, agent: str | None) -> Iterator[SkillMemory]:
-    kept = find_by_words(connection, query, agent, _MOST_READ_CLOSELY)
+    kept = iterate_by_words(connection, query, agent, _MOST_READ_CLOSELY, at_once=_MOST_READ_CLOSELY)
     return (one.skill for one in kept if _is_sure(one.skill))
 
 
@@ -167,13 +170,13 @@ def _came_from(skill: SkillMemory, origin: str | None) -> bool:
     """Return whether a lesson's error was raised in this package, or one of the two is unknown."""
     if origin is None:
         return True
-    origins = {find_origin(error) for error in list_errors(skill)}
+    origins = {find_origin(error) for error in likeness.list_errors(skill)}
     return not origins or None in origins or origin in origins
 
 
 def _rank(found: Found, project: str | None) -> tuple[float | bool, ...]:
     skill, score, _ = found
-    is_elsewhere = project is None or project_of(skill) != project
+    is_elsewhere = project is None or likeness.project_of(skill) != project
     return (
         -score,
         is_elsewhere,

@@ -7,27 +7,29 @@ from collections import Counter, defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pytest_golden.clock import utc_now
+from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.learning.lessons import store as rows
-from pytest_golden.learning.lessons.adding import add_lesson, overrule, revive, settle
-from pytest_golden.learning.lessons.model import LessonChange, LessonStats, Recalled
+from pytest_golden.learning.lessons.likeness import contradicts, find_keys, learn_again
+from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonStats, LessonVerdict, Recalled
+from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
-from pytest_golden.learning.memories import check_any_text, check_count, check_flag, check_seconds
+from pytest_golden.learning.memories import check_any_text, check_count, check_flag, check_seconds, write_json
 from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, to_ms
 from pytest_golden.values.checking import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from typing import Any
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.model import LessonVerdict, RecallReason, SkillMemory
-    from pytest_golden.learning.lessons.store import KeptLesson
+    from pytest_golden.learning.lessons.model import RecallReason, SkillMemory
     from pytest_golden.storage.store import Store
+
 
 _log = logging.getLogger(__name__)
 _ID_PREFIX = "lesson_"
@@ -65,7 +67,7 @@ class Lessons:
 
     def list_kept(
         self, agent: str | None = None, *, include_superseded: bool = False, include_rejected: bool = False
-    ) -> tuple[KeptLesson, ...]:
+    ) -> tuple[rows.KeptLesson, ...]:
         """Return the same lessons with their agents."""
         with self._store.read() as connection:
             return tuple(
@@ -83,12 +85,12 @@ class Lessons:
         """
         return self.get_kept(lesson_id).skill
 
-    def get_kept(self, lesson_id: str) -> KeptLesson:
+    def get_kept(self, lesson_id: str) -> rows.KeptLesson:
         """Get the same lesson with its agent. Raise as `get` does."""
         with self._store.read() as connection:
             return _get_kept(connection, lesson_id)
 
-    def history(self, lesson_id: str) -> tuple[KeptLesson, ...]:
+    def history(self, lesson_id: str) -> tuple[rows.KeptLesson, ...]:
         """Return all versions of a lesson, oldest first, each with its author and reason. Raise as `get` does."""
         with self._store.read() as connection:
             kept = _get_kept(connection, lesson_id)
@@ -162,7 +164,21 @@ class Lessons:
     def stats(self, agent: str | None = None) -> LessonStats:
         """Count the lessons of all agents, or of one, and the results of showing them."""
         with self._store.read() as connection:
-            return count_lessons(rows.list_lessons(connection, agent), rows.count_recalls(connection, agent))
+            kept, recalls = list(rows.list_lessons(connection, agent)), rows.count_recalls(connection, agent)
+        skills = [one.skill for one in kept]
+        return LessonStats(
+            total=len(kept),
+            shown=sum(map(may_be_shown, skills)),
+            unapproved=sum(not skill.approved and not skill.rejected for skill in skills),
+            rejected=sum(skill.rejected for skill in skills),
+            superseded=sum(skill.superseded_by is not None for skill in skills),
+            harmful=sum(map(is_harmful, skills)),
+            recalled=sum(recalls.values()),
+            helped=recalls.get(True, 0),
+            harmed=recalls.get(False, 0),
+            by_kind=dict(sorted(Counter(str(skill.kind) for skill in skills).items())),
+            by_agent=dict(sorted(Counter(one.agent for one in kept).items())),
+        )
 
     def prune(
         self,
@@ -173,7 +189,7 @@ class Lessons:
         harmful: bool = False,
         dry_run: bool = False,
     ) -> tuple[SkillMemory, ...]:
-        """Delete lessons and return them; those that a person approved or rejected stay.
+        """Delete lessons and return them. Those that a person judged stay, and rejected ones too, or they would be learned again.
 
         Args:
             agent: delete only this agent's lessons.
@@ -185,14 +201,22 @@ class Lessons:
         Raises:
             ValueError: a limit is negative or not a number.
         """
+        days = check_seconds("older_than_days", older_than_days)
+        if keep is not None:
+            check_count("keep", keep)
+        # `datetime` cannot go back further.
+        oldest = None if days is None else self._clock() - timedelta(days=min(days, 100_000))
         with self._store.write() as connection:
-            chosen = choose_lessons(
-                rows.list_lessons(connection, agent),
-                self._clock(),
-                older_than_days=older_than_days,
-                keep=keep,
-                harmful=harmful,
-            )
+            kept = rows.list_lessons(connection, agent)
+            loose = [one for one in kept if one.skill.judged_by is None and not one.skill.rejected]
+            beyond = set() if keep is None else _find_beyond(loose, keep)
+            chosen = [
+                one
+                for one in loose
+                if one.skill.id in beyond
+                or (harmful and is_harmful(one.skill))
+                or (oldest is not None and _last_seen(one.skill) < oldest)
+            ]
             for one in () if dry_run else chosen:
                 rows.delete_lesson(connection, one.agent, one.skill.id)
         return tuple(one.skill for one in chosen)
@@ -235,7 +259,7 @@ class Lessons:
         return to_ms(self._clock())
 
 
-def _get_kept(connection: Connection, given: str) -> KeptLesson:
+def _get_kept(connection: Connection, given: str) -> rows.KeptLesson:
     check_text("the id of a lesson", given)
     wanted = storable(given.strip())
     exact = rows.find_lesson(connection, wanted)
@@ -256,36 +280,7 @@ def _get_kept(connection: Connection, given: str) -> KeptLesson:
     return kept[0]
 
 
-def choose_lessons(
-    lessons: Iterable[KeptLesson],
-    now: datetime,
-    *,
-    older_than_days: float | None = None,
-    keep: int | None = None,
-    harmful: bool = False,
-) -> tuple[KeptLesson, ...]:
-    """Choose lessons to delete. Those that a person judged stay, and rejected ones too, or they would be learned again.
-
-    Raises:
-        ValueError: a limit is negative or not a number.
-    """
-    days = check_seconds("older_than_days", older_than_days)
-    if keep is not None:
-        check_count("keep", keep)
-    loose = [one for one in lessons if one.skill.judged_by is None and not one.skill.rejected]
-    beyond = set() if keep is None else _find_beyond(loose, keep)
-    # `datetime` cannot go back further.
-    oldest = None if days is None else now - timedelta(days=min(days, 100_000))
-    return tuple(
-        one
-        for one in loose
-        if one.skill.id in beyond
-        or (harmful and is_harmful(one.skill))
-        or (oldest is not None and _last_seen(one.skill) < oldest)
-    )
-
-
-def _find_beyond(lessons: Iterable[KeptLesson], keep: int) -> set[str]:
+def _find_beyond(lessons: Iterable[rows.KeptLesson], keep: int) -> set[str]:
     by_agent: dict[str, list[SkillMemory]] = defaultdict(list)
     for one in lessons:
         by_agent[one.agent].append(one.skill)
@@ -307,20 +302,158 @@ def _last_seen(skill: SkillMemory) -> datetime:
     return max(skill.created_at, skill.last_used or skill.created_at)
 
 
-def count_lessons(lessons: Iterable[KeptLesson], recalls: Mapping[bool | None, int]) -> LessonStats:
-    """Count lessons, and recalls by their results."""
-    kept = list(lessons)
-    skills = [one.skill for one in kept]
-    return LessonStats(
-        total=len(kept),
-        shown=sum(map(may_be_shown, skills)),
-        unapproved=sum(not skill.approved and not skill.rejected for skill in skills),
-        rejected=sum(skill.rejected for skill in skills),
-        superseded=sum(skill.superseded_by is not None for skill in skills),
-        harmful=sum(map(is_harmful, skills)),
-        recalled=sum(recalls.values()),
-        helped=recalls.get(True, 0),
-        harmed=recalls.get(False, 0),
-        by_kind=dict(sorted(Counter(str(skill.kind) for skill in skills).items())),
-        by_agent=dict(sorted(Counter(one.agent for one in kept).items())),
+def add_lesson(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> LessonVerdict:
+    """Store a lesson that passes the checks, redacted, and return the verdict.
+
+    An equal lesson raises the support of the stored one, and a rejected one stays rejected. Of two lessons that contradict
+    each other, the older is superseded.
+
+    Args:
+        connection: to the store, writing.
+        skill: the lesson.
+        agent: the owner of the lesson.
+        timestamp: milliseconds since the epoch.
+
+    Raises:
+        ValueError: the agent is blank, or the lesson is more than 1 MiB.
+    """
+    reasons = check_lesson(skill)
+    if reasons:
+        return LessonVerdict(kept=False, reason=redact("; ".join(reasons)), skill=skill)
+    clean = _clean(skill)
+    if rows.find_lesson(connection, clean.id) is not None:
+        # It was made from a stored lesson; its content decides whether it is equal.
+        clean = clean.replace(id=new_id("lesson"))
+    keys = find_keys(clean)
+    found = rows.find_by_digests(connection, (*keys.same, *keys.about), agent)
+    same = _choose(found, keys.same)
+    if same is None:
+        others = _list_contradicting(clean, found, keys.about)
+        return _keep_new(connection, clean, agent, timestamp, others)
+    if same.skill.rejected:
+        judged = f"rejected by {same.skill.judged_by}" if same.skill.judged_by else "rejected before"
+        return LessonVerdict(kept=False, reason=f"the same lesson was {judged}", skill=same.skill)
+    return _keep_again(connection, same, clean, timestamp)
+
+
+def _clean(skill: SkillMemory) -> SkillMemory:
+    """Return a lesson as a new one: redacted, and without a person's judgement that was not made in this store."""
+    # Refuses a text that is too long before secrets are searched in it.
+    write_json("lesson", skill.to_dict())
+    is_approved = skill.approved and skill.source != LessonSource.MODEL
+    clean = type(skill).from_dict(redact(skill.to_dict()))
+    return clean.replace(approved=is_approved, rejected=False, judged_by=None, judged_at=None)
+
+
+def overrule(connection: Connection, skill: SkillMemory, agent: str, timestamp: int) -> None:
+    """Supersede the lessons that contradict a lesson which was just approved."""
+    keys = find_keys(skill)
+    others = _list_contradicting(skill, rows.find_by_digests(connection, keys.about, agent), keys.about)
+    _supersede(connection, skill, others, timestamp)
+
+
+def revive(connection: Connection, gone: SkillMemory, agent: str, timestamp: int) -> None:
+    """Revive the lessons that `gone`, just rejected or deleted, had superseded, except those that say the same."""
+    said = set(find_keys(gone).same)
+    superseded = [one for one in rows.list_lessons(connection, agent) if one.skill.superseded_by == gone.id]
+    for one in superseded:
+        if said.isdisjoint(find_keys(one.skill).same):
+            back = one.skill.replace(superseded_by=None)
+            rows.put_lesson(connection, back, agent, timestamp, why=LessonChange.REVIVED, about={"support": 0})
+
+
+def settle(connection: Connection, recall_id: str, now: datetime, *, passed: bool) -> SkillMemory | None:
+    """Credit or charge the lesson of a recall, once; return the present lesson, None when it is gone.
+
+    Raises:
+        GoldenError: no such recall is known, or its lesson was deleted.
+    """
+    is_news = rows.settle_recall(connection, recall_id, to_ms(now), passed=passed)
+    recall = rows.find_recall(connection, recall_id)
+    if recall is None:
+        unknown = f"there was no recall {recall_id!r:.100}, or its lesson was deleted since"
+        raise GoldenError(f"{unknown}; `Lessons.recall` returns the id as `Recalled.recall_id`")
+    kept = rows.find_lesson(connection, recall.lesson_id)
+    if kept is None or not is_news:
+        return None if kept is None else kept.skill
+    changed = credit(kept.skill, now) if passed else kept.skill.replace(harm_count=kept.skill.harm_count + 1)
+    why = LessonChange.HELPED if passed else LessonChange.HARMED
+    credited = rows.put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
+    if credited.approved and not kept.skill.approved:
+        overrule(connection, credited, kept.agent, to_ms(now))
+    return credited
+
+
+def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
+    """Return a lesson with one more success; a pass approves a model's lesson, unless a person rejected it."""
+    return skill.replace(
+        success_count=skill.success_count + 1, last_used=now, approved=skill.approved or not skill.rejected
     )
+
+
+def _choose(found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str]) -> rows.KeptLesson | None:
+    """Choose one of equal lessons: a rejected one first, then a current before a superseded one, then the oldest."""
+    same = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
+    return min(
+        same.values(),
+        key=lambda one: (not one.skill.rejected, one.skill.superseded_by is not None, one.skill.id),
+        default=None,
+    )
+
+
+def _list_contradicting(
+    skill: SkillMemory, found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str]
+) -> list[rows.KeptLesson]:
+    """List the current lessons that contradict this one; an unapproved lesson neither overrules nor is overruled."""
+    if not skill.approved or skill.superseded_by is not None:
+        return []
+    about = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
+    standing = [one for one in about.values() if one.skill.approved and one.skill.superseded_by is None]
+    return [one for one in standing if one.skill.id != skill.id and contradicts(one.skill, skill)]
+
+
+def _keep_new(
+    connection: Connection, skill: SkillMemory, agent: str, timestamp: int, others: Sequence[rows.KeptLesson]
+) -> LessonVerdict:
+    standing = _find_later(skill, others)
+    if standing is not None:
+        kept = rows.put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, timestamp)
+        return LessonVerdict(kept=True, reason=f"superseded by the later {standing.skill.id}", skill=kept)
+    kept = rows.put_lesson(connection, skill, agent, timestamp)
+    return LessonVerdict(kept=True, reason=_supersede(connection, kept, others, timestamp), skill=kept)
+
+
+def _find_later(skill: SkillMemory, others: Sequence[rows.KeptLesson]) -> rows.KeptLesson | None:
+    later = [one for one in others if one.skill.created_at > skill.created_at]
+    return max(later, key=lambda one: (one.skill.created_at, one.skill.id), default=None)
+
+
+def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[rows.KeptLesson], timestamp: int) -> str:
+    for one in others:
+        changed = one.skill.replace(superseded_by=kept.id)
+        rows.put_lesson(connection, changed, one.agent, timestamp, why=LessonChange.SUPERSEDED)
+    return f"new; supersedes {_list_names(others)}" if others else "new"
+
+
+def _keep_again(connection: Connection, same: rows.KeptLesson, skill: SkillMemory, timestamp: int) -> LessonVerdict:
+    grown = learn_again(same.skill, skill)
+    keys = find_keys(grown)
+    about = rows.find_by_digests(connection, keys.about, same.agent)
+    contradicting = _list_contradicting(grown.replace(superseded_by=None), about, keys.about)
+    overruled = [one for one in contradicting if one.skill.created_at <= skill.created_at]
+    is_revived = grown.superseded_by is not None and len(overruled) == len(contradicting)
+    why = LessonChange.REVIVED if is_revived else LessonChange.LEARNED_AGAIN
+    if is_revived:
+        grown = grown.replace(superseded_by=None)
+    kept = rows.put_lesson(connection, grown, same.agent, timestamp, why=why, about={"support": skill.support})
+    reason = f"known already, learned {kept.support} times"
+    if kept.superseded_by is not None:
+        return LessonVerdict(kept=True, reason=f"{reason}; superseded by {kept.superseded_by}", skill=kept)
+    if overruled:
+        reason = f"{reason}; supersedes {_list_names(overruled)}"
+        _supersede(connection, kept, overruled, timestamp)
+    return LessonVerdict(kept=True, reason=reason, skill=kept)
+
+
+def _list_names(lessons: Sequence[rows.KeptLesson]) -> str:
+    return ", ".join(one.skill.id for one in lessons)

@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import case, delete, func, insert, select, update
 
 from pytest_golden.clock import iso_utc, new_id
+from pytest_golden.learning import store as memory_rows
 from pytest_golden.learning.lessons.likeness import list_digests, list_errors, project_of
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
 from pytest_golden.learning.memories import draft_memory, words_of
 from pytest_golden.learning.signature import find_causes
-from pytest_golden.learning.store import (
-    delete_memory,
-    find_by_keys,
-    find_by_pairs,
-    iterate_search,
-    list_keys,
-    list_namespaces,
-    list_versions,
-    put_memory,
-)
 from pytest_golden.storage.columns import from_ms, storable
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
 from pytest_golden.values.shape import Shape, form
@@ -103,7 +94,7 @@ def put_lesson(
     provenance = {"why": why.value, "by": by, **(about or {})}
     draft = draft_memory((LESSONS, agent), skill.id, skill.to_dict(), tag_lesson(skill), provenance)
     kept = SkillMemory.from_dict(draft.value)
-    put_memory(connection, replace(draft, words=words_of_lesson(kept)), timestamp)
+    memory_rows.put_memory(connection, replace(draft, words=words_of_lesson(kept)), timestamp)
     put_signatures(connection, kept, agent)
     return kept
 
@@ -164,17 +155,12 @@ def find_by_digest(
     return find_lessons(connection, [(row.agent, row.lesson_id) for row in rows])
 
 
-def find_by_words(connection: Connection, query: str, agent: str | None, limit: int) -> tuple[KeptLesson, ...]:
-    """Return up to `limit` lessons that contain any of these words, best first."""
-    return tuple(iterate_by_words(connection, query, agent, limit, at_once=limit))
-
-
 def iterate_by_words(
     connection: Connection, query: str, agent: str | None, limit: int, *, at_once: int
 ) -> Iterator[KeptLesson]:
-    """Yield the same lessons, reading `at_once` of them at a time, and only as many as are consumed."""
+    """Yield up to `limit` lessons that contain any of these words, best first; read `at_once` of them, as they are consumed."""
     prefix = (LESSONS,) if agent is None else (LESSONS, agent)
-    for hit in iterate_search(connection, prefix, query, limit, at_once=at_once):
+    for hit in memory_rows.iterate_search(connection, prefix, query, limit, at_once=at_once):
         if len(hit.memory.namespace) == _DEPTH:
             yield from _read(hit.memory)
 
@@ -182,7 +168,7 @@ def iterate_by_words(
 def find_lessons(connection: Connection, wanted: Iterable[tuple[str, str]]) -> tuple[KeptLesson, ...]:
     """Return the lessons of these agents and ids that exist, in the given order."""
     pairs = dict.fromkeys(wanted)
-    found = find_by_pairs(connection, [((LESSONS, agent), lesson_id) for agent, lesson_id in pairs])
+    found = memory_rows.find_by_pairs(connection, [((LESSONS, agent), lesson_id) for agent, lesson_id in pairs])
     kept = {(one.agent, one.skill.id): one for memory in found for one in _read(memory)}
     return tuple(kept[pair] for pair in pairs if pair in kept)
 
@@ -218,11 +204,11 @@ def list_newest_ids(
 
 def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[KeptLesson]:
     """Yield all lessons, or one agent's, by agent and id, with the rejected and superseded ones."""
-    namespaces = list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
+    namespaces = memory_rows.list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
     for namespace in (one for one in namespaces if len(one) == _DEPTH):
-        keys = list_keys(connection, namespace)
+        keys = memory_rows.list_keys(connection, namespace)
         for start in range(0, len(keys), _AT_ONCE):
-            found = find_by_keys(connection, namespace, keys[start : start + _AT_ONCE])
+            found = memory_rows.find_by_keys(connection, namespace, keys[start : start + _AT_ONCE])
             for memory in sorted(found, key=lambda one: one.key):
                 yield from _read(memory)
 
@@ -230,7 +216,9 @@ def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[K
 def list_lesson_versions(connection: Connection, agent: str, lesson_id: str) -> tuple[KeptLesson, ...]:
     """Return all versions of a lesson, oldest first."""
     return tuple(
-        lesson for memory in list_versions(connection, (LESSONS, agent), lesson_id) for lesson in _read(memory)
+        lesson
+        for memory in memory_rows.list_versions(connection, (LESSONS, agent), lesson_id)
+        for lesson in _read(memory)
     )
 
 
@@ -238,7 +226,7 @@ def delete_lesson(connection: Connection, agent: str, lesson_id: str) -> bool:
     """Remove a lesson with its signatures and recalls, and return whether it existed."""
     for table in (lesson_signatures, lesson_recalls):
         connection.execute(delete(table).where(table.c.lesson_id == lesson_id))
-    return delete_memory(connection, (LESSONS, agent), lesson_id)
+    return memory_rows.delete_memory(connection, (LESSONS, agent), lesson_id)
 
 
 def put_recall(

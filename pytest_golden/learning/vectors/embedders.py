@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import LanguageModelError, SettingsError
-from pytest_golden.learning.language_model.endpoint import (
-    BASE_URL_VARIABLE,
-    KEY_VARIABLE,
-    make_endpoint,
-    write_bearer,
-    write_whole,
-)
-from pytest_golden.learning.language_model.transport import Request, exchange, refuse_missing_extra
+from pytest_golden.learning.language_model import endpoint
 from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor
@@ -24,7 +17,6 @@ from pytest_golden.settings import MODEL_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_golden.learning.language_model.endpoint import Endpoint
 
 # A number takes some twenty characters: 256 vectors of 4,096 numbers fit.
 _MOST_BYTES = 32 * 1024 * 1024
@@ -67,7 +59,7 @@ def _find_address(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
     # Address and key of another provider's model cannot be used.
     if base_url or not (environ.get(MODEL_VARIABLE) or "openai:").strip().lower().startswith("openai:"):
         return base_url, key
-    return environ.get(BASE_URL_VARIABLE), key or environ.get(KEY_VARIABLE)
+    return environ.get(endpoint.BASE_URL_VARIABLE), key or environ.get(endpoint.KEY_VARIABLE)
 
 
 class EmbeddingEndpoint:
@@ -105,7 +97,7 @@ class EmbeddingEndpoint:
             raise SettingsError(
                 f"{self._endpoint.base_url} wants a key: set GOLDEN_EMBEDDING_API_KEY, or give the address"
             )
-        refuse_missing_extra("an embedder", "embeddings")
+        endpoint.refuse_missing_extra("an embedder", "embeddings")
         self._redactor = self._endpoint.make_redactor(redactor)
 
     @property
@@ -125,26 +117,30 @@ class EmbeddingEndpoint:
         """
         if not texts:
             return []
-        sent = [write_whole(self._redactor.text(text)) for text in texts]
+        sent = [endpoint.write_whole(self._redactor.text(text)) for text in texts]
         body = {"model": self._endpoint.name, "input": sent, "encoding_format": "float"}
-        url, headers = f"{self._endpoint.base_url}/embeddings", write_bearer(self._endpoint.api_key)
-        request = Request.of_json(url, body, headers)
+        url, headers = f"{self._endpoint.base_url}/embeddings", endpoint.write_bearer(self._endpoint.api_key)
+        request = endpoint.Request.of_json(url, body, headers)
         try:
-            answer = asyncio.run(exchange(request, seconds=self._timeout_seconds, most_bytes=self._most_bytes))
+            answer = asyncio.run(endpoint.exchange(request, seconds=self._timeout_seconds, most_bytes=self._most_bytes))
             return _read_vectors(answer, len(texts))
         except LanguageModelError as error:
             message = self._redactor.text(str(error))
         raise LanguageModelError(f"embedding model {self._endpoint}: {message}")
 
 
-def _make_endpoint(name: str, base_url: str | None, api_key: str | None) -> Endpoint:
+def _make_endpoint(name: str, base_url: str | None, api_key: str | None) -> endpoint.Endpoint:
     base = None if base_url is None else base_url.strip().rstrip("/").removesuffix("/embeddings")
     try:
-        return make_endpoint(f"openai:{name}", base, api_key)
+        return endpoint.make_endpoint(f"openai:{name}", base, api_key)
     except SettingsError as error:
         message = str(error)
     # The message names the variables of a language model; the caller gave arguments.
-    for variable, argument in ((MODEL_VARIABLE, "name"), (BASE_URL_VARIABLE, "base_url"), (KEY_VARIABLE, "api_key")):
+    for variable, argument in (
+        (MODEL_VARIABLE, "name"),
+        (endpoint.BASE_URL_VARIABLE, "base_url"),
+        (endpoint.KEY_VARIABLE, "api_key"),
+    ):
         message = message.replace(variable, argument)
     raise SettingsError(message)
 

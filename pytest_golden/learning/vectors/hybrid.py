@@ -1,32 +1,57 @@
 """Search memories by words and by meaning, make the vectors that this needs, and fuse both rankings into one.
 
-Vectors are made on search, so that saving a memory waits for no model.
+Vectors are made on search, so that saving a memory waits for no model: in batches, kept in the store, and held in one array
+that is ranked by cosine. An embedder may be slow, hang or fail, so it is called in a thread of its own. Needs numpy.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import inspect
+from concurrent.futures import Future
 from contextlib import contextmanager
-from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from itertools import islice
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import StorageError
 from pytest_golden.learning.model import HybridAnswer, MemoryHit, SearchMethod, VectorsError
 from pytest_golden.learning.store import find_by_numbers
-from pytest_golden.learning.vectors.vector_keeping import MOST_VECTORS, PatientAsker, VectorKeeper, shorten
+from pytest_golden.learning.vectors import store as stored
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import namespace_range
-from pytest_golden.storage.search import find_memories
+from pytest_golden.storage.search import count_indexed, find_memories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
     from sqlalchemy import Connection
 
     from pytest_golden.learning.model import Embedder
-    from pytest_golden.learning.vectors.store import Span
-    from pytest_golden.learning.vectors.vector_keeping import Units
+    from pytest_golden.learning.vectors.store import Span, VectorRow, VectorState
     from pytest_golden.storage.store import Store
 
+    Units: TypeAlias = NDArray[np.float32]
+
+
+#: The most memories whose vectors are compared: so many fit into memory, and are ranked in a fraction of a second.
+MOST_VECTORS = 200_000
+_FIRST_BATCH, _BATCH_TEXTS, _BATCH_BYTES = 16, 256, 200_000
+_ROWS_AT_ONCE = 2_000
+# A token is a byte at least, and common models take 8,191 of them.
+_TEXT_BYTES = 8_000
+_MOST_OF_ERROR = 300
+_LEAST_ROOM = 256
+_DECIMALS = 6
+# To copy a smaller share of the rows costs less than to rank all.
+_FEW = 0.2
+_ON_DISK = np.dtype("<f4")
 # Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods, SIGIR 2009.
 _FUSION_CONSTANT = 60
 _LEAST_DEPTH = 100
@@ -174,3 +199,321 @@ def fuse(*rankings: Iterable[int]) -> list[tuple[int, float]]:
         for rank, number in enumerate(ranking, 1):
             scores[number] = scores.get(number, 0.0) + 1 / (_FUSION_CONSTANT + rank)
     return sorted(scores.items(), key=lambda item: (-item[1], -item[0]))
+
+
+class VectorKeeper:
+    """The vectors of one model. Not safe between threads."""
+
+    def __init__(self, store: Store, asker: PatientAsker, most: int = MOST_VECTORS) -> None:
+        self._store = store
+        self._asker = asker
+        self._most = most
+        self._matrix: VectorMatrix | None = None
+        self._state: VectorState | None = None
+
+    def refresh(self, connection: Connection, dimension: int) -> VectorMatrix:
+        """Return the vectors that are in the store now, also when another process added or removed some.
+
+        Raises:
+            VectorsError: there are too many, or they have another dimension.
+        """
+        matrix, state = self._matrix, stored.read_state(connection, self._asker.model)
+        if matrix is None or matrix.dimension != dimension:
+            matrix = VectorMatrix(dimension)
+        elif state == self._state:
+            return matrix
+        amount = stored.count_vectors(connection, self._asker.model)
+        if amount > self._most:
+            raise VectorsError(f"{amount:,} memories have vectors, and at most {self._most:,} are compared")
+        self._take_in(matrix, stored.read_since(connection, self._asker.model, matrix.last_stamp))
+        if len(matrix) != amount or state.stamp < matrix.last_stamp:
+            missing = matrix.keep_only(stored.list_stamps(connection, self._asker.model))
+            self._take_in(matrix, stored.read_of(connection, missing))
+        self._matrix, self._state = matrix, state
+        return matrix
+
+    def find_missing(self, connection: Connection, span: Span | None) -> list[int]:
+        """Return the numbers of the memories without a vector in these namespaces, the newest first.
+
+        Raises:
+            VectorsError: there are too many memories to compare.
+        """
+        if stored.count_searchable(connection, span, self._most) > self._most:
+            raise VectorsError(f"more than {self._most:,} memories are there, and no more are compared")
+        if self._matrix is not None and len(self._matrix) == count_indexed(connection):
+            return []
+        return stored.list_missing(connection, self._asker.model, span)
+
+    def cut_batches(self, numbers: Sequence[int]) -> Iterator[dict[int, str]]:
+        """Yield the words of memories in batches; one call embeds a batch."""
+        start, size = 0, _FIRST_BATCH
+        while start < len(numbers):
+            with self._store.read() as connection:
+                words = stored.read_words(connection, numbers[start : start + size])
+            yield from _cut_by_bytes(words)
+            # Small batches first: a slow embedder finishes some in time, and the next search goes on from there.
+            start, size = start + size, min(_BATCH_TEXTS, 2 * size)
+
+    def make(self, words: Mapping[int, str], seconds: float) -> None:
+        """Make the vectors of a batch, and store them.
+
+        Raises:
+            VectorsError: the embedder or the store failed.
+        """
+        units = self._asker.ask([shorten(text) for text in words.values()], seconds)
+        vectors = {number: write_vector(unit) for number, unit in zip(words, units, strict=True)}
+        try:
+            with self._store.write() as connection:
+                # Otherwise vectors of two dimensions could be stored under one name.
+                if self._matrix is None or self._matrix.dimension != units.shape[1]:
+                    self.refresh(connection, units.shape[1])
+                stored.put_vectors(connection, self._asker.model, vectors, words)
+        except StorageError as error:
+            raise VectorsError(f"the vectors were not kept: {error}") from None
+
+    def _take_in(self, matrix: VectorMatrix, rows: Iterator[VectorRow]) -> None:
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            matrix.add([Entry(row.number, row.stamp, row.namespace, self._read(row.vector, matrix)) for row in some])
+
+    def _read(self, vector: str, matrix: VectorMatrix) -> Units:
+        unit = read_vector(vector)
+        # It is damaged.
+        if unit is None:
+            return np.zeros(matrix.dimension, np.float32)
+        if len(unit) != matrix.dimension:
+            raise self._asker.blame(
+                f"gives vectors of {matrix.dimension} numbers, and those kept under that name have {len(unit)}; name another "
+                "model in its attribute `model`"
+            )
+        return unit
+
+
+class PatientAsker:
+    """Call one embedder in a thread. While it hangs it is not called again, since threads cannot be stopped."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model = name_model(embedder)
+        self._embedder = embedder
+        self._late: Thread | None = None
+
+    def ask(self, texts: Sequence[str], seconds: float) -> Units:
+        """Return a vector of length one, or one of zeros, for each text.
+
+        Raises:
+            VectorsError: the embedder was late, or returned something else.
+        """
+        if self._late is not None and self._late.is_alive():
+            raise self.blame("has not answered an earlier question yet")
+        answer: Future[Units] = Future()
+        question = Thread(target=self._call, args=(list(texts), answer), name="golden-embedder", daemon=True)
+        try:
+            question.start()
+            return answer.result(seconds)
+        except VectorsError as error:
+            raise self.blame(str(error)) from None
+        except RuntimeError as error:
+            raise self.blame(f"cannot be asked ({describe_error(error)})") from None
+        except TimeoutError:
+            self._late = question
+            raise self.blame(f"did not answer within {seconds:.3g} s") from None
+
+    def _call(self, texts: list[str], answer: Future[Units]) -> None:
+        try:
+            given = self._embedder(list(texts))
+            if inspect.iscoroutine(given):
+                given.close()
+                answer.set_exception(VectorsError("is a coroutine function, and a plain one is wanted"))
+            else:
+                answer.set_result(read_units(given, len(texts)))
+        except VectorsError as error:
+            answer.set_exception(error)
+        except BaseException as error:  # foreign code may raise anything, SystemExit too
+            answer.set_exception(VectorsError(f"failed ({describe_error(error)})"))
+
+    def blame(self, what: str) -> VectorsError:
+        """Return an error that names this embedder."""
+        return VectorsError(f"the embedder {self.model} {what}")
+
+
+def name_model(embedder: Embedder) -> str:
+    """Return the name under which this embedder's vectors are stored: its `model`, or else its own."""
+    model = getattr(embedder, "model", None)
+    if isinstance(model, str) and model.strip():
+        return redact(model)
+    named: Any = embedder.func if isinstance(embedder, partial) else embedder
+    named = named if hasattr(named, "__qualname__") else type(named)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def shorten(text: str) -> str:
+    """Cut a text to the length that models accept."""
+    if len(text) * 4 <= _TEXT_BYTES:
+        return text
+    return text.encode("utf-8", "replace")[:_TEXT_BYTES].decode("utf-8", "ignore")
+
+
+def _cut_by_bytes(words: Mapping[int, str]) -> Iterator[dict[int, str]]:
+    batch: dict[int, str] = {}
+    room = _BATCH_BYTES
+    for number, text in words.items():
+        size = min(_TEXT_BYTES, 4 * len(text))
+        if batch and size > room:
+            yield batch
+            batch, room = {}, _BATCH_BYTES
+        batch[number] = text
+        room -= size
+    if batch:
+        yield batch
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the error of foreign code in one line without secrets."""
+    line = " ".join(redact(f"{type(error).__name__}: {error}").split()).removesuffix(":")
+    return line if len(line) <= _MOST_OF_ERROR else f"{line[:_MOST_OF_ERROR]}..."
+
+
+class Entry(NamedTuple):
+    """A memory's vector, of length one. A new vector has a new stamp."""
+
+    number: int
+    stamp: int
+    namespace: str
+    unit: Units
+
+
+class VectorMatrix:
+    """The vectors of memories, of one dimension. `last_stamp` is the highest stamp so far."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self.last_stamp = 0
+        self._count = 0
+        self._units: Any = np.empty((0, dimension), np.float32)
+        # Numbers, stamps, positions of namespaces in `_namespaces`, and 1 for a vector of zeros.
+        self._keys: Any = np.empty((4, 0), np.int64)
+        self._namespaces: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Add vectors of memories; they replace older ones of the same memories."""
+        self._drop(np.flatnonzero(np.isin(self._numbers, [entry.number for entry in entries])))
+        start, end = self._count, self._count + len(entries)
+        self._make_room(end)
+        for row, entry in enumerate(entries, start):
+            self._units[row] = entry.unit
+            position = self._namespaces.setdefault(entry.namespace, len(self._namespaces))
+            self._keys[:, row] = entry.number, entry.stamp, position, not entry.unit.any()
+            self.last_stamp = max(self.last_stamp, entry.stamp)
+        self._count = end
+
+    def keep_only(self, present: Sequence[tuple[int, int]]) -> list[int]:
+        """Drop rows that are not among these numbers and stamps; return the missing numbers, ascending."""
+        there = np.array(sorted(present), np.int64).reshape(-1, 2)
+        # A last row that equals no other one.
+        there = np.vstack((there, np.full((1, 2), -1)))
+        spots = np.searchsorted(there[:-1, 0], self._numbers)
+        is_kept = (there[spots] == self._keys[:2, : self._count].T).all(axis=1)
+        missing = there[:-1][~np.isin(there[:-1, 0], self._numbers[is_kept]), 0]
+        self._drop(np.flatnonzero(~is_kept))
+        return [int(number) for number in missing]
+
+    def rank(self, unit: Units, span: Span | None, limit: int) -> list[tuple[int, float]]:
+        """Return the numbers of the nearest memories in these namespaces with their cosines, the highest first.
+
+        Only positive cosines count as near. Among equals the newest comes first.
+        """
+        rows = self._rows_in(span)
+        numbers = self._numbers if rows is None else self._keys[0, rows]
+        # The cosines of equal vectors differ a little with their row.
+        cosines = np.round(self._cosines(unit, rows), _DECIMALS)
+        near = np.flatnonzero(cosines > 0)
+        if len(near) > limit:
+            least = np.partition(cosines[near], len(near) - limit)[len(near) - limit]
+            near = near[cosines[near] >= least]
+        best = near[np.lexsort((-numbers[near], -cosines[near]))][:limit]
+        return [(int(numbers[row]), float(cosines[row])) for row in best]
+
+    def count_empty(self, span: Span | None) -> tuple[int, int]:
+        """Return the number of vectors in these namespaces, and the number of those that are zeros."""
+        rows = self._rows_in(span)
+        empty = self._keys[3, : self._count] if rows is None else self._keys[3, rows]
+        return len(empty), int(empty.sum())
+
+    @property
+    def _numbers(self) -> Any:
+        return self._keys[0, : self._count]
+
+    def _drop(self, rows: Any) -> None:
+        # From the end: the last row replaces a dropped one.
+        for row in rows[::-1]:
+            self._count -= 1
+            self._units[row] = self._units[self._count]
+            self._keys[:, row] = self._keys[:, self._count]
+
+    def _cosines(self, unit: Units, rows: Any) -> Any:
+        if rows is None:
+            return self._units[: self._count] @ unit
+        if len(rows) < _FEW * self._count:
+            return self._units[rows] @ unit
+        return (self._units[: self._count] @ unit)[rows]
+
+    def _rows_in(self, span: Span | None) -> Any:
+        """Return the rows of these namespaces; None for all."""
+        if span is None:
+            return None
+        is_in = np.array([span[0] <= namespace < span[1] for namespace in self._namespaces], bool)
+        return np.flatnonzero(is_in[self._keys[2, : self._count]]) if len(is_in) else np.empty(0, np.int64)
+
+    def _make_room(self, count: int) -> None:
+        room = len(self._units)
+        if count <= room:
+            return
+        room = max(count, 2 * room, _LEAST_ROOM)
+        units, keys = np.empty((room, self.dimension), np.float32), np.empty((4, room), np.int64)
+        units[: self._count] = self._units[: self._count]
+        keys[:, : self._count] = self._keys[:, : self._count]
+        self._units, self._keys = units, keys
+
+
+def read_units(given: Any, count: int) -> Units:
+    """Return a row of length one for each of `count` texts; a vector of zeros stays as it is.
+
+    Raises:
+        VectorsError: `given` is not `count` rows of finite numbers.
+    """
+    try:
+        rows = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise VectorsError(f"gave no rows of equal length ({error})") from None
+    if rows.dtype.kind not in "iuf":
+        raise VectorsError(f"gave no numbers ({type(given).__name__} of {rows.dtype})")
+    if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
+        texts = "1 text" if count == 1 else f"{count} texts"
+        raise VectorsError(f"gave numbers of shape {rows.shape} for {texts}, and not a vector each")
+    rows = rows.astype(np.float64)
+    if not np.isfinite(rows).all():
+        raise VectorsError("gave NaN or infinite numbers")
+    # Divide by the largest first: the square of a large number would be infinite.
+    rows /= _never_zero(np.abs(rows).max(axis=1, keepdims=True))
+    rows /= _never_zero(np.linalg.norm(rows, axis=1, keepdims=True))
+    return rows.astype(np.float32)
+
+
+def write_vector(unit: Units) -> str:
+    """Return a vector in its stored form: 32-bit floats, little-endian, in Base64."""
+    return base64.b64encode(unit.astype(_ON_DISK).tobytes()).decode("ascii")
+
+
+def read_vector(text: str) -> Units | None:
+    """Read the text that `write_vector` returned; None for any other text."""
+    try:
+        unit = np.frombuffer(base64.b64decode(text, validate=True), _ON_DISK)
+    except (binascii.Error, ValueError):
+        return None
+    return unit.astype(np.float32, copy=False) if len(unit) and np.isfinite(unit).all() else None
+
+
+def _never_zero(sizes: Any) -> Any:
+    return np.where(sizes == 0, 1.0, sizes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from pytest_golden.journal import rows
+from pytest_golden.journal import assessment_store as rows
 from pytest_golden.journal.checks.store import claim_check, end_claim, give_back, list_due
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.columns import to_ms

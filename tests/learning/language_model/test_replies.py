@@ -11,8 +11,7 @@ from pydantic import BaseModel, TypeAdapter, field_validator
 
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model.client import find_candidates, read_value
-from pytest_golden.learning.language_model.endpoint import list_replies
-from pytest_golden.learning.language_model.transport import find_message
+from pytest_golden.learning.language_model.endpoint import find_message, list_replies
 from tests.patience import without_hanging
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import insert, select
 
-from pytest_golden.storage.row_copies import number_by_time, page_by_time, take_numbers
+from pytest_golden.journal.transfer.store import number_by_time, page_by_time, take_numbers
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.store import Store
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MOMENT, KEY = trajectories.c.started_at, trajectories.c.id
+STARTED, KEY = trajectories.c.started_at, trajectories.c.id
 
 
 @pytest.fixture
@@ -22,21 +22,21 @@ def store(location: str | Path) -> Iterator[Store]:
         yield store
 
 
-def add(store: Store, *moments: int) -> None:
-    rows = [{"id": f"t{moment:05d}", "started_at": moment, "steps_total": 0, "body": {}} for moment in moments]
+def add(store: Store, *times: int) -> None:
+    rows = [{"id": f"t{time:05d}", "started_at": time, "steps_total": 0, "body": {}} for time in times]
     with store.write() as connection:
         connection.execute(insert(trajectories), rows)
 
 
 def list_by_number(store: Store) -> list[int]:
     with store.read() as connection:
-        return list(connection.scalars(select(MOMENT).order_by(trajectories.c.number)))
+        return list(connection.scalars(select(STARTED).order_by(trajectories.c.number)))
 
 
-def test_rows_are_numbered_by_time_from_a_moment_on(store: Store) -> None:
+def test_rows_are_numbered_by_time_since(store: Store) -> None:
     add(store, 50, 10, 40, 30, 20)
     with store.write() as connection:
-        number_by_time(connection, MOMENT, KEY, 20)
+        number_by_time(connection, STARTED, KEY, 20)
     assert list_by_number(store) == [10, 20, 30, 40, 50]
     add(store, 60)
     assert list_by_number(store)[-1] == 60
@@ -54,13 +54,13 @@ def test_numbers_that_are_taken_are_new_and_rise(store: Store) -> None:
 def test_rows_are_given_by_time_some_at_once(store: Store) -> None:
     add(store, *range(1200, 0, -1))
     with store.read() as connection:
-        pages = list(page_by_time(connection, MOMENT, KEY, (trajectories.c.id,)))
-        later = list(page_by_time(connection, MOMENT, KEY, (trajectories.c.id,), 1100, MOMENT < 1105))
+        pages = list(page_by_time(connection, STARTED, KEY, (trajectories.c.id,)))
+        later = list(page_by_time(connection, STARTED, KEY, (trajectories.c.id,), STARTED >= 1100, STARTED < 1105))
     assert [len(page) for page in pages] == [500, 500, 200]
-    assert [row.page_moment for page in pages for row in page] == list(range(1, 1201))
-    assert [row.page_moment for row in later[0]] == [1100, 1101, 1102, 1103, 1104]
+    assert [row.page_time for page in pages for row in page] == list(range(1, 1201))
+    assert [row.page_time for row in later[0]] == [1100, 1101, 1102, 1103, 1104]
 
 
 def test_an_empty_table_has_no_page(store: Store) -> None:
     with store.read() as connection:
-        assert list(page_by_time(connection, MOMENT, KEY, (trajectories.c.id,))) == []
+        assert list(page_by_time(connection, STARTED, KEY, (trajectories.c.id,))) == []

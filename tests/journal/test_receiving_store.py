@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal import receiving as rerouting
+from pytest_golden.journal import receiving_store as rerouting
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import Expectation, JournalEntry, RoutedBy, Signal, SignalType
 from pytest_golden.journal.service import Journal
