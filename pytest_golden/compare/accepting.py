@@ -247,10 +247,6 @@ class WaitingRoom:
         return made
 
 
-if sys.platform != "win32":
-    pass
-
-
 def replace_at_once(
     baselines: ProjectBaselines, staged: Path, copies: Mapping[str, Path], removed: Collection[str]
 ) -> dict[str, OSError] | None:

@@ -26,7 +26,7 @@ from pytest_golden.regression.model import (
     ResultStatus,
 )
 from pytest_golden.regression.rules import ran_as_expected
-from pytest_golden.regression.wording import show_path
+from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -240,7 +240,7 @@ class OutputExamination(Examination):
                 yield replace(finding, message=f"{finding.message}\n{advice}")
 
     def _explain_change(self, changed: tuple[str, ...]) -> OutputFinding:
-        named = ", ".join(map(show_path, changed[:5])) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+        named = name_some([*map(show_path, changed)], 5)
         place = f"{self._baselines.folder.name}/{self._baselines.name}"
         message = f"baselines in {place} changed while the gate ran, by a pipeline or by someone else: {named}"
         return OutputFinding(ReasonKind.PROJECT_CHANGED, message, changed[0])

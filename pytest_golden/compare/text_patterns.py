@@ -18,7 +18,6 @@ from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 #: What stands for whatever a mask matched.
 MARK = "<masked>"
@@ -44,9 +43,7 @@ class PatternProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             with suppress(OSError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.model import Content, UnreadableError
 from pytest_golden.compare.opening import is_archive, read_chunks, read_size
-from pytest_golden.compare.showing import LONGEST_LINE, cut, show
+from pytest_golden.compare.showing import LONGEST_LINE, count_of, cut, show
 from pytest_golden.compare.tables.model import Format
 from pytest_golden.errors import GoldenError
 
@@ -223,7 +223,7 @@ def _describe_delimited(text: str) -> str:
     line, fields = _LINE.search(text), _FIELDS.search(text)
     where = f"line {int(line[1]):,}" if line else "a line"
     if fields:
-        return f"is ragged: {where} has {_fields(int(fields[2]))}, the header has {fields[1]}"
+        return f"is ragged: {where} has {count_of(int(fields[2]), 'field')}, the header has {fields[1]}"
     if "unterminated quote" in text:
         return f"is broken: {where} has a quoted field that is not closed, or goes on behind its quote"
     if "unicode" in text.lower():
@@ -233,10 +233,6 @@ def _describe_delimited(text: str) -> str:
     if "state machine" in text:
         return "is no sound CSV file: it ends some lines with CRLF and others with LF, or quotes are not as in RFC 4180"
     return f"is no sound CSV file: {_first_sentence(text)}"
-
-
-def _fields(count: int) -> str:
-    return "1 field" if count == 1 else f"{count:,} fields"
 
 
 def _describe_json(text: str, place: Path | None) -> str:

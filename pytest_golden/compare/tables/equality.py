@@ -189,12 +189,6 @@ def find_others(engine: Engine, pairs: Sequence[Pair], named: Sequence[Pair], re
     return [pair for pair, is_so in zip(pairs, found, strict=True) if is_so]
 
 
-def spread(pairs: Sequence[Pair], some: Sequence[Pair], counts: Sequence[int]) -> tuple[int, ...]:
-    """Return a count for each column, of which only some were counted."""
-    known = {pair.label: count for pair, count in zip(some, counts, strict=True)}
-    return tuple(known.get(pair.label, 0) for pair in pairs)
-
-
 def as_text(expression: str) -> str:
     """Return an expression as text that may be cut."""
     return f"left({expression}::VARCHAR, {_MOST_CHARACTERS})"
