@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_golden.errors import JournalError
 from pytest_golden.gate.known import find_known_lessons
 from pytest_golden.history.past_store import list_projects
-from pytest_golden.history.recorded_model import (
-    FailureExplanation,
-    ListedProject,
-    PastDifference,
-    ProjectDetails,
-    ProjectHistory,
-)
+from pytest_golden.history.recorded_model import FailureExplanation, ListedProject, ProjectDetails
 from pytest_golden.history.recorded_store import (
     RecordedRun,
     RunFacts,
@@ -33,7 +27,7 @@ from pytest_golden.history.recorded_store import (
     read_trend,
 )
 from pytest_golden.learning.learned_pages import list_of_project
-from pytest_golden.storage.columns import from_ms, storable
+from pytest_golden.storage.columns import storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
 
 if TYPE_CHECKING:
@@ -168,15 +162,10 @@ class RecordedGates:
             history = read_history(connection, name, limit)
             if not history.runs:
                 _refuse_unknown(connection, name, declared)
-            trend = read_trend(connection, name, declared.get(name))
-            history = ProjectHistory(name, history.runs, history.recent, trend)
+            history = replace(history, trend=read_trend(connection, name, declared.get(name)))
             differing = find_last_difference(connection, name)
             lessons = list_of_project(connection, name, _MOST_LESSONS)
-        last = None
-        if differing is not None:
-            row, differences = differing
-            last = PastDifference(row.entry_id, row.run_id, from_ms(row.created_at), differences)
-        return ProjectDetails(history, declared.get(name), last, lessons)
+        return ProjectDetails(history, declared.get(name), differing, lessons)
 
     def explain_failure(self, project: str, manifest: Manifest | None = None) -> FailureExplanation:
         """Explain the last result of a project in people's own runs: why, where, since what, and what is known of it.

@@ -22,6 +22,7 @@ from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS, is_
 from pytest_golden.history.checkout import redact_paths
 from pytest_golden.redaction.rule import is_secret_name
 from pytest_golden.regression.wording import format_size
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -179,7 +180,7 @@ class _Search:
         prefix = f"{folder.shown}/" if folder.shown else ""
         files: list[tuple[os.DirEntry[str], os.stat_result]] = []
         for entry in entries:
-            if self._is_left_out(entry):
+            if is_left_out(entry.name) or _is_any_below(entry.path, self._products):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield _Place(entry.path, prefix + entry.name)
@@ -191,9 +192,6 @@ class _Search:
             return
         for entry, status in files:
             self._keep(_Place(entry.path, prefix + entry.name), status)
-
-    def _is_left_out(self, entry: os.DirEntry[str]) -> bool:
-        return is_left_out(entry.name) or _is_any_below(entry.path, self._products)
 
     def _read_folder(self, path: str) -> list[os.DirEntry[str]]:
         try:
@@ -256,8 +254,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 def fold_files(sizes: Mapping[str, int]) -> list[Any]:
     """Return the value that stands for a folder of many files, made from their names and sizes."""
     told = "\0".join(f"{name}\0{sizes[name]}" for name in sorted(sizes))
-    name = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return [sum(sizes.values()), name, len(sizes)]
+    return [sum(sizes.values()), _digest([told.encode("utf-8", "surrogatepass")]), len(sizes)]
 
 
 def is_by_product(name: str) -> bool:
@@ -288,7 +285,7 @@ class RunInputs:
     @classmethod
     def read(cls, found: Any, write_set: Any) -> RunInputs:
         """Read it from a store's values, which may be damaged. `write_set` is what `WriteSet.to_dict()` returned."""
-        written = write_set if isinstance(write_set, dict) else {}
+        written = as_mapping(write_set)
         paths = tuple(str(path) for how in ("created", "changed", "removed") for path in written.get(how) or ())
         return cls(found if isinstance(found, dict) else None, paths)
 
@@ -333,12 +330,15 @@ def compare_inputs(before: RunInputs, now: RunInputs, told: Collection[str] = ()
         return ()
     passed_over = before.list_products() | now.list_products() | set(told)
     is_all = bool(then.get("is_all") and present.get("is_all"))
-    files = _compare(*_fold_alike(_member(then, "files"), _member(present, "files")))
+    files, passed, variables = (
+        (as_mapping(then.get(key)), as_mapping(present.get(key))) for key in ("files", "passed", "variables")
+    )
+    changed = _compare(*_fold_alike(*files))
     changes = [
-        InputChange("file", *one) for one in files if one[0] not in passed_over and (is_all or one[1] == "changed")
+        InputChange("file", *one) for one in changed if one[0] not in passed_over and (is_all or one[1] == "changed")
     ]
-    changes += [InputChange("passed", *one) for one in _compare(_member(then, "passed"), _member(present, "passed"))]
-    return (*changes, *_compare_variables(_member(then, "variables"), _member(present, "variables")))
+    changes += [InputChange("passed", *one) for one in _compare(*passed)]
+    return (*changes, *_compare_variables(*variables))
 
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -397,8 +397,3 @@ def _fold(files: Mapping[str, Any], folders: Iterable[str]) -> Mapping[str, Any]
 
 def _name_folder(path: str) -> str:
     return f"{path.rpartition('/')[0] or '.'}/"
-
-
-def _member(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = inputs.get(key)
-    return value if isinstance(value, dict) else {}

@@ -273,7 +273,7 @@ class Claims:
     def __init__(self, everyone: Collection[InputPlaces], kept: Iterable[str] = ()) -> None:
         folders = {places.folder for places in everyone if places.folder is not None}
         # A folder that holds those of others is no claim to what else is in it.
-        holding = {above for folder in folders for above in _list_above(folder)}
+        holding = {above for folder in folders for above in list_above(folder)}
         self._places = {*(folders - holding), *kept}
         self._patterns: dict[str, set[str]] = {}
         for pattern in {pattern for places in everyone for pattern in places.patterns}:
@@ -294,13 +294,13 @@ class Claims:
     def _is_claimed(self, path: str) -> bool:
         if _FOR_PEOPLE.fullmatch(path):
             return True
-        return any(place in self._places or self._is_named(path, place) for place in (path, *_list_above(path)))
+        return any(place in self._places or self._is_named(path, place) for place in (path, *list_above(path)))
 
     def _is_named(self, path: str, beginning: str) -> bool:
         return any(is_named(path, pattern) for pattern in self._patterns.get(beginning, ()))
 
 
-def _list_above(path: str) -> Iterator[str]:
+def list_above(path: str) -> Iterator[str]:
     """Return the folders that hold a path, the root's place last."""
     place = path.rstrip("/")
     while place:

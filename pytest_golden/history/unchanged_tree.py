@@ -13,7 +13,7 @@ from pytest_golden.gateway.write_set import VENV_MARK
 from pytest_golden.history.checkout import find_environments
 from pytest_golden.history.git import find_commit, find_fork, find_top, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.history.inputs import is_by_product
-from pytest_golden.history.unchanged_paths import PathIndex
+from pytest_golden.history.unchanged_paths import PathIndex, list_above
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.wording import show_path
 
@@ -98,7 +98,9 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
     homes = {os.path.realpath(home) for home in known}
     own = {os.path.realpath(product) for product in products}
     edits = [path for path in new if not path.startswith(environments) and str(root / path) not in own]
-    everything = [_HeldPath(*record.split(" ", 3)) for record in _list(root, "ls-files", "-z", "-t", "-v", "--stage")]
+    # Source: git-ls-files(1), "Output": `tag mode object stage`, a tab and the path.
+    lines = [line.partition("\t") for line in _list(root, "ls-files", "-z", "-t", "-v", "--stage")]
+    held = [(*facts.split(" ")[:2], path) for facts, _, path in lines]
     ignored = _list(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     ignored_environments = [path for path in ignored if _is_environment(root, path)]
     return Tree(
@@ -106,10 +108,12 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
         base,
         PathIndex([*differing, *edits]),
         PathIndex(path for path in ignored if not is_no_input(root, path) and str(root / path) not in own),
-        PathIndex(held.path for held in everything if held.mode == _LINK),
-        PathIndex(held.path for held in everything if held.mode == _SUBMODULE),
-        PathIndex(held.path for held in everything if held.tag != _WATCHED),
-        PathIndex(path for path in (*environments, *ignored_environments) if _real(root, path) not in homes),
+        PathIndex(path for _, mode, path in held if mode == _LINK),
+        PathIndex(path for _, mode, path in held if mode == _SUBMODULE),
+        PathIndex(path for tag, _, path in held if tag != _WATCHED),
+        PathIndex(
+            path for path in (*environments, *ignored_environments) if os.path.realpath(root / path) not in homes
+        ),
         list_reports(root, edits),
         PathIndex(path for path in ignored if path.endswith(_LOGS) and str(root / path) not in own),
     )
@@ -138,17 +142,6 @@ def is_in_git(folder: Path) -> bool:
         return False
 
 
-class _HeldPath:
-    """One line of `git ls-files -t -v --stage`. Source: git-ls-files(1), "Output"."""
-
-    __slots__ = ("mode", "path", "tag")
-
-    def __init__(self, tag: str, mode: str, _blob: str, rest: str) -> None:
-        self.tag = tag
-        self.mode = mode
-        self.path = rest.partition("\t")[2]
-
-
 def is_no_input(root: Path, ignored: str) -> bool:
     """Tell whether an ignored path is a cache, a by-product of tools, or a virtual environment, which is compared by its versions."""
     return any(map(is_by_product, ignored.rstrip("/").split("/"))) or _is_environment(root, ignored)
@@ -156,10 +149,6 @@ def is_no_input(root: Path, ignored: str) -> bool:
 
 def _is_environment(root: Path, ignored: str) -> bool:
     return ignored.endswith("/") and (root / ignored / VENV_MARK).exists()
-
-
-def _real(root: Path, path: str) -> str:
-    return os.path.realpath(root / path)
 
 
 def _list(folder: Path, *arguments: str) -> list[str]:
@@ -308,7 +297,7 @@ def _find_change(path: str, tree: Tree, since_pass: PathIndex, moment_ms: float)
         return "which changed"
     if since_pass.find(path) is not None:
         return "which changed since it passed"
-    if any(tree.submodules.find(place) == place for place in _list_at_or_above(path)):
+    if any(tree.submodules.find(place) == place for place in (path, *list_above(path)) if place):
         return "which is in a submodule"
     if tree.unwatched.find(path) is not None:
         return "which git does not watch"
@@ -323,12 +312,6 @@ def _find_change_outside_git(path: str, tree: Tree, moment_ms: float) -> str | N
     return (
         "which git ignores, and which is newer than its last pass" if is_ignored and changed_at >= moment_ms else None
     )
-
-
-def _list_at_or_above(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
 
 
 def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:

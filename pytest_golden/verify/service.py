@@ -12,14 +12,7 @@ from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history.base_files import find_changed_baselines
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.comparison import (
-    ProjectRuns,
-    Side,
-    SideRuns,
-    choose_repeats,
-    compare_runs,
-    find_unjudged,
-)
+from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, choose_repeats, compare_runs, find_unjudged
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
