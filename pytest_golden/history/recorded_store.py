@@ -388,8 +388,9 @@ def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozens
 def _recent_result(row: Sequence[Any], interrupted: frozenset[int], accepted: frozenset[int]) -> PastResult:
     # Unpack in the order of `_RECENT`, which is that of the fields: for so many rows, attribute lookups would be slow.
     number, entry_id, run_id, project, status, *figures, created_at, trajectory_id = row
-    told = [entry_id, run_id, project, ResultStatus(status), *figures, from_ms(created_at), trajectory_id, None]
-    return PastResult(*told, is_interrupted=number in interrupted, is_accepted=number in accepted)
+    marks = None, number in interrupted, number in accepted
+    told = [entry_id, run_id, project, ResultStatus(status), *figures, from_ms(created_at), trajectory_id, *marks]
+    return PastResult(*told)
 
 
 def read_history(connection: Connection, name: str, limit: int) -> ProjectHistory:
