@@ -51,7 +51,7 @@ class RunRecord:
     `is_own_store` tells that only this workspace writes to the store. `say` receives messages, `warn` what a person must know.
     `substitute` is the folder that was used while the store's own folder could not be written; `merge` merges the store there
     into the one at a location, and returns how many runs were new.
-    `store` is there to be read, None where that cannot be either.
+    `store` is there to be read, None where that cannot be either; `takes` tells whether it accepts events.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RunRecord:
         self._told: list[GateEvent] = []
         # How many of them are durable, in the present store or in the spool, and how many are in the spool.
         self._safe_count = self._spooled_count = 0
-        self._takes = False
+        self.takes = False
         self._has_spool = True
         self._has_missed = False
         self._renewals = 0
@@ -88,24 +88,19 @@ class RunRecord:
         self.store: Store | None = None
 
     @property
-    def takes(self) -> bool:
-        """Tell whether the store accepts events."""
-        return self._takes
-
-    @property
     def is_kept(self) -> bool:
         """Tell whether the store has this run, or will have it when its spool is read."""
-        return self._takes or self._has_spool
+        return self.takes or self._has_spool
 
     @property
     def has_recovered(self) -> bool:
         """Tell whether the store missed a part of this run at first and has all of it now."""
-        return self._takes and self._has_missed
+        return self.takes and self._has_missed
 
     def begin(self, begun: RunBegun) -> None:
         """Open the store, record what earlier runs left in the spool, close interrupted runs, and begin."""
         self._open()
-        if self._substitute is not None and self._merge is not None and self._takes:
+        if self._substitute is not None and self._merge is not None and self.takes:
             self._take_in_substitute(self._substitute, self._merge, begun.run_id)
         self._take_in_spool(begun.run_id, self._spool)
         self._close_interrupted(begun)
@@ -123,13 +118,13 @@ class RunRecord:
         """End the run. Offer the whole run once more to a store that did not accept all of it."""
         self._make_whole()
         self._tell(ended)
-        if not self._takes:
+        if not self.takes:
             self._offer_again(ended.run_id)
 
     def close(self) -> None:
         """Close the store."""
         store, self.store = self.store, None
-        self._takes = False
+        self.takes = False
         if store is not None:
             store.close()
 
@@ -143,7 +138,7 @@ class RunRecord:
             else:
                 self._refuse(error)
         else:
-            self._takes = True
+            self.takes = True
             self._log = find_log(self.store.path)
 
     def _tell(self, event: GateEvent) -> JournalEntry | None:
@@ -152,7 +147,7 @@ class RunRecord:
             entry = self._record(event)
         except Exception as error:
             self._set_aside()
-            if self._takes:
+            if self.takes:
                 # The event's own fault: what comes after it goes on into the store.
                 self._told.pop()
                 self._safe_count = self._spooled_count = len(self._told)
@@ -190,7 +185,7 @@ class RunRecord:
             StorageError: no store accepts anything, which has been reported.
             Exception: what the work itself raises; the store still accepts other work.
         """
-        while self.store is not None and self._takes:
+        while self.store is not None and self.takes:
             try:
                 with self.store.write() as connection:
                     return work(connection)
@@ -232,7 +227,7 @@ class RunRecord:
         return False
 
     def _refuse(self, error: Exception) -> None:
-        self._takes = False
+        self.takes = False
         self._has_missed = True
         trouble = _find_trouble(error)
         if trouble in _LOST:
@@ -282,45 +277,33 @@ class RunRecord:
             self._warn(f"the runs in {source} were not taken in: {error}; the next gate will try again")
         else:
             if runs:
-                told = "1 earlier run is" if runs == 1 else f"{runs} earlier runs are"
-                self._say(f"{told} in the history now, taken from {folder}")
+                self._say(f"{_count_runs(runs)} in the history now, taken from {folder}")
         self._take_in_spool(run_id, Spool(folder / SPOOL_NAME))
 
     def _take_in_spool(self, run_id: str, spool: Spool) -> None:
         """Put what waits in spool files into the store, a file in one transaction, and remove the files."""
         others = 0
-        for path in spool.files() if self._takes else ():
+        for path in spool.files() if self.takes else ():
             try:
                 self._write(partial(_record_all, events=tuple(read_spool(path))))
                 path.unlink()
             except Exception as error:
-                if not self._takes:
+                if not self.takes:
                     break
-                self._warn(f"the results in {path} were not taken in: {_explain_refusal(error)}")
+                unknown = "the store knows nothing of their run, as one that is restored from an older backup"
+                told = f"{unknown}; move the file away" if isinstance(error, JournalError) else error
+                self._warn(f"the results in {path} were not taken in: {told}")
             else:
                 others += path.stem != run_id
                 self._spooled_count = 0 if path.stem == run_id else self._spooled_count
         if others:
-            self._say(
-                "1 earlier run is in the history now"
-                if others == 1
-                else f"{others} earlier runs are in the history now"
-            )
+            self._say(f"{_count_runs(others)} in the history now")
 
     def _close_interrupted(self, begun: RunBegun) -> None:
         try:
-            closed = self._write(
-                lambda connection: close_interrupted(
-                    connection,
-                    run_id=begun.run_id,
-                    workspace_root=begun.workspace_root,
-                    host=begun.host,
-                    moment=begun.moment,
-                    is_own_store=self._is_own_store,
-                )
-            )
+            closed = self._write(partial(close_interrupted, begun=begun, is_own_store=self._is_own_store))
         except Exception as error:
-            if self._takes:
+            if self.takes:
                 self._warn(f"interrupted gates stay open: {error}")
             return
         for run in closed:
@@ -338,10 +321,8 @@ def _record_all(connection: Connection, events: Iterable[GateEvent]) -> JournalE
     return entry
 
 
-def _explain_refusal(error: Exception) -> str:
-    if isinstance(error, JournalError):
-        return "the store knows nothing of their run, as one that is restored from an older backup; move the file away"
-    return str(error)
+def _count_runs(number: int) -> str:
+    return "1 earlier run is" if number == 1 else f"{number} earlier runs are"
 
 
 def _find_trouble(error: Exception) -> StorageTrouble | None:

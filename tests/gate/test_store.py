@@ -300,10 +300,10 @@ def test_projects_are_listed_once_each_and_sorted(store: Store) -> None:
         assert list_projects(connection) == ("a", "b", "c")
 
 
-def close(store: Store, run_id: str, **more):  # type: ignore[no-untyped-def]
-    where = {"workspace_root": "/work", "host": "here", "moment": moment(30), "is_own_store": False, **more}
+def close(store: Store, run_id: str, *, is_own_store=False, **more):  # type: ignore[no-untyped-def]
+    begun = begin(**{"run_id": run_id, "minute": 30, **more})
     with store.write() as connection:
-        return close_interrupted(connection, run_id=run_id, **where)
+        return close_interrupted(connection, begun, is_own_store=is_own_store)
 
 
 def test_interrupted_run_is_closed_and_told_once(store: Store) -> None:
