@@ -14,9 +14,8 @@ from sqlalchemy import Text, and_, func, literal, select, union_all
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.changes import PastPass, PastResult
 from pytest_golden.history.checkout import Checkout
-from pytest_golden.history.inputs import RunInputs
+from pytest_golden.history.inputs import IgnoredThen, RunInputs
 from pytest_golden.history.run_environment import describe_environment, describe_run_environment
-from pytest_golden.history.unchanged_tree import IgnoredThen
 from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES, SlowdownJudge, describe_durations
 from pytest_golden.storage.columns import from_ms

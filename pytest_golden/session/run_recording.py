@@ -28,10 +28,9 @@ from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.base_files import find_accepted_edits
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.inputs import InputReader
+from pytest_golden.history.inputs import InputReader, describe_ignored
 from pytest_golden.history.past_store import ACCEPTS, ENVIRONMENT, IGNORED, read_slowdown_judge
 from pytest_golden.history.run_environment import describe_run_environment, describe_surroundings
-from pytest_golden.history.unchanged_tree import describe_ignored
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
