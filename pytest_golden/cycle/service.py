@@ -28,8 +28,6 @@ from pytest_golden.history.git import find_commit, run_git
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import NO_STORE
-from pytest_golden.storage.files import refuse_foreign
-from pytest_golden.storage.location import parse_location
 from pytest_golden.verify.base_worktree import PrivateFolder, find_checkout
 
 if TYPE_CHECKING:
@@ -153,7 +151,10 @@ class CommandCycle:
 
     def _walk(self, floor: BaseFloor, notes: Mapping[str, Any], cycle_id: str | None) -> CycleOutcome:
         config = _make_config(floor, notes["limits"])
-        _refuse_foreign_store(self._request.store, floor.root)
+        store = find_store_place(self._request.store, find_state_folder(floor.root))
+        if store is not None:
+            # Otherwise every command would run before the gate refuses another program's file and the cycle fails.
+            store.parse()
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
@@ -182,14 +183,6 @@ class CommandCycle:
             warnings = (*state.warnings, unchecked)
             state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
         return CycleOutcome(state, None if commit is None else steps.branch, commit)
-
-
-def _refuse_foreign_store(said: str | None, root: Path) -> None:
-    # Otherwise every command would run before the gate refuses the store and the cycle fails.
-    place = find_store_place(said, find_state_folder(root))
-    file = None if place is None or place.is_own else parse_location(place.location).path
-    if file is not None:
-        refuse_foreign(file)
 
 
 def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:

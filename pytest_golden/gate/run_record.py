@@ -5,7 +5,7 @@ Errors are reported and cost the gate nothing: they change neither its verdict n
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -346,20 +346,10 @@ def find_slowdown_judge(said: str | None, manifest: Manifest, abilities: Gateway
 @contextmanager
 def open_existing(place: StorePlace | None) -> Iterator[Store | None]:
     """Open a store to look at earlier runs; None where there is none, or it cannot be opened."""
-    store = None if place is None else _open(place)
-    if store is None:
-        yield None
-        return
-    with store:
+    store = None
+    if place is not None and parse_location(place.location).is_there:
+        # Why it cannot be opened is reported by the record of the run.
+        with suppress(GoldenError):
+            store = Store.open(place.location, busy_seconds=PATIENCE_SECONDS)
+    with store or nullcontext():
         yield store
-
-
-def _open(place: StorePlace) -> Store | None:
-    file = parse_location(place.location)
-    if not (file.is_on_server or (file.path is not None and file.path.is_file())):
-        return None
-    try:
-        return Store.open(place.location, busy_seconds=PATIENCE_SECONDS)
-    except GoldenError:
-        # The record of the run reports why.
-        return None

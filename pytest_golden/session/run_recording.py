@@ -42,9 +42,7 @@ from pytest_golden.session.live_line import Ticker
 from pytest_golden.session.scheduler import count_workers
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.columns import from_ms, to_ms
-from pytest_golden.storage.files import refuse_foreign
 from pytest_golden.storage.folder import STATE_FOLDER
-from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -305,10 +303,7 @@ class GoldenRecording:
         place = self._find_place()
         if place is None:
             return NO_STORE
-        location, root = parse_location(place.location), self._declared.manifest.workspace_root
-        if location.path is not None and not place.is_own:
-            refuse_foreign(location.path)
-        shown = location.shown
+        shown, root = place.parse().shown, self._declared.manifest.workspace_root
         return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
 
     def _find_place(self) -> StorePlace | None:

@@ -63,7 +63,7 @@ class VerificationRecord:
 
     def find_base(self, key: BaseKey, names: Iterable[str]) -> dict[str, SideRuns] | None:
         """Return the recorded runs of each of the base's projects; None unless every project has some."""
-        if self._location is None or not _is_there(self._location):
+        if self._location is None or not parse_location(self._location).is_there:
             return None
         try:
             with Store.open(self._location, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
@@ -91,11 +91,6 @@ class VerificationRecord:
                 leave_entry(store, verification, key, runs)
         except (GoldenError, OSError, ValueError) as error:
             self._warn(f"this verification is not recorded: {error}")
-
-
-def _is_there(location: str | Path) -> bool:
-    place = parse_location(location)
-    return place.is_on_server or (place.path is not None and place.path.is_file())
 
 
 def _list_runs(connection: Connection, key: BaseKey) -> list[str]:
