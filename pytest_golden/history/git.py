@@ -82,6 +82,12 @@ def find_fork(folder: Path, commit: str) -> str:
     return commit if common.returncode else common.stdout.strip()
 
 
+def list_worktrees(folder: Path) -> list[Path]:
+    """Return the folders of a repository's worktrees, those that are gone included."""
+    told = run_git(folder, "worktree", "list", "--porcelain", "-z").stdout
+    return [Path(line.removeprefix("worktree ")) for line in told.split("\0") if line.startswith("worktree ")]
+
+
 def split_paths(listed: bytes) -> list[str]:
     """Return the paths of an answer to a question with `-z`."""
     return [path for path in os.fsdecode(listed).split("\0") if path]

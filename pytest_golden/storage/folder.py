@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from typing import TYPE_CHECKING
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from collections.abc import Iterator
 
 STATE_FOLDER = ".golden"
 STORE_NAME = "golden.db"
@@ -40,6 +41,23 @@ def ignore_in_git(folder: Path) -> None:
     """
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="ascii") as ignore:
         ignore.write("*\n")
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a draft in a with-block, and put it in a file's place at the end; after an error the file stays as it is.
+
+    A link is replaced and not followed. What is flushed by `fsync` is on the disk.
+    """
+    number, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            yield stream
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def flush(path: Path) -> None:

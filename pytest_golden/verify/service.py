@@ -92,7 +92,9 @@ class Verifier:
         self._say(f"head: {_count(one.head for one in runs.values())}")
         runs |= {name: ProjectRuns(name, base=one) for name, one in base.items() if name not in runs}
         runs = self._ask_anew(runs, side)
-        self._refuse_unjudged(runs.values())
+        unjudged = [reason for reason in map(find_unjudged, runs.values()) if reason is not None]
+        if unjudged:
+            raise BaseUnavailableError("; ".join(unjudged))
         comparisons = compare_runs(self._run_again(runs, side), self._request.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
@@ -195,11 +197,6 @@ class Verifier:
 
     def _warn(self, text: str) -> None:
         self._say(f"WARNING: {text}")
-
-    def _refuse_unjudged(self, runs: Iterable[ProjectRuns]) -> None:
-        reasons = [reason for reason in map(find_unjudged, runs) if reason is not None]
-        if reasons:
-            raise BaseUnavailableError("; ".join(reasons))
 
     def _give_up(self, reason: str, *, reused: bool = False) -> Verification:
         return Verification(self._describe_base(reason=reason, reused=reused), self._gate.head)

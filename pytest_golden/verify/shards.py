@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.regression.verdict import RunStatus, RunVerdict, judge_run
+from pytest_golden.regression.wording import name_some
 from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
@@ -253,14 +254,12 @@ def unite(gates: Sequence[LastGate]) -> GateUnion | None:
     results = {result.name: result for gate in gates for result in gate.results}
     statuses = {name: str(result.status) for name, result in results.items()}
     problems = [
-        *_tell_apart("commits", [(gate, gate.commit and gate.commit[:_SHORT_ID]) for gate in gates]),
-        *_tell_apart(
-            "manifests", [(gate, gate.manifest_digest and gate.manifest_digest[:_SHORT_ID]) for gate in gates]
-        ),
+        *_tell_apart("commits", [(gate, gate.commit) for gate in gates]),
+        *_tell_apart("manifests", [(gate, gate.manifest_digest) for gate in gates]),
     ]
     missing = [name for name in declared if name not in statuses]
     if missing:
-        named = ", ".join(missing[:_MOST_NAMED]) + (", ..." if len(missing) > _MOST_NAMED else "")
+        named = name_some(missing, _MOST_NAMED)
         problems.append(
             f"{len(missing)} of {len(declared)} projects have no result: {named}{_name_missing_shards(gates)}"
         )
@@ -290,8 +289,8 @@ def _judge_union(
 def _tell_apart(what: str, gates: Iterable[tuple[LastGate, str | None]]) -> list[str]:
     first: dict[str, LastGate] = {}
     for gate, value in gates:
-        if value is not None:
-            first.setdefault(value, gate)
+        if value:
+            first.setdefault(value[:_SHORT_ID], gate)
     if len(first) < 2:
         return []
     told = ", ".join(f"{gate.where} of {value}" for value, gate in first.items())
