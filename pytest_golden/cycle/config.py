@@ -53,7 +53,9 @@ class CycleConfig:
         for name in ("gated_improvements", "stop_on_convergence", "require_golden_projects"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r:.100}")  # noqa: TRY004 - one kind of refusal
-        _check_count(self.max_improvements)
+        count = self.max_improvements
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise ValueError(f"max_improvements must be a whole number from 0 on, not {count!r:.100}")
         object.__setattr__(self, "max_runtime_hours", _check_hours(self.max_runtime_hours))
         object.__setattr__(self, "golden_projects", _read_projects(self.golden_projects, self.project_root))
 
@@ -87,11 +89,6 @@ def _require_folder(root: Path) -> Path:
     if not is_there:
         raise ValueError(f"project_root {str(root)!r:.300} is no folder: give the project's root")
     return root
-
-
-def _check_count(count: Any) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ValueError(f"max_improvements must be a whole number from 0 on, not {count!r:.100}")
 
 
 def _check_hours(hours: Any) -> float:

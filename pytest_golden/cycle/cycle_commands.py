@@ -17,7 +17,7 @@ from pytest_golden.cycle.worktree import CycleWorktree, is_cycle_folder, name_br
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.process import Launch, Supervisor
-from pytest_golden.history.git import run_git
+from pytest_golden.history.git import list_worktrees, run_git
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor
 
@@ -222,9 +222,7 @@ def clear_leftovers(checkout: Path, project_root: Path, say: Callable[[str], Non
 
     Name those that can be resumed, and those of cycles that are not known here.
     """
-    told = run_git(checkout, "worktree", "list", "--porcelain", "-z").stdout
-    paths = (Path(line.removeprefix("worktree ")) for line in told.split("\0") if line.startswith("worktree "))
-    for path in paths:
+    for path in list_worktrees(checkout):
         if is_cycle_folder(path.parent):
             # A worktree that cannot be cleared does not keep another cycle from beginning.
             with suppress(GoldenError, OSError):

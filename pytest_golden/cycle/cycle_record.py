@@ -58,7 +58,7 @@ class CycleRecord:
         """
         if self._location is None:
             return None
-        with self._open() as store:
+        with Store.open(self._location, busy_seconds=_PATIENCE_SECONDS) as store:
             entry = Journal(store).log_intent(redact(task), CYCLE_TYPE, agent_id=GATE_AGENT, session_key=cycle_id)
         return entry.id
 
@@ -73,15 +73,10 @@ class CycleRecord:
         if self._location is None:
             return None
         entry_id = entry_id or self.begin(state.cycle_id, task)
-        with self._open() as store:
+        with Store.open(self._location, busy_seconds=_PATIENCE_SECONDS) as store:
             self._tell_journal(Journal(store), state, str(entry_id))
             self._tell_learning(store, state, task, elapsed_seconds)
         return entry_id
-
-    def _open(self) -> Store:
-        if self._location is None:
-            raise GoldenError("there is no store")
-        return Store.open(self._location, busy_seconds=_PATIENCE_SECONDS)
 
     def _tell_journal(self, journal: Journal, state: CycleState, entry_id: str) -> None:
         if journal.get(entry_id).closed_at is not None:

@@ -27,7 +27,7 @@ NO_IMPROVEMENTS = "Learning mode: max_improvements is 0"
 TIME_IS_UP = "The time limit is reached"
 
 #: These steps run even after an error: what was found out is recorded and shown.
-_ALWAYS = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
+ALWAYS_RUN = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
 
 
 class Round(NamedTuple):
@@ -85,7 +85,7 @@ def join_verdicts(state: CycleState, latest: CycleVerdict) -> CycleVerdict:
 
 def find_skip(step: CycleStep, config: CycleConfig, present: Round, *, failed: str | None) -> str | None:
     """Say why a step is skipped; None when it is not. `failed` says what went wrong or ended before, if anything."""
-    if step in _ALWAYS:
+    if step in ALWAYS_RUN:
         return None
     if step is CycleStep.REGRESSION_CHECKS:
         return _skip_checks(config, present)
@@ -118,22 +118,11 @@ def find_next(step: CycleStep, config: CycleConfig, present: Round, *, is_stoppe
     has_nothing_more = present.number > 1 and not present.has_proposal
     if step is CycleStep.IMPROVEMENT and has_nothing_more and (is_stopped or config.stop_on_convergence):
         return CycleStep.MEMORY_PERSISTENCE
-    if step is CycleStep.REGRESSION_CHECKS and not is_stopped and wants_another_round(config, present):
+    has_room = present.number < config.max_improvements and (present.has_proposal or not config.stop_on_convergence)
+    if step is CycleStep.REGRESSION_CHECKS and not is_stopped and has_room:
         return CycleStep.IMPROVEMENT
     place = CYCLE_ORDER.index(step) + 1
     return CYCLE_ORDER[place] if place < len(CYCLE_ORDER) else None
-
-
-def wants_another_round(config: CycleConfig, present: Round) -> bool:
-    """Tell whether another improvement is requested."""
-    if present.number >= config.max_improvements:
-        return False
-    return present.has_proposal or not config.stop_on_convergence
-
-
-def is_always_run(step: CycleStep) -> bool:
-    """Tell whether a step runs even after an error."""
-    return step in _ALWAYS
 
 
 def make_fingerprint(proposal: Any) -> str:

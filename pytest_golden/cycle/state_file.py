@@ -21,7 +21,7 @@ from pytest_golden.cycle.rules import Round
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.state_folder import find_state_folder, prepare_state_folder
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.folder import flush
+from pytest_golden.storage.folder import flush, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,7 +92,11 @@ class CycleFile:
         body = _write_walk(walk)
         text = json.dumps({"version": _VERSION, "digest": _digest(body), "cycle": body}, ensure_ascii=False, indent=1)
         try:
-            _replace(self.path, text.encode("utf-8", "surrogatepass"))
+            with replace_file(self.path) as stream:
+                stream.write(text.encode("utf-8", "surrogatepass"))
+                stream.flush()
+                os.fsync(stream.fileno())
+            flush(self.path.parent)
         except OSError as error:
             raise GoldenError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
@@ -117,18 +121,11 @@ class CycleFile:
             raise GoldenError(
                 f"{self.path} is of version {shown!r:.40}, and this program reads {_VERSION}: begin a new cycle"
             )
-        return self._read_body(plain)
-
-    def _read_body(self, plain: Mapping[str, Any]) -> Walk:
-        try:
-            if plain["digest"] != _digest(plain["cycle"]):
-                raise GoldenError(_damaged(self.path))
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
             walk = _read_walk(plain["cycle"])
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise GoldenError(_damaged(self.path)) from None
-        if walk.state.cycle_id != self.cycle_id:
-            raise GoldenError(_damaged(self.path))
-        return walk
+            if plain["digest"] == _digest(plain["cycle"]) and walk.state.cycle_id == self.cycle_id:
+                return walk
+        raise GoldenError(_damaged(self.path))
 
 
 def find_unfinished(project_root: Path) -> str:
@@ -167,17 +164,6 @@ def _damaged(path: Path) -> str:
 def _digest(body: Any) -> str:
     told = json.dumps(body, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_suffix(".new")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(path)
-    flush(path.parent)
 
 
 def _write_walk(walk: Walk) -> Any:
