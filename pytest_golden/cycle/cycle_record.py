@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_golden.cycle.config import CycleConfig
-    from pytest_golden.cycle.model import CycleState
+    from pytest_golden.cycle.model import CycleConfig, CycleState
     from pytest_golden.gateway.model import Gateway
 
 

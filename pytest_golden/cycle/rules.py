@@ -10,7 +10,7 @@ from pytest_golden.cycle.model import CYCLE_ORDER, CycleState, CycleStep, CycleV
 from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
-    from pytest_golden.cycle.config import CycleConfig
+    from pytest_golden.cycle.model import CycleConfig
     from pytest_golden.regression.verdict import RegressionCheckResult
 
 ERROR = "error"

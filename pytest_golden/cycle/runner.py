@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.cycle import rules
-from pytest_golden.cycle.config import Moments
 from pytest_golden.cycle.cycle_record import CycleRecord, check_projects, read_check
 from pytest_golden.cycle.model import (
     CYCLE_ORDER,
@@ -31,7 +32,7 @@ from pytest_golden.redaction.redactor import redact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_golden.cycle.config import CycleConfig
+    from pytest_golden.cycle.model import CycleConfig
     from pytest_golden.gateway.model import Gateway
 
     StepCallable = Callable[[CycleState], Any]
@@ -386,6 +387,23 @@ def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[Cy
             raise ValueError(f"the step {known} must be a callable, not {step!r:.100}")
         steps[known] = step
     return steps
+
+
+class Moments:
+    """Reads the time from a clock that returns seconds or aware datetimes, and never goes back."""
+
+    def __init__(self, clock: Callable[[], Any] | None = None) -> None:
+        self._clock = clock or monotonic_seconds
+
+    def read_seconds(self) -> float:
+        """Return the time in seconds; only differences are meaningful."""
+        told = self._clock()
+        return told.timestamp() if isinstance(told, datetime) else float(told)
+
+    def read_utc(self) -> datetime:
+        """Return the current timestamp: the clock's own if it returns datetimes."""
+        told = self._clock()
+        return told.astimezone(UTC) if isinstance(told, datetime) else utc_now()
 
 
 class StepError(GoldenError):
