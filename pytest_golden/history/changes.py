@@ -15,7 +15,6 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RunVerdict
 from pytest_golden.regression.wording import format_duration, format_size, name_some
-from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import StepType
 from pytest_golden.values.checking import as_mapping
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pytest_golden.trajectory.difference import StepChange
+    from pytest_golden.trajectory.difference import StepChange, TrajectoryDiff
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import Step
 
@@ -262,6 +261,9 @@ def describe_parting(good: Trajectory, present: Trajectory) -> str | None:
     Steps that ran side by side come in any order, so order alone is no difference if each step has a unique name. The
     harness's note about a run without steps is ignored.
     """
+    # Imported here, since only a failure needs it.
+    from pytest_golden.trajectory.difference import diff_trajectories
+
     good, present = _without_note(good), _without_note(present)
     difference = diff_trajectories(good, present)
     if _is_an_order(difference, good, present):

@@ -26,7 +26,6 @@ from pytest_golden.gate.state_folder import (
 )
 from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
-from pytest_golden.history.base_files import find_accepted_edits
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.inputs import InputReader, describe_ignored
 from pytest_golden.history.past_store import ACCEPTS, ENVIRONMENT, IGNORED, read_slowdown_judge
@@ -391,6 +390,8 @@ class GoldenRecording:
 
     def _read_accepted_edits(self, results: Iterable[GoldenProjectResult]) -> Mapping[str, str | None] | None:
         """Return what of the checkout is edited now that baselines were accepted, redacted; None where none were."""
+        from pytest_golden.history.base_files import find_accepted_edits
+
         manifest = self._declared.manifest
         folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
         edits = find_accepted_edits(self._checkout, folder, results)
