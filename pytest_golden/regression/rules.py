@@ -299,11 +299,9 @@ def _never_tried(outcome: PipelineOutcome) -> bool:
 
 
 def _worst(findings: tuple[Finding, ...]) -> ResultStatus:
+    worst_first = (ResultStatus.ERROR, ResultStatus.FAILED, ResultStatus.SKIPPED)
     statuses = {finding.status for finding in findings}
-    for status in (ResultStatus.ERROR, ResultStatus.FAILED, ResultStatus.SKIPPED):
-        if status in statuses:
-            return status
-    return ResultStatus.PASSED
+    return next((status for status in worst_first if status in statuses), ResultStatus.PASSED)
 
 
 def _first_message(reasons: tuple[Reason, ...]) -> str | None:
