@@ -68,6 +68,11 @@ _IMMEDIATE = {
 }
 _MOST_OF_KNOWN = 32 * 1024
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
+# What a result and its row have under one name.
+_ALIKE = (
+    *("exit_code", "execution_time_seconds", "attempts", "is_flaky", "is_regression", "regression_kind"),
+    "trajectory_id",
+)
 _INSERT_RUN = insert(gate_runs)
 _INSERT_RESULT = Prepared(
     insert(gate_results), *(column.name for column in gate_results.c if column.name not in {"number", "learned_at"})
@@ -345,16 +350,10 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
             "entry_id": judged.entry_id,
             "run_id": judged.run_id,
             "project": result.name,
+            **{name: getattr(result, name) for name in _ALIKE},
             "status": result.status.value,
-            "exit_code": result.exit_code,
-            "execution_time_seconds": result.execution_time_seconds,
-            "attempts": result.attempts,
-            "is_flaky": result.is_flaky,
-            "is_regression": result.is_regression,
-            "regression_kind": result.regression_kind,
             "pass_streak": streak,
             "declaration_digest": keep_document(connection, dict(judged.declaration)),
-            "trajectory_id": result.trajectory_id,
             "created_at": judged.moment,
             "result": plain,
         },

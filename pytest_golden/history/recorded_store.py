@@ -51,10 +51,9 @@ if TYPE_CHECKING:
 
 _LEAST_OF_ID = 10
 _SURROUNDINGS = ("python", "implementation", "platform", "golden")
-_LISTED_RUN = (
-    *("number", "entry_id", "started_at", "finished_at", "final_status", "commit", "branch", "dirty", "manifest"),
-    *("host", "workspace_root"),
-)
+# What a listed run and its row have under one name.
+_ALIKE = ("entry_id", "commit", "branch", "dirty", "manifest", "host")
+_LISTED_RUN = (*_ALIKE, "number", "started_at", "finished_at", "final_status", "workspace_root")
 _EXPECTED = (entries.c.open_count, entries.c.met_count, entries.c.unmet_count, entries.c.expired_count)
 _LISTED_RESULT = (
     *("number", "entry_id", "project", "status", "is_regression", "exit_code", "execution_time_seconds", "attempts"),
@@ -267,15 +266,10 @@ def _read_listed_run(row: Row[Any], so_far: Mapping[str, RunVerdict]) -> ListedR
     verdict = read_verdict(row.final_status, {VERDICT: row.verdict})
     verdict = verdict or so_far.get(row.entry_id) or judge_run((), is_running=True)
     return ListedRun(
-        entry_id=row.entry_id,
+        **{name: getattr(row, name) for name in _ALIKE},
         started_at=from_ms(row.started_at),
         finished_at=None if row.finished_at is None else from_ms(row.finished_at),
         verdict=verdict,
-        commit=row.commit,
-        branch=row.branch,
-        dirty=row.dirty,
-        manifest=row.manifest,
-        host=row.host,
         selected_count=max(row.open_count + row.met_count + row.unmet_count + row.expired_count, verdict.total),
         is_own=is_own_place(row.workspace_root),
     )
