@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from pytest_golden.settings import NO_STORE
 from pytest_golden.verify.base_worktree import PrivateFolder, find_checkout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pytest_golden.cycle.model import CycleEvent, CycleState
@@ -237,8 +237,10 @@ class CommandSteps:
         checked = self._read_checked(state.cycle_id)
         before = checked or tree.name_tree(tree.base)
         ended, warnings = self._run("improve", self._notes["improve"], state)
-        with _keep_warnings(warnings):
+        try:
             return self._take_improvement(tree, state, ended, before, warnings)
+        except GoldenError as error:
+            raise StepError(str(error), warnings) from None
 
     def _take_improvement(
         self, tree: CycleWorktree, state: CycleState, ended: Exit, before: str, warnings: list[str]
@@ -265,7 +267,8 @@ class CommandSteps:
     def review(self, state: CycleState) -> Mapping[str, Any]:
         """Run the review on the proposal, and undo whatever it does to the worktree."""
         tree = self._open(state)
-        commit = self._find_proposed(tree, state)
+        is_whole = isinstance(state.proposal, dict)
+        commit = str(state.proposal["commit"]) if is_whole else self._find_commit(tree)
         # A review that was killed may have left something.
         tree.put_back(commit)
         try:
@@ -278,7 +281,7 @@ class CommandSteps:
         is_approved = ended.exit_code == 0
         if not is_approved and state.improvements_approved:
             warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
-        return {"approved": is_approved, "reason": "approved" if is_approved else "rejected", "warnings": warnings}
+        return {"approved": is_approved, "warnings": warnings}
 
     def check(self, state: CycleState) -> Mapping[str, Any]:
         """Verify the proposal against the base's floor."""
@@ -336,10 +339,6 @@ class CommandSteps:
     def _find_commit(self, tree: CycleWorktree) -> str:
         return find_commit(tree.checkout, f"refs/heads/{tree.branch}")
 
-    def _find_proposed(self, tree: CycleWorktree, state: CycleState) -> str:
-        proposal = state.proposal
-        return str(proposal["commit"]) if isinstance(proposal, dict) else self._find_commit(tree)
-
     def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
         tree = self._open(state)
         difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
@@ -360,15 +359,6 @@ class CommandSteps:
         runner = CommandRunner(tree.root, self._scratch, log, self._show)
         ended = runner.run(name, command, seconds=self._seconds_left(), environment=environment)
         return ended, _compare(name, before, _look(tree.checkout))
-
-
-@contextmanager
-def _keep_warnings(warnings: Iterable[str]) -> Iterator[None]:
-    """Keep the warnings about a command if what it left cannot be used."""
-    try:
-        yield
-    except GoldenError as error:
-        raise StepError(str(error), warnings) from None
 
 
 def _look(checkout: Path) -> dict[str, str]:

@@ -106,13 +106,9 @@ class RunRecord:
         self._close_interrupted(begun)
         self._tell(begun)
 
-    def record(self, judged: ResultJudged) -> JournalEntry | None:
-        """Record a result durably, and return its entry; None if only the spool has it."""
-        return self._tell(judged)
-
-    def explain(self, explained: FailureExplained) -> None:
-        """Keep with a result what was known of its failure."""
-        self._tell(explained)
+    def record(self, event: ResultJudged | FailureExplained) -> JournalEntry | None:
+        """Record a result, or what was known of its failure, durably; return a new result's entry if the store has it."""
+        return self._tell(event)
 
     def end(self, ended: RunEnded) -> None:
         """End the run. Offer the whole run once more to a store that did not accept all of it."""

@@ -265,7 +265,7 @@ class GoldenRecording:
             known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
             if result.known:
-                self._record.explain(FailureExplained(self.run_id, judged.entry_id, result.known))
+                self._record.record(FailureExplained(self.run_id, judged.entry_id, result.known))
         return result, entry
 
     def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
