@@ -88,18 +88,17 @@ def find_changed(connection: Connection, result: GoldenProjectResult, present: P
     past = find_last_pass(connection, result.name)
     if past is None:
         return None
-    return find_changes(past, present, _find_parting(connection, past.result.trajectory_id, result))
+    good_id = past.result.trajectory_id
+    good = None if good_id is None or not result.steps else find_trajectory(connection, good_id)
+    if good is None:
+        return find_changes(past, present)
+    plain: dict[str, Any] = {**(result.trajectory or {}), "steps": result.steps}
+    return find_changes(past, present, describe_parting(good, Trajectory.from_dict(plain)))
 
 
 def find_seen(connection: Connection, result: GoldenProjectResult) -> tuple[SeenBefore, ...]:
     """Find the same failure in earlier runs, in the same project first."""
     return find_seen_before(connection, result.error_message or "", prefer=result.name, limit=_MOST_SEEN)
-
-
-def _find_parting(connection: Connection, good_id: str | None, result: GoldenProjectResult) -> str | None:
-    plain: dict[str, Any] = {**(result.trajectory or {}), "steps": result.steps}
-    good = None if good_id is None or not result.steps else find_trajectory(connection, good_id)
-    return None if good is None else describe_parting(good, Trajectory.from_dict(plain))
 
 
 @dataclass(frozen=True, slots=True)
