@@ -26,6 +26,7 @@ LEARNING_MODE = "Learning mode: no project is selected"
 NO_IMPROVEMENTS = "Learning mode: max_improvements is 0"
 TIME_IS_UP = "The time limit is reached"
 
+_IN_LEARNING_MODE = {CycleStep.PROJECT_SELECTION: LEARNING_MODE, CycleStep.IMPROVEMENT: NO_IMPROVEMENTS}
 #: These steps run even after an error: what was found out is recorded and shown.
 ALWAYS_RUN = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
 
@@ -88,26 +89,13 @@ def find_skip(step: CycleStep, config: CycleConfig, present: Round, *, failed: s
     if step in ALWAYS_RUN:
         return None
     if step is CycleStep.REGRESSION_CHECKS:
-        return _skip_checks(config, present)
-    if step is CycleStep.PROJECT_SELECTION and config.is_learning_mode:
-        return LEARNING_MODE
-    if step is CycleStep.IMPROVEMENT and config.is_learning_mode:
-        return NO_IMPROVEMENTS
-    if step is CycleStep.REVIEW:
-        return _skip_review(config, present) or failed
+        without_projects = None if config.golden_projects else NO_PROJECTS
+        return without_projects if present.has_proposal else NOTHING_TO_VERIFY
+    if config.is_learning_mode and step in _IN_LEARNING_MODE:
+        return _IN_LEARNING_MODE[step]
+    if step is CycleStep.REVIEW and not (present.has_proposal and config.gated_improvements):
+        return NOT_GATED if present.has_proposal else NOTHING_TO_REVIEW
     return failed
-
-
-def _skip_checks(config: CycleConfig, present: Round) -> str | None:
-    if not present.has_proposal:
-        return NOTHING_TO_VERIFY
-    return None if config.golden_projects else NO_PROJECTS
-
-
-def _skip_review(config: CycleConfig, present: Round) -> str | None:
-    if not present.has_proposal:
-        return NOTHING_TO_REVIEW
-    return None if config.gated_improvements else NOT_GATED
 
 
 def find_next(step: CycleStep, config: CycleConfig, present: Round, *, is_stopped: bool) -> CycleStep | None:

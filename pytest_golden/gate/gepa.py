@@ -137,7 +137,9 @@ class GoldenAdapter:
                 component's file is gone, or a reflective dataset could not be made since the last call.
             KeyboardInterrupt: a person stopped a run.
         """
-        self._raise_trouble()
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise GoldenError(f"no reflective dataset could be made after the last evaluation: {trouble}") from trouble
         self._check_proposer()
         texts = self._components.check_candidate(candidate)
         projects = [self._known(project) for project in batch]
@@ -181,11 +183,6 @@ class GoldenAdapter:
         ranked = sorted(distinct, key=lambda trajectory: float(trajectory["score"]))
         declared = self._components.declared
         return {name: [reflect_on(trajectory, name, declared[name]) for trajectory in ranked] for name in names}
-
-    def _raise_trouble(self) -> None:
-        trouble, self._trouble = self._trouble, None
-        if trouble is not None:
-            raise GoldenError(f"no reflective dataset could be made after the last evaluation: {trouble}") from trouble
 
     def _check_proposer(self) -> None:
         proposer = getattr(self, "propose_new_texts", self)

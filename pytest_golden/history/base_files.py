@@ -129,15 +129,12 @@ def _list_entries(folder: Path, commit: str) -> list[_Entry]:
     done = run_git_raw(folder, "ls-tree", "-r", "-z", commit, "--", BASELINES_FOLDER, longest_seconds=_LONGEST_SECONDS)
     if done.returncode:
         raise GoldenError(f"the baselines at {commit[:12]} cannot be listed ({last_line(os.fsdecode(done.stderr))}).")
-    entries = [_read_entry(record) for record in split_paths(done.stdout)]
+    entries = []
+    for facts, _, path in (record.partition("\t") for record in split_paths(done.stdout)):
+        # Source: git-ls-tree(1), "Output format".
+        mode, _, blob = facts.split(" ")
+        entries.append(_Entry(mode, blob, path.removeprefix(BASELINES_FOLDER).removeprefix("/")))
     return [entry for entry in entries if entry.path or entry.mode == _SUBMODULE]
-
-
-def _read_entry(record: str) -> _Entry:
-    """Read one line. Source: git-ls-tree(1), "Output format"."""
-    facts, _, path = record.partition("\t")
-    mode, _, blob = facts.split(" ")
-    return _Entry(mode, blob, path.removeprefix(BASELINES_FOLDER).removeprefix("/"))
 
 
 def _name_present(folder: Path, entries: Sequence[_Entry]) -> dict[str, str | None]:

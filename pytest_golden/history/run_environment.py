@@ -82,7 +82,7 @@ def describe_run_environment(
         "implementation": platform.python_implementation(),
         "system": platform.system(),
         "machine": platform.machine(),
-        "cpu_count": _count_processors(),
+        "cpu_count": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu_model": _find_processor(),
         "view": None if abilities is None else abilities.view,
         "seal": None if abilities is None else abilities.seal,
@@ -199,12 +199,6 @@ def _list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
 def _shorten(version: str | None) -> str | None:
     """Leave out the patch level, which changes no durations."""
     return None if version is None else ".".join(version.split(".")[:2])
-
-
-def _count_processors() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 @cache

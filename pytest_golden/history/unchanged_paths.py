@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,7 +238,9 @@ def _list_words(project: GoldenProjectConfig) -> Iterator[str]:
     commands: Sequence[Sequence[str]] = [*project.before, *project.after, project.command or ()]
     # Such as PYTHONPATH.
     values = [entry for value in project.set_env.values() for entry in value.split(os.pathsep)]
-    for word in [*values, *project.args, *(word for command in commands for word in _leave_program(command))]:
+    # A program that is named by its whole path is left out: installed programs are compared by their versions.
+    words = [command[1:] if command and os.path.isabs(command[0]) else command for command in commands]  # noqa: PTH117 - text
+    for word in [*values, *project.args, *chain.from_iterable(words)]:
         yield word
         if "=" in word:
             yield word.partition("=")[2]
@@ -247,11 +250,6 @@ def _list_configs(folder: str) -> Iterator[str]:
     while folder:
         folder = folder.rpartition("/")[0]
         yield from (f"{folder}/{name}" if folder else name for name in _CONFIGS)
-
-
-def _leave_program(command: Sequence[str]) -> Sequence[str]:
-    """Leave out a program that is named by its whole path: installed programs are compared by their versions."""
-    return command[1:] if command and os.path.isabs(command[0]) else command  # noqa: PTH117 - text
 
 
 def _exists(path: str) -> bool:
@@ -294,10 +292,9 @@ class Claims:
     def _is_claimed(self, path: str) -> bool:
         if _FOR_PEOPLE.fullmatch(path):
             return True
-        return any(place in self._places or self._is_named(path, place) for place in (path, *list_above(path)))
-
-    def _is_named(self, path: str, beginning: str) -> bool:
-        return any(is_named(path, pattern) for pattern in self._patterns.get(beginning, ()))
+        places = (path, *list_above(path))
+        patterns = chain.from_iterable(self._patterns.get(place, ()) for place in places)
+        return any(place in self._places for place in places) or any(is_named(path, pattern) for pattern in patterns)
 
 
 def list_above(path: str) -> Iterator[str]:

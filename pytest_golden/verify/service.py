@@ -23,7 +23,7 @@ from pytest_golden.verify.model import BaseFacts, RunIds, Verification
 from pytest_golden.verify.store import VerificationRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_golden.manifest.model import Manifest
@@ -99,7 +99,8 @@ class Verifier:
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
         found = self._list_weakenings(report, side)
-        weakened = tuple(one for one in found if not _is_excused(one, alike))
+        # A project that the base skipped too, for the same reason, is no weakening.
+        weakened = tuple(one for one in found if one["kind"] != WeakeningKind.NOT_RUN or one["project"] not in alike)
         is_excused = len(weakened) < len(found)
         return Verification(
             base=self._describe_base(available=True, reused=side.reused),
@@ -213,11 +214,6 @@ def _refuse_gaps(comparisons: Iterable[Comparison], side: BaseSide) -> None:
     if suspects:
         told = [*side.gaps, *dict.fromkeys(side.missing[name] for name in suspects if name in side.missing)]
         raise BaseUnavailableError(f"{', '.join(suspects)} failed on the base too, but {'; '.join(told)}")
-
-
-def _is_excused(weakening: Mapping[str, Any], alike: Collection[str]) -> bool:
-    """Tell whether a weakening is none because the base skipped the project too, for the same reason."""
-    return weakening["kind"] == WeakeningKind.NOT_RUN and weakening["project"] in alike
 
 
 def _count(runs: Iterable[SideRuns]) -> str:

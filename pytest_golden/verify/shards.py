@@ -140,8 +140,9 @@ def _guess_unknown(seconds: Mapping[str, float]) -> float:
 
 def write_plan(plan: ShardPlan) -> str:
     """Return a plan as the text of its file, a project a line, so that a person can read what changed in it."""
+    known = {name: round(seconds, 3) for name, seconds in plan.seconds.items()}
     lines = [
-        f"    {json.dumps(name)}: {json.dumps({'shard': shard, 'seconds': _round(plan.seconds.get(name))})}"
+        f"    {json.dumps(name)}: {json.dumps({'shard': shard, 'seconds': known.get(name)})}"
         for name, shard in plan.shards.items()
     ]
     told = ",\n".join(lines)
@@ -171,10 +172,6 @@ def read_plan(path: Path) -> ShardPlan:
     return plan
 
 
-def _round(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
-
-
 def _parse_plan(plain: Any) -> ShardPlan | None:
     if not isinstance(plain, dict) or plain.get("schema_version") != _PLAN_VERSION:
         return None
@@ -188,7 +185,7 @@ def _parse_plan(plain: Any) -> ShardPlan | None:
             return None
         shards[name] = told["shard"]
         if (known := told.get("seconds")) is not None:
-            if not _is_duration(known):
+            if type(known) not in {int, float} or not math.isfinite(known) or known < 0:
                 return None
             seconds[name] = float(known)
     return ShardPlan(count, shards, seconds)
@@ -196,10 +193,6 @@ def _parse_plan(plain: Any) -> ShardPlan | None:
 
 def _is_whole(value: Any, most: int) -> TypeGuard[int]:
     return type(value) is int and 1 <= value <= most
-
-
-def _is_duration(value: Any) -> bool:
-    return type(value) in {int, float} and math.isfinite(value) and value >= 0
 
 
 @dataclass(frozen=True, slots=True)

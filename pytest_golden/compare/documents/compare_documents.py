@@ -83,8 +83,11 @@ def compare_json(
     """
     with PatternProcess(masks=declared.masks) as patterns:
         ours, theirs = (_read(content, declared, patterns) for content in (actual, baseline))
+    # The shortest text of a float is what the manifest says.
+    absolute, relative = (Decimal(str(part)) for part in (declared.absolute_tolerance, declared.relative_tolerance))
+    equality = Equality(unordered=declared.unordered, absolute=absolute, relative=relative)
     try:
-        message = _describe(ours, theirs, _make_equality(declared), shown_as, redact)
+        message = _describe(ours, theirs, equality, shown_as, redact)
     except RecursionError:
         raise UnreadableError(Side.OUTPUT, "nests too deep to be compared with `unordered` and a tolerance") from None
     return None if message is None else Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
@@ -232,12 +235,6 @@ def _mask_places(places: Sequence[tuple[Json, Json]], patterns: PatternProcess) 
         holder[place] = text
 
 
-def _make_equality(declared: DeclaredOutput) -> Equality:
-    # The shortest text of a float is what the manifest says.
-    absolute, relative = (Decimal(str(part)) for part in (declared.absolute_tolerance, declared.relative_tolerance))
-    return Equality(unordered=declared.unordered, absolute=absolute, relative=relative)
-
-
 def _describe(ours: Json, theirs: Json, equality: Equality, shown_as: str, redact: Redact) -> str | None:
     lines: list[str] = []
     count = 0
@@ -293,17 +290,14 @@ def find_differences(ours: Json, theirs: Json, equality: Equality) -> Iterator[D
         if found is None:
             todo.pop()
         elif not (is_container(found.ours) and kind_of(found.ours) == kind_of(found.theirs)):
-            if _differs(found, equality):
+            sides = (found.ours, found.theirs)
+            is_one_container = any(side is ABSENT or is_container(side) for side in sides)
+            if is_one_container or not equality.has_equal_scalars(*sides):
                 yield found
         elif isinstance(found.ours, Repeated) and len(found.ours) != len(found.theirs):
             yield found
         else:
             todo.append(_look_into(found, equality))
-
-
-def _differs(found: Difference, equality: Equality) -> bool:
-    sides = (found.ours, found.theirs)
-    return any(side is ABSENT or is_container(side) for side in sides) or not equality.has_equal_scalars(*sides)
 
 
 def _look_into(found: Difference, equality: Equality) -> Iterator[Difference]:

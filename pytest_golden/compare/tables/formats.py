@@ -217,9 +217,9 @@ def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
     lines = f"read_json_objects({quote_text(str(place))}, format = 'newline_delimited')"
     others = engine.query(f"SELECT json_type(json) FROM {lines} WHERE json_type(json) <> 'OBJECT' LIMIT 1")
     if others:
-        raise UnreadableError(
-            side, f"has a line that is no object but {_name_kind(others[0][0])}, and so no row of a table"
-        )
+        kinds = {"ARRAY": "an array", "VARCHAR": "a text", "BOOLEAN": "a boolean", "NULL": "null"}
+        kind = kinds.get(others[0][0], "a number")
+        raise UnreadableError(side, f"has a line that is no object but {kind}, and so no row of a table")
     keys = _find_keys(engine, lines, side)
     _refuse_misread(engine, lines, keys, side)
     columns = tuple(Column(name, name, at, Values.JSON) for at, name in enumerate(".".join(key.names) for key in keys))
@@ -316,10 +316,6 @@ def _write_source(lines: str, keys: list[_Key]) -> str:
         is_told_by_keys = key.names in parents
         values.append(f"CASE WHEN starts_with({text}, '{{') THEN '{{}}' ELSE {value} END" if is_told_by_keys else value)
     return f"(SELECT {', '.join(values)} FROM (SELECT json_extract(json, [{pointers}]) AS e FROM {lines}))"
-
-
-def _name_kind(kind: str) -> str:
-    return {"ARRAY": "an array", "VARCHAR": "a text", "BOOLEAN": "a boolean", "NULL": "null"}.get(kind, "a number")
 
 
 def read_parquet(engine: Engine, place: Path, side: Side) -> Table:
