@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import monotonic_seconds, new_id
-from pytest_golden.cycle.state_file import CycleFile
+from pytest_golden.cycle.cycle_record import CycleFile
 from pytest_golden.cycle.worktree import CycleWorktree, is_cycle_folder, name_branch
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import Ending

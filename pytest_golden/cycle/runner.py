@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.cycle import rules
-from pytest_golden.cycle.cycle_record import CycleRecord, check_projects, read_check
+from pytest_golden.cycle.cycle_record import CycleFile, CycleRecord, Walk, check_projects, read_check
 from pytest_golden.cycle.model import (
     CYCLE_ORDER,
     STEP_ROLES,
@@ -24,7 +24,6 @@ from pytest_golden.cycle.model import (
     StepRecord,
     StepStatus,
 )
-from pytest_golden.cycle.state_file import CycleFile, Walk
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.redaction.redactor import redact

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle.cycle_commands import CommandRunner, clear_leftovers, describe_ending
+from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
 from pytest_golden.cycle.model import DEFAULT_TASK, CycleConfig, CycleStep, CycleVerdict
 from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
 from pytest_golden.cycle.rules import ERROR, get_final_status
 from pytest_golden.cycle.runner import CycleRunner, StepError, read_notes
-from pytest_golden.cycle.state_file import CycleFile, find_unfinished
 from pytest_golden.cycle.worktree import (
     CycleWorktree,
     list_changed_settings,
