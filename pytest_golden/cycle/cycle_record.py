@@ -25,12 +25,7 @@ from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, Round, get_final_
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.events import GATE_AGENT
 from pytest_golden.gate.service import RegressionGuard
-from pytest_golden.gate.state_folder import (
-    choose_log_folder,
-    find_state_folder,
-    hold_gate_lock,
-    prepare_state_folder,
-)
+from pytest_golden.gate.state_folder import choose_log_folder, find_state_folder, hold_gate_lock, prepare_state_folder
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.service import Journal

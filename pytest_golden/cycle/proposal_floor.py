@@ -13,14 +13,13 @@ from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.git import last_line, run_git, run_git_raw
-from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.verify.base_worktree import (
     BaseEnvironment,
     BaseWorktree,
     PrivateFolder,
-    Workspaces,
     find_missing_inputs,
     find_setup_seconds,
 )
@@ -140,12 +139,9 @@ class ProposalGuard:
 
     def _list_lacks(self, tree: BaseWorktree, manifest: Path, report: GateReport) -> tuple[str, ...]:
         """Say what the worktree lacked if something failed: that may be the only cause, and not the proposal's fault."""
-        failed = [result for result in report.results.values() if result.is_regression]
-        if not failed:
+        if not any(result.is_regression for result in report.results.values()):
             return ()
-        declared = load_manifest(manifest)
-        workspaces = Workspaces(self._floor.root, declared.workspace_root)
-        missing = find_missing_inputs(workspaces, declared.projects, failed)
+        missing = find_missing_inputs(self._floor.root, manifest, report.results.values())
         told = (f"{name} may have failed for this alone: {lack}" for name, lack in missing.items())
         return (*tree.find_gaps(), *told)
 

@@ -16,7 +16,7 @@ import tempfile
 import venv
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 from pytest_golden.errors import GoldenError
@@ -399,24 +399,23 @@ def _list_packages() -> list[str]:
     return [folder for folder in folders if Path(folder).is_dir()]
 
 
-class Workspaces(NamedTuple):
-    """The workspace roots of both sides."""
+def find_missing_inputs(head_root: Path, manifest: Path, results: Iterable[GoldenProjectResult]) -> dict[str, str]:
+    """Return, by failed project, a sentence that names the files ignored by git that the head has and the base lacks.
 
-    head: Path
-    base: Path
-
-
-def find_missing_inputs(
-    workspaces: Workspaces, projects: Iterable[GoldenProjectConfig], results: Iterable[GoldenProjectResult]
-) -> dict[str, str]:
-    """Return, by project, a sentence that names the files ignored by git that the head has and the base lacks.
-
-    Files that the project writes itself are not inputs. `projects` are those of the base.
+    Files that the project writes itself are not inputs. `head_root` is the head's workspace root, `manifest` the file in
+    the base's worktree.
     """
-    declared = {project.name: project for project in projects}
-    head, base = (InputReader(root, read_checkout(root), declared.values()) for root in workspaces)
+    failed = [result for result in results if result.is_regression]
+    if not failed:
+        return {}
+    from pytest_golden.manifest.reader import load_manifest
+
+    base_manifest = load_manifest(manifest)
+    declared = {project.name: project for project in base_manifest.projects}
+    roots = (head_root, base_manifest.workspace_root)
+    head, base = (InputReader(root, read_checkout(root), declared.values()) for root in roots)
     missing: dict[str, str] = {}
-    for result in results:
+    for result in failed:
         project = declared.get(result.name)
         if project is not None:
             there = base.read(project)
