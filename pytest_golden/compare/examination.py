@@ -177,7 +177,9 @@ class OutputExamination(Examination):
         self._unused = matched.unused
         found = tuple(self._advise(tuple(self._examine(matched, written))))
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
-        return (*_shorten(found[:_MOST_FINDINGS]), *_count_rest(found))
+        rest = found[_MOST_FINDINGS:]
+        counted = [OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)] if rest else []
+        return (*_shorten(found[:_MOST_FINDINGS]), *counted)
 
     def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:
         """Accept what may be accepted, now that it is judged, and say what of the baselines is not used.
@@ -270,9 +272,3 @@ def _shorten(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
         headline, _, difference = finding.message.partition("\n")
         yield finding if left > 0 else replace(finding, message=headline)
         left -= bool(difference)
-
-
-def _count_rest(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
-    rest = found[_MOST_FINDINGS:]
-    if rest:
-        yield OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)

@@ -89,7 +89,9 @@ class ProposalGuard:
         with PrivateFolder(outside=self._floor.checkout) as private:
             tree = BaseWorktree(self._floor.checkout, private.path, commit)
             try:
-                weakened = [*self._list_edits(changed), *self._compare(tree.root, changed)]
+                may_be_imported = any(name_module(path) is not None for path in changed)
+                protected = self._floor.protect(*([self._floor.find_imported()] if may_be_imported else []))
+                weakened = [*list_edits(changed, protected), *self._compare(tree.root, changed)]
                 self._put_floor(tree.root)
                 environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
                 file = tree.root / self._floor.relative
@@ -109,10 +111,6 @@ class ProposalGuard:
             raise GoldenError("the gate failed although no golden project and no floor did")
         check = RegressionCheckResult(results)
         return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
-
-    def _list_edits(self, changed: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
-        may_be_imported = any(name_module(path) is not None for path in changed)
-        return list_edits(changed, self._floor.protect(*([self._floor.find_imported()] if may_be_imported else [])))
 
     def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
         options = (

@@ -112,7 +112,10 @@ class RunRecord:
 
     def end(self, ended: RunEnded) -> None:
         """End the run. Offer the whole run once more to a store that did not accept all of it."""
-        self._make_whole()
+        # What the store has lost of this run is recorded again: it may have been restored from a backup meanwhile.
+        with suppress(Exception):
+            if self._write(partial(record_missing, events=self._told)):
+                self._say_restored()
         self._tell(ended)
         if not self.takes:
             self._offer_again(ended.run_id)
@@ -160,12 +163,6 @@ class RunRecord:
                 raise
         self._say_restored()
         return self._write(partial(_record_all, events=self._told))
-
-    def _make_whole(self) -> None:
-        """Record again what the store has lost of this run: it may have been restored from a backup meanwhile."""
-        with suppress(Exception):
-            if self._write(partial(record_missing, events=self._told)):
-                self._say_restored()
 
     def _say_restored(self) -> None:
         self._has_missed = True

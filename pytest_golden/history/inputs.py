@@ -28,7 +28,6 @@ from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from io import FileIO
 
     from pytest_golden.history.checkout import Checkout
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -244,14 +243,11 @@ def _read_name(path: str, size: int, *, is_whole: bool) -> str:
     with Path(path).open("rb", buffering=0) as file:
         if is_whole:
             return f"w{_digest([file.read(size)])}"
-        last = max(0, size - _BLOCK)
-        starts = [last * number // (_BLOCKS - 1) for number in range(_BLOCKS)]
-        return f"p{_digest([str(size).encode(), *(_read_block(file, start) for start in starts)])}"
-
-
-def _read_block(file: FileIO, start: int) -> bytes:
-    file.seek(start)
-    return file.read(_BLOCK)
+        parts = [str(size).encode()]
+        for number in range(_BLOCKS):
+            file.seek(max(0, size - _BLOCK) * number // (_BLOCKS - 1))
+            parts.append(file.read(_BLOCK))
+        return f"p{_digest(parts)}"
 
 
 def _digest(parts: Iterable[bytes]) -> str:

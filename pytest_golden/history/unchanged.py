@@ -99,7 +99,9 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     if not is_in_git(folder):
         return _run_all(question, None, f"{folder} is in no git repository")
     try:
-        tree = read_tree(folder, ref, question.products, _list_known_environments(question))
+        venvs = {project.venv for project in manifest.projects if project.venv is not None}
+        known = [Path(sys.prefix), *(locate_venv(venv, folder) for venv in venvs)]
+        tree = read_tree(folder, ref, question.products, known)
         doubt, entries = _compare_manifests(question, tree)
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
@@ -137,11 +139,6 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     return Selection(ref, tree.base, left_out, why)
 
 
-def _list_known_environments(question: Question) -> list[Path]:
-    venvs = {project.venv for project in question.manifest.projects if project.venv is not None}
-    return [Path(sys.prefix), *(locate_venv(venv, question.manifest.workspace_root) for venv in venvs)]
-
-
 def _run_all(question: Question, commit: str | None, why: str) -> Selection:
     return Selection(question.ref, commit, why={project.name: why for project in question.manifest.projects})
 
@@ -174,15 +171,15 @@ def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapp
 def _part_judging(question: Question, tree: Tree) -> tuple[list[Path], tuple[Path, ...]]:
     """Divide the files that may judge every project into those that git holds and those that it ignores, such as generated ones."""
     finder = PlaceFinder(question.manifest, tree.root)
-    real = [Path(os.path.realpath(path)) for path in question.judging]
-    ignored = [path for path in real if (place := finder.relate(str(path))) and _is_ignored(place, tree)]
-    return [path for path in real if path not in ignored], tuple(ignored)
-
-
-def _is_ignored(place: str, tree: Tree) -> bool:
-    """Tell whether git ignores a file itself, or a folder that it is in, and not only something below it."""
-    found = tree.ignored.find(place)
-    return found is not None and not found.startswith(f"{place}/")
+    held: list[Path] = []
+    ignored: list[Path] = []
+    for path in map(Path, map(os.path.realpath, question.judging)):
+        place = finder.relate(str(path))
+        found = tree.ignored.find(place) if place else None
+        # Git ignores the file itself, or a folder that it is in, and not only something below it.
+        is_ignored = found is not None and not found.startswith(f"{place}/")
+        (ignored if is_ignored else held).append(path)
+    return held, tuple(ignored)
 
 
 def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResult]:

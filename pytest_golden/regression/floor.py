@@ -225,7 +225,8 @@ def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iter
         if set(old.key) != set(new.key):
             before, after = ", ".join(old.key) or "none", ", ".join(new.key) or "none"
             yield _weaker(name, old.path, f"key changed from {before} to {after}", before, after)
-    elif _is_weaker(was, now):
+    # If the suffix decided, the file may have been compared byte by byte.
+    elif _STRENGTH[now] <= _STRENGTH["bytes" if was == _BY_SUFFIX and now != "bytes" else was]:
         yield _weaker(name, old.path, f"compare was weakened from {was} to {now}", was, now)
     elif was == "exists" or now == "bytes":
         return
@@ -235,11 +236,6 @@ def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iter
 
 def _comparison(output: DeclaredOutput) -> str:
     return output.compare or comparison_of_pattern(output.path) or _BY_SUFFIX
-
-
-def _is_weaker(was: str, now: str) -> bool:
-    # If the suffix decided, the file may have been compared byte by byte.
-    return _STRENGTH[now] <= _STRENGTH["bytes" if was == _BY_SUFFIX and now != "bytes" else was]
 
 
 def _gained_exceptions(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:

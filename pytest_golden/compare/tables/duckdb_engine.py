@@ -186,20 +186,16 @@ def _connect(duckdb: Any, spill: Path) -> Any:
     """Connect to DuckDB; where threads or memory are short, its binding does not always raise an error of DuckDB's own."""
     try:
         connection = duckdb.connect(":memory:")
-        _set_up(connection, duckdb.Error, spill)
+        connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
+        for setting in _SETTINGS:
+            with suppress(duckdb.Error):
+                connection.execute(f"SET {setting}")
     except (duckdb.Error, RuntimeError, OSError) as error:
         said = cut(show(" ".join(str(error).split())), LONGEST_LINE) or type(error).__name__
         raise DuckDBUnusableError(
             f"DuckDB cannot be opened here: {said}; it needs some hundred MB of memory and a few threads"
         ) from None
     return connection
-
-
-def _set_up(connection: Any, error: type[Exception], spill: Path) -> None:
-    connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
-    for setting in _SETTINGS:
-        with suppress(error):
-            connection.execute(f"SET {setting}")
 
 
 def quote_text(text: str) -> str:
