@@ -81,8 +81,9 @@ _HOMES = {
     ),
     "learning.training": "export_training_examples reflective_dataset trajectories_for",
     "gate.service": "RegressionGuard",
-    "cycle.model": "CYCLE_ORDER CycleEvent CycleEventType CycleState CycleStep CycleVerdict StepRecord StepStatus",
-    "cycle.config": "CycleConfig",
+    "cycle.model": (
+        "CYCLE_ORDER CycleConfig CycleEvent CycleEventType CycleState CycleStep CycleVerdict StepRecord StepStatus"
+    ),
     "cycle.runner": "CycleRunner",
     "cycle.rules": "get_final_status",
     "compare.examination": "BaselineKeeper",

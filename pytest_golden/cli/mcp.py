@@ -133,8 +133,7 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
     from pytest_golden.mcp.workplace import Workplace
 
     place = Workplace(open_it, find_manifest(arguments), find_rules(), is_read_only=arguments.read_only)
-    is_there = file.is_on_server or (file.path is not None and file.path.is_file())
-    if is_there or not arguments.read_only:
+    if file.is_there or not arguments.read_only:
         place.open()
     return place
 

@@ -181,8 +181,6 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
         ManifestError: the manifest, which tells the workspace root, cannot be used.
     """
     from pytest_golden.gate.state_folder import find_state_folder, find_store_place
-    from pytest_golden.storage.location import parse_location
-    from pytest_golden.storage.sqlite import refuse_foreign
 
     if arguments.store is not None and not arguments.store.strip():
         raise SettingsError("--store is empty: give a file or none")
@@ -192,10 +190,8 @@ def locate_store(arguments: argparse.Namespace, *, makes: bool = False) -> str |
     place = find_store_place(settings.store, state_folder)
     if place is None:
         raise SettingsError("recording is off (`none` in --store or GOLDEN_STORE_URL): name a store")
-    file = parse_location(place.location)
-    if file.path is not None and not place.is_own:
-        refuse_foreign(file.path)
-    if not makes and not file.is_on_server and (file.path is None or not file.path.is_file()):
+    file = place.parse()
+    if not makes and not file.is_there:
         raise SettingsError(f"nothing is recorded yet in {file.shown}: {_BEGINNING}")
     return place.location
 

@@ -190,9 +190,7 @@ class WaitingRoom:
             copy_content(str(actual), str(copy))
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise BaselineError(
-                    f"nothing can be accepted into {self._baselines.folder}: {error.strerror}"
-                ) from error
+                raise _refuse_all(self._baselines.folder, error) from error
             raise
         return copy
 
@@ -209,7 +207,7 @@ class WaitingRoom:
             with ThreadPoolExecutor(_FLUSHED_AT_ONCE) as pool:
                 list(pool.map(flush, self._folder.iterdir()))
         except OSError as error:
-            raise BaselineError(f"nothing can be accepted into {self._folder.parent}: {error.strerror}") from error
+            raise _refuse_all(self._folder.parent, error) from error
 
     def apply(self, copies: Mapping[str, Path], removed: Collection[str]) -> dict[str, OSError]:
         """Make copies the baselines of outputs and remove others; return by path what could not be done.
@@ -243,12 +241,12 @@ class WaitingRoom:
             (made / ".gitignore").write_text("*\n")
             self._mark = hold(made)
         except OSError as error:
-            raise BaselineError(f"nothing can be accepted into {folder}: {error.strerror or error}") from error
+            raise _refuse_all(folder, error) from error
         return made
 
 
-if sys.platform != "win32":
-    pass
+def _refuse_all(folder: Path, error: OSError) -> BaselineError:
+    return BaselineError(f"nothing can be accepted into {folder}: {error.strerror or error}")
 
 
 def replace_at_once(

@@ -15,7 +15,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.errors import BaselineError
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import is_named
-from pytest_golden.regression.wording import show_path
+from pytest_golden.regression.wording import name_some, show_path
 
 if sys.platform != "win32":
     import fcntl
@@ -217,9 +217,8 @@ def find_unused_baselines(manifest: Manifest) -> Iterator[str]:
 
 def describe_unused(folder_name: str, name: str, unused: Sequence[str]) -> str:
     """Say which baselines of a project are used by none of its outputs, and what removes them."""
-    named = ", ".join(map(show_path, unused[:_MOST_NAMED]))
-    more = f" and {len(unused) - _MOST_NAMED} more" if len(unused) > _MOST_NAMED else ""
-    return f"{folder_name}/{name} has baselines that no output is compared with ({named}{more}): --golden-update removes them"
+    named = name_some([*map(show_path, unused)], _MOST_NAMED)
+    return f"{folder_name}/{name} has baselines that no output is compared with ({named}): --golden-update removes them"
 
 
 def _list_names(folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.compare.model import Mismatch, UnreadableError, VastError
@@ -69,13 +69,7 @@ def has_equal_content(actual: Content, baseline: Content) -> bool:
     Raises:
         UnreadableError: one of them cannot be read.
     """
-    ours, theirs = read_chunks(actual), read_chunks(baseline)
-    while True:
-        one, other = next(ours, b""), next(theirs, b"")
-        if one != other:
-            return False
-        if not one:
-            return True
+    return all(one == other for one, other in zip_longest(read_chunks(actual), read_chunks(baseline)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +89,7 @@ class _Part:
 def _find_parts(actual: Content, baseline: Content) -> tuple[int, _Part, _Part] | None:
     ours, theirs = read_chunks(actual), read_chunks(baseline)
     passed, before = 0, b""
-    while True:
-        one, other = next(ours, b""), next(theirs, b"")
+    for one, other in zip_longest(ours, theirs, fillvalue=b""):
         if one != other:
             place = passed + find_first_difference(one, other)
             return (
@@ -104,11 +97,10 @@ def _find_parts(actual: Content, baseline: Content) -> tuple[int, _Part, _Part] 
                 _make_part(actual, before, one, ours, place),
                 _make_part(baseline, before, other, theirs, place),
             )
-        if not one:
-            return None
         passed += len(one)
         # A part begins on a row, and all chunks but the last are made of whole rows.
         before = one[-_AROUND_BYTES:]
+    return None
 
 
 def _make_part(content: Content, before: bytes, chunk: bytes, rest: Iterator[bytes], place: int) -> _Part:

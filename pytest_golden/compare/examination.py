@@ -26,7 +26,7 @@ from pytest_golden.regression.model import (
     ResultStatus,
 )
 from pytest_golden.regression.rules import ran_as_expected
-from pytest_golden.regression.wording import show_path
+from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,7 +177,9 @@ class OutputExamination(Examination):
         self._unused = matched.unused
         found = tuple(self._advise(tuple(self._examine(matched, written))))
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
-        return (*_shorten(found[:_MOST_FINDINGS]), *_count_rest(found))
+        rest = found[_MOST_FINDINGS:]
+        counted = [OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)] if rest else []
+        return (*_shorten(found[:_MOST_FINDINGS]), *counted)
 
     def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:
         """Accept what may be accepted, now that it is judged, and say what of the baselines is not used.
@@ -240,7 +242,7 @@ class OutputExamination(Examination):
                 yield replace(finding, message=f"{finding.message}\n{advice}")
 
     def _explain_change(self, changed: tuple[str, ...]) -> OutputFinding:
-        named = ", ".join(map(show_path, changed[:5])) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+        named = name_some([*map(show_path, changed)], 5)
         place = f"{self._baselines.folder.name}/{self._baselines.name}"
         message = f"baselines in {place} changed while the gate ran, by a pipeline or by someone else: {named}"
         return OutputFinding(ReasonKind.PROJECT_CHANGED, message, changed[0])
@@ -270,9 +272,3 @@ def _shorten(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
         headline, _, difference = finding.message.partition("\n")
         yield finding if left > 0 else replace(finding, message=headline)
         left -= bool(difference)
-
-
-def _count_rest(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
-    rest = found[_MOST_FINDINGS:]
-    if rest:
-        yield OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)

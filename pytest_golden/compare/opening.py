@@ -112,7 +112,7 @@ def _open_regular(content: Content) -> Iterator[IO[bytes]]:
     try:
         descriptor = os.open(content.path, flags)
     except OSError as error:
-        raise UnreadableError(content.side, _describe(error)) from None
+        raise UnreadableError(content.side, _describe(error, _suffix(content))) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UnreadableError(content.side, "is no regular file")
@@ -211,25 +211,16 @@ class FramedReader(io.RawIOBase):
 
 
 def _read_all(file: IO[bytes], chunk_bytes: int, content: Content) -> Iterator[bytes]:
-    while True:
-        try:
-            chunk = file.read(chunk_bytes)
-        except _BROKEN as error:
-            raise UnreadableError(content.side, _describe_broken(error, _suffix(content))) from None
-        if not chunk:
-            return
-        yield chunk
+    try:
+        while chunk := file.read(chunk_bytes):
+            yield chunk
+    except _BROKEN as error:
+        raise UnreadableError(content.side, _describe(error, _suffix(content))) from None
 
 
-def _describe_broken(error: Exception, suffix: str) -> str:
+def _describe(error: Exception, suffix: str) -> str:
     if isinstance(error, OSError) and error.errno is not None:
-        return _describe(error)
+        return _TROUBLES.get(error.errno) or f"cannot be opened: {error.strerror}"
     if isinstance(error, EOFError):
         return f"is a {suffix} archive that is cut short"
     return f"is no sound {suffix} archive: {error}"
-
-
-def _describe(error: OSError) -> str:
-    if error.errno is not None and error.errno in _TROUBLES:
-        return _TROUBLES[error.errno]
-    return f"cannot be opened: {error.strerror or error}"

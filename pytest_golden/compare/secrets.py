@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.compare.baselines import EXISTS
 from pytest_golden.compare.model import Content, Side, UnreadableError, VastError, choose_comparison
 from pytest_golden.compare.opening import is_archive, read_chunks, read_raw_chunks
+from pytest_golden.compare.showing import find_first_difference
 from pytest_golden.manifest.comparisons import comparison_by_suffix
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.redaction.redactor import redact_known
@@ -138,8 +139,10 @@ def _find_in_content(content: Content, file: ExpectedFile, redact: Redact, redac
         return f"redaction finds a secret in {where} ({hit.kind})"
     if encoding == _PLAIN:
         return None
+    # Without zero bytes, UTF-16 and UTF-32 texts among other bytes can be searched.
+    without_zeros = (chunk.replace(b"\0", b"") for chunk in _read(content))
     hit = _find_hit(_decode(_read(content), _PLAIN), redact_known, is_text=False)
-    hit = hit or _find_hit(_decode(_without_zeros(_read(content)), _PLAIN), redact_known, is_text=False)
+    hit = hit or _find_hit(_decode(without_zeros, _PLAIN), redact_known, is_text=False)
     return None if hit is None else f"redaction finds a secret in its binary content ({hit.kind})"
 
 
@@ -206,11 +209,6 @@ def _read(content: Content) -> Iterator[bytes]:
         yield from read_raw_chunks(content, _CHUNK_BYTES)
 
 
-def _without_zeros(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Remove zero bytes, so that UTF-16 and UTF-32 texts among other bytes can be searched."""
-    return (chunk.replace(b"\0", b"") for chunk in chunks)
-
-
 def _decode(chunks: Iterable[bytes], encoding: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     for chunk in chunks:
@@ -229,7 +227,7 @@ def _find_hit(texts: Iterable[str], redact: Redact, *, is_text: bool = True) -> 
             piece = strip_escapes(searched) if is_text else searched
             redacted = redact(piece)
             if redacted != piece:
-                position = _first_difference(piece, redacted)
+                position = find_first_difference(piece, redacted)
                 return _Hit(line + piece.count("\n", 0, position), piece, position)
         cut = max(len(piece) - _OVERLAP_SIGNS, 0)
         # A line that is cut in its middle can look like a secret.
@@ -237,10 +235,6 @@ def _find_hit(texts: Iterable[str], redact: Redact, *, is_text: bool = True) -> 
         line += piece.count("\n", 0, cut)
         kept = piece[cut:]
     return None
-
-
-def _first_difference(left: str, right: str) -> int:
-    return next((at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), len(right))
 
 
 def _read_rows(content: Content, redact: Redact, ignored: frozenset[str]) -> Iterator[str]:

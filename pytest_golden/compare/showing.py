@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_golden.regression.wording import name_some
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -116,5 +118,4 @@ def quote_name(name: str) -> str:
 
 def quote_names(names: Sequence[str]) -> str:
     """Write some columns' names within a sentence."""
-    left = len(names) - MOST_NAMES
-    return ", ".join(map(quote_name, names[:MOST_NAMES])) + (f" and {left:,} more" if left > 0 else "")
+    return name_some([*map(quote_name, names)], MOST_NAMES)

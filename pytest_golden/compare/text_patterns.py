@@ -18,7 +18,6 @@ from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 #: What stands for whatever a mask matched.
 MARK = "<masked>"
@@ -44,9 +43,7 @@ class PatternProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             with suppress(OSError):
@@ -98,7 +95,8 @@ class PatternProcess:
         watch.start()
         try:
             _write(process, value)
-            return _read(process)
+            size = int.from_bytes(_read(process, 4), "big")
+            return _read(process, size)
         except (OSError, EOFError):
             raise self._explain(was_killed=watch.finished.is_set()) from None
         finally:
@@ -121,14 +119,8 @@ def _write(process: subprocess.Popen[bytes], value: Any) -> None:
     stream.flush()
 
 
-def _read(process: subprocess.Popen[bytes]) -> bytes:
-    stream = cast("IO[bytes]", process.stdout)
-    size = int.from_bytes(_read_exactly(stream, 4), "big")
-    return _read_exactly(stream, size)
-
-
-def _read_exactly(stream: IO[bytes], count: int) -> bytes:
-    raw = stream.read(count)
+def _read(process: subprocess.Popen[bytes], count: int) -> bytes:
+    raw = cast("IO[bytes]", process.stdout).read(count)
     if len(raw) < count:
         raise EOFError
     return raw

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.clock import monotonic_seconds, new_id
-from pytest_golden.cycle.state_file import CycleFile
+from pytest_golden.cycle.cycle_record import CycleFile
 from pytest_golden.cycle.worktree import CycleWorktree, is_cycle_folder, name_branch
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.process import Launch, Supervisor
-from pytest_golden.history.git import run_git
+from pytest_golden.history.git import list_worktrees, run_git
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import BinaryIO
 
     from pytest_golden.gateway.process import Exit
@@ -79,8 +79,10 @@ class CommandRunner:
             raise GoldenError(f"the command {told} ({error})") from None
         finally:
             supervisor.close()
-            _end_marked(mark)
-            _end_adopted(before)
+            # What outlived its supervisor carries the mark; where there is no /proc, nothing is found.
+            _kill_all(lambda: _find_marked(f"{_MARK}={mark}".encode()))
+            # With a child that is ended, its children become ours, and so on.
+            _kill_all(lambda: set(_list_children()) - before, is_parent=True)
             _adopt_orphans(was_adopting)
             follower.close()
             raw.unlink(missing_ok=True)
@@ -168,13 +170,15 @@ class _Follower:
             self._show(told)
 
 
-def _end_marked(mark: str) -> None:
-    """End every process that carries the mark: what outlived its supervisor. Where there is no /proc, nothing is found."""
+def _kill_all(find: Callable[[], Iterable[int]], *, is_parent: bool = False) -> None:
+    """Kill processes until none is found any more."""
     limit = monotonic_seconds() + _SWEEP_SECONDS
-    while (found := _find_marked(f"{_MARK}={mark}".encode())) and monotonic_seconds() < limit:
+    while (found := find()) and monotonic_seconds() < limit:
         for pid in found:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+                if is_parent:
+                    os.waitpid(pid, 0)
 
 
 def _find_marked(entry: bytes) -> list[int]:
@@ -199,16 +203,6 @@ def _adopt_orphans(is_wanted: bool) -> bool:
     return bool(was.value)
 
 
-def _end_adopted(before: set[int]) -> None:
-    """End all children but those from `before`, and their children, which then become ours, and so on."""
-    limit = monotonic_seconds() + _SWEEP_SECONDS
-    while (found := set(_list_children()) - before) and monotonic_seconds() < limit:
-        for pid in found:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-
 def _list_children() -> list[int]:
     found: list[int] = []
     for file in Path("/proc/self/task").glob("*/children"):
@@ -222,9 +216,7 @@ def clear_leftovers(checkout: Path, project_root: Path, say: Callable[[str], Non
 
     Name those that can be resumed, and those of cycles that are not known here.
     """
-    told = run_git(checkout, "worktree", "list", "--porcelain", "-z").stdout
-    paths = (Path(line.removeprefix("worktree ")) for line in told.split("\0") if line.startswith("worktree "))
-    for path in paths:
+    for path in list_worktrees(checkout):
         if is_cycle_folder(path.parent):
             # A worktree that cannot be cleared does not keep another cycle from beginning.
             with suppress(GoldenError, OSError):

@@ -13,14 +13,13 @@ from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.git import last_line, run_git, run_git_raw
-from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.verify.base_worktree import (
     BaseEnvironment,
     BaseWorktree,
     PrivateFolder,
-    Workspaces,
     find_missing_inputs,
     find_setup_seconds,
 )
@@ -90,12 +89,16 @@ class ProposalGuard:
         with PrivateFolder(outside=self._floor.checkout) as private:
             tree = BaseWorktree(self._floor.checkout, private.path, commit)
             try:
-                weakened = [*self._list_edits(changed), *self._compare(tree.root, changed)]
+                may_be_imported = any(name_module(path) is not None for path in changed)
+                protected = self._floor.protect(*([self._floor.find_imported()] if may_be_imported else []))
+                weakened = [*list_edits(changed, protected), *self._compare(tree.root, changed)]
                 self._put_floor(tree.root)
                 environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
                 file = tree.root / self._floor.relative
                 longest = min(find_setup_seconds(manifest.projects), max(0.0, self._seconds_left()))
-                place = _keep_out_of_path(environment.prepare(file, manifest.setup, longest))
+                place = environment.prepare(file, manifest.setup, longest)
+                # Else a proposal's own `pytest.py`, or an entry point that it declares, would be the gate that judges it.
+                place = replace(place, environment={**place.environment, "PYTHONSAFEPATH": "1"})
                 report = self._run(place, private.path, weakened)
                 lost = keep_spooled(file, self._store, self._floor.root, {str(report.run_id)})
                 warnings = (*self._list_lacks(tree, file, report), *([] if lost is None else [lost]))
@@ -108,10 +111,6 @@ class ProposalGuard:
             raise GoldenError("the gate failed although no golden project and no floor did")
         check = RegressionCheckResult(results)
         return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
-
-    def _list_edits(self, changed: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
-        may_be_imported = any(name_module(path) is not None for path in changed)
-        return list_edits(changed, self._floor.protect(*([self._floor.find_imported()] if may_be_imported else [])))
 
     def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
         options = (
@@ -138,19 +137,18 @@ class ProposalGuard:
 
     def _list_lacks(self, tree: BaseWorktree, manifest: Path, report: GateReport) -> tuple[str, ...]:
         """Say what the worktree lacked if something failed: that may be the only cause, and not the proposal's fault."""
-        failed = [result for result in report.results.values() if result.is_regression]
-        if not failed:
+        if not any(result.is_regression for result in report.results.values()):
             return ()
-        declared = load_manifest(manifest)
-        workspaces = Workspaces(self._floor.root, declared.workspace_root)
-        missing = find_missing_inputs(workspaces, declared.projects, failed)
+        missing = find_missing_inputs(self._floor.root, manifest, report.results.values())
         told = (f"{name} may have failed for this alone: {lack}" for name, lack in missing.items())
         return (*tree.find_gaps(), *told)
 
     def _compare(self, tree: Path, changed: tuple[str, ...]) -> list[Mapping[str, Any]]:
         """Return how the proposal's manifest and pytest settings are weaker than the base's."""
-        found: list[Mapping[str, Any]] = []
-        found += [make_configuration_edit(path) for path in changed if self._differs(tree, path)]
+        told = "says something else to pytest"
+        found = [
+            make_edit(None, "gate_configuration", f"{path} {told}") for path in changed if self._differs(tree, path)
+        ]
         if self._floor.relative in changed:
             found += self._compare_manifests(tree)
         return found
@@ -186,11 +184,6 @@ class ProposalGuard:
         if removed.returncode or put.returncode:
             told = last_line(removed.stderr if removed.returncode else put.stderr)
             raise GoldenError(f"the base's floor cannot be put over the proposal: {told}")
-
-
-def _keep_out_of_path(place: GatePlace) -> GatePlace:
-    # Else a proposal's own `pytest.py`, or an entry point that it declares, would be the gate that judges it.
-    return replace(place, environment={**place.environment, "PYTHONSAFEPATH": "1"})
 
 
 class BaseFloor(NamedTuple):
@@ -285,13 +278,9 @@ class ProtectedFloor(NamedTuple):
     is_imported: Callable[[str], bool] = lambda _: False
 
 
-def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> tuple[Mapping[str, Any], ...]:
-    """Return an entry of the weakened floor for each of its files that a proposal has changed, sorted by path."""
-    return tuple(_find_edits(sorted(changed), floor))
-
-
-def _find_edits(changed: Iterable[str], floor: ProtectedFloor) -> Iterator[Mapping[str, Any]]:
-    for path in changed:
+def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> Iterator[Mapping[str, Any]]:
+    """Yield an entry of the weakened floor for each of its files that a proposal has changed, sorted by path."""
+    for path in sorted(changed):
         if path == floor.manifest:
             yield make_edit(None, "manifest", f"{path} was edited")
         elif _is_below(path, floor.baselines):
@@ -327,11 +316,6 @@ def differs_for_pytest(before: bytes, now: bytes) -> bool:
     except (ValueError, AttributeError):
         return True
     return bool(told[0] != told[1])
-
-
-def make_configuration_edit(path: str) -> Mapping[str, Any]:
-    """Return the entry for a changed configuration of pytest."""
-    return make_edit(None, "gate_configuration", f"{path} says something else to pytest")
 
 
 def find_imported(

@@ -10,7 +10,7 @@ from pytest_golden.cycle.model import CYCLE_ORDER, CycleState, CycleStep, CycleV
 from pytest_golden.regression.model import ResultStatus
 
 if TYPE_CHECKING:
-    from pytest_golden.cycle.config import CycleConfig
+    from pytest_golden.cycle.model import CycleConfig
     from pytest_golden.regression.verdict import RegressionCheckResult
 
 ERROR = "error"
@@ -26,8 +26,9 @@ LEARNING_MODE = "Learning mode: no project is selected"
 NO_IMPROVEMENTS = "Learning mode: max_improvements is 0"
 TIME_IS_UP = "The time limit is reached"
 
+_IN_LEARNING_MODE = {CycleStep.PROJECT_SELECTION: LEARNING_MODE, CycleStep.IMPROVEMENT: NO_IMPROVEMENTS}
 #: These steps run even after an error: what was found out is recorded and shown.
-_ALWAYS = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
+ALWAYS_RUN = (CycleStep.MEMORY_PERSISTENCE, CycleStep.SUMMARY, CycleStep.EXIT)
 
 
 class Round(NamedTuple):
@@ -85,29 +86,16 @@ def join_verdicts(state: CycleState, latest: CycleVerdict) -> CycleVerdict:
 
 def find_skip(step: CycleStep, config: CycleConfig, present: Round, *, failed: str | None) -> str | None:
     """Say why a step is skipped; None when it is not. `failed` says what went wrong or ended before, if anything."""
-    if step in _ALWAYS:
+    if step in ALWAYS_RUN:
         return None
     if step is CycleStep.REGRESSION_CHECKS:
-        return _skip_checks(config, present)
-    if step is CycleStep.PROJECT_SELECTION and config.is_learning_mode:
-        return LEARNING_MODE
-    if step is CycleStep.IMPROVEMENT and config.is_learning_mode:
-        return NO_IMPROVEMENTS
-    if step is CycleStep.REVIEW:
-        return _skip_review(config, present) or failed
+        without_projects = None if config.golden_projects else NO_PROJECTS
+        return without_projects if present.has_proposal else NOTHING_TO_VERIFY
+    if config.is_learning_mode and step in _IN_LEARNING_MODE:
+        return _IN_LEARNING_MODE[step]
+    if step is CycleStep.REVIEW and not (present.has_proposal and config.gated_improvements):
+        return NOT_GATED if present.has_proposal else NOTHING_TO_REVIEW
     return failed
-
-
-def _skip_checks(config: CycleConfig, present: Round) -> str | None:
-    if not present.has_proposal:
-        return NOTHING_TO_VERIFY
-    return None if config.golden_projects else NO_PROJECTS
-
-
-def _skip_review(config: CycleConfig, present: Round) -> str | None:
-    if not present.has_proposal:
-        return NOTHING_TO_REVIEW
-    return None if config.gated_improvements else NOT_GATED
 
 
 def find_next(step: CycleStep, config: CycleConfig, present: Round, *, is_stopped: bool) -> CycleStep | None:
@@ -118,22 +106,11 @@ def find_next(step: CycleStep, config: CycleConfig, present: Round, *, is_stoppe
     has_nothing_more = present.number > 1 and not present.has_proposal
     if step is CycleStep.IMPROVEMENT and has_nothing_more and (is_stopped or config.stop_on_convergence):
         return CycleStep.MEMORY_PERSISTENCE
-    if step is CycleStep.REGRESSION_CHECKS and not is_stopped and wants_another_round(config, present):
+    has_room = present.number < config.max_improvements and (present.has_proposal or not config.stop_on_convergence)
+    if step is CycleStep.REGRESSION_CHECKS and not is_stopped and has_room:
         return CycleStep.IMPROVEMENT
     place = CYCLE_ORDER.index(step) + 1
     return CYCLE_ORDER[place] if place < len(CYCLE_ORDER) else None
-
-
-def wants_another_round(config: CycleConfig, present: Round) -> bool:
-    """Tell whether another improvement is requested."""
-    if present.number >= config.max_improvements:
-        return False
-    return present.has_proposal or not config.stop_on_convergence
-
-
-def is_always_run(step: CycleStep) -> bool:
-    """Tell whether a step runs even after an error."""
-    return step in _ALWAYS
 
 
 def make_fingerprint(proposal: Any) -> str:

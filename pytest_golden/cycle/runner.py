@@ -1,4 +1,4 @@
-"""`CycleRunner` begins cycles and resumes interrupted ones; `CycleWalk` is one walk through the steps.
+"""`CycleRunner` begins cycles, walks them through their steps, and resumes interrupted ones.
 
 What each step returns becomes the next state, which is stored before the next step begins.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.cycle import rules
-from pytest_golden.cycle.config import Moments
-from pytest_golden.cycle.cycle_record import CycleRecord, check_projects, read_check
+from pytest_golden.cycle.cycle_record import CycleFile, CycleRecord, Walk, check_projects, read_check
 from pytest_golden.cycle.model import (
     CYCLE_ORDER,
     STEP_ROLES,
@@ -23,7 +24,6 @@ from pytest_golden.cycle.model import (
     StepRecord,
     StepStatus,
 )
-from pytest_golden.cycle.state_file import CycleFile, Walk
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.redaction.redactor import redact
@@ -31,7 +31,7 @@ from pytest_golden.redaction.redactor import redact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_golden.cycle.config import CycleConfig
+    from pytest_golden.cycle.model import CycleConfig
     from pytest_golden.gateway.model import Gateway
 
     StepCallable = Callable[[CycleState], Any]
@@ -80,17 +80,25 @@ class CycleRunner:
         store: str | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
-        self._around = _Surroundings(config, _read_steps(steps or {}), on_event, gateway, Moments(clock))
         self._config = config
+        self._steps = _read_steps(steps or {})
+        self._on_event = on_event
+        self._gateway = gateway
+        self._moments = Moments(clock)
         self._store = store
         self._notes = dict(notes or {})
-        self._walk: CycleWalk | None = None
+        # Of the present cycle, from when it begins.
+        self._file: CycleFile
+        self._record: CycleRecord
+        self._walk = Walk(CycleState())
+        self._before = 0.0
+        self._began: float | None = None
+        self._is_kept = True
 
     @property
     def seconds_left(self) -> float:
         """The seconds that are left for the present cycle; 0 when its time limit has passed."""
-        left = self._config.max_runtime_seconds if self._walk is None else self._walk.seconds_left
-        return max(0.0, left)
+        return max(0.0, self._config.max_runtime_seconds - self._elapsed())
 
     def run(self) -> CycleState:
         """Walk a new cycle to its end.
@@ -119,10 +127,6 @@ class CycleRunner:
                 raise GoldenError(f"{cycle_id} has ended: there is nothing to take up again")
             return self._go(file, replace(walk, state=replace(walk.state, interrupted=False)))
 
-    def _go(self, file: CycleFile, walk: Walk) -> CycleState:
-        self._walk = CycleWalk(self._around, CycleRecord(self._find_location()), file, walk)
-        return self._walk.go()
-
     def _find_location(self) -> str | None:
         try:
             place = find_store_place(self._store, prepare_state_folder(self._config.project_root))
@@ -130,73 +134,12 @@ class CycleRunner:
             return None
         return None if place is None else str(place.location)
 
-
-def read_notes(project_root: Any, cycle_id: str) -> Mapping[str, Any]:
-    """Return the notes that were kept with a cycle. Raises as `CycleRunner.resume`."""
-    return CycleFile(project_root, cycle_id).read().notes
-
-
-def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[CycleStep, StepCallable | None]:
-    steps: dict[CycleStep, StepCallable | None] = {}
-    for name, step in given.items():
-        try:
-            known = CycleStep(name)
-        except ValueError:
-            raise ValueError(f"there is no step {name!r}; the steps are {', '.join(CycleStep)}") from None
-        if step is not None and not callable(step):
-            raise ValueError(f"the step {known} must be a callable, not {step!r:.100}")
-        steps[known] = step
-    return steps
-
-
-class StepError(GoldenError):
-    """A step could not do its work; `warnings` are shown besides."""
-
-    def __init__(self, message: str, warnings: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.warnings = tuple(warnings)
-
-
-class _NotRun(GoldenError):  # noqa: N818 - no failure: a step raises it when it has nothing to do
-    """A step has nothing to do; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Surroundings:
-    """What all walks of a runner share. `steps` are the callables by step; one that is None is missing."""
-
-    config: CycleConfig
-    steps: Mapping[CycleStep, StepCallable | None]
-    on_event: Callable[[CycleEvent], object] | None
-    gateway: Gateway | None
-    moments: Moments
-
-
-class CycleWalk:
-    """Walks one cycle from where it stands to its end."""
-
-    def __init__(self, surroundings: _Surroundings, record: CycleRecord, file: CycleFile, walk: Walk) -> None:
-        self._around = surroundings
-        self._config = surroundings.config
-        self._record = record
-        self._file = file
-        self._walk = walk
-        self._before = walk.elapsed_seconds
-        self._began = surroundings.moments.read_seconds()
+    def _go(self, file: CycleFile, walk: Walk) -> CycleState:
+        """Walk one cycle from where it stands to its end, or to an interrupt."""
+        self._file, self._walk, self._record = file, walk, CycleRecord(self._find_location())
+        self._before, self._began = walk.elapsed_seconds, self._moments.read_seconds()
         self._is_kept = True
-
-    @property
-    def seconds_left(self) -> float:
-        """What is left of the time limit; below 0 when it has passed."""
-        return self._config.max_runtime_seconds - self._elapsed()
-
-    def go(self) -> CycleState:
-        """Walk to the end, or to an interrupt.
-
-        Raises:
-            GoldenError: the state cannot be kept even once.
-        """
-        self._file.write(self._walk)
+        file.write(walk)
         try:
             self._begin()
             while self._walk.position is not None:
@@ -215,13 +158,13 @@ class CycleWalk:
         self._emit(CycleEventType.STARTED, self._position(), self._config.task_description)
         if not is_new:
             return
-        self._change(started_at=self._around.moments.read_utc())
+        self._change(started_at=self._moments.read_utc())
         warnings = self._config.validate_golden_projects_for_mode()
         self._warn(warnings)
         if warnings and self._config.require_golden_projects:
             for step in CYCLE_ORDER:
                 self._note(step, StepStatus.SKIPPED, warnings[0])
-            self._change(exit_status=rules.ERROR, finished_at=self._around.moments.read_utc())
+            self._change(exit_status=rules.ERROR, finished_at=self._moments.read_utc())
             self._walk = replace(self._walk, position=None, failure=warnings[0])
         else:
             self._begin_record()
@@ -263,7 +206,7 @@ class CycleWalk:
         walk = self._walk
         failed = None if walk.failure is None else f"Not begun, since an earlier step went wrong: {walk.failure}"
         reason = rules.find_skip(step, self._config, walk.present, failed=failed)
-        if reason is None and not rules.is_always_run(step) and self._is_time_up():
+        if reason is None and step not in rules.ALWAYS_RUN and self._is_time_up():
             self._change(exit_status=rules.ERROR)
             self._walk = replace(self._walk, failure=walk.failure or rules.TIME_IS_UP)
             self._warn([f"{rules.TIME_IS_UP}: {step} is not begun"])
@@ -271,16 +214,16 @@ class CycleWalk:
         return reason
 
     def _run(self, step: CycleStep) -> Any:
-        given = self._around.steps.get(step)
+        given = self._steps.get(step)
         if given is not None:
             # A copy: by `object.__setattr__` a step could give itself another state than it was walked to.
             return given(replace(self._walk.state))
-        if step is CycleStep.REGRESSION_CHECKS and step in self._around.steps:
+        if step is CycleStep.REGRESSION_CHECKS and step in self._steps:
             raise StepError("there is no regression guard, so that nothing can be verified")
         own: Mapping[CycleStep, Callable[[], Any]] = {
             CycleStep.ENV_VALIDATION: self._require_root,
             CycleStep.REVIEW: self._miss_review,
-            CycleStep.REGRESSION_CHECKS: lambda: check_projects(self._config, self._around.gateway),
+            CycleStep.REGRESSION_CHECKS: lambda: check_projects(self._config, self._gateway),
             CycleStep.MEMORY_PERSISTENCE: self._persist,
             CycleStep.SUMMARY: self._sum_up,
             CycleStep.EXIT: lambda: None,
@@ -302,7 +245,7 @@ class CycleWalk:
         return {"reason": f"{rules.get_final_status(state)}, verdict {state.verdict}"}
 
     def _persist(self) -> None:
-        if CycleStep.MEMORY_PERSISTENCE in self._around.steps:
+        if CycleStep.MEMORY_PERSISTENCE in self._steps:
             raise _NotRun(_NOT_GIVEN)
         if not self._record.is_kept:
             raise _NotRun("Nothing is to be kept: there is no store")
@@ -372,7 +315,7 @@ class CycleWalk:
             self._change(proposal=None)
             walk = replace(self._walk, present=rules.Round(walk.present.number + 1))
         if following is None:
-            self._change(finished_at=self._around.moments.read_utc(), proposal=None)
+            self._change(finished_at=self._moments.read_utc(), proposal=None)
             walk = self._walk
         self._walk = replace(walk, position=following)
 
@@ -398,10 +341,10 @@ class CycleWalk:
                 self._emit(CycleEventType.WARNING, self._position(), told)
 
     def _emit(self, event_type: CycleEventType, step: CycleStep, message: str, *, is_error: bool = False) -> None:
-        if self._around.on_event is None:
+        if self._on_event is None:
             return
         try:
-            self._around.on_event(CycleEvent(event_type, step, STEP_ROLES[step], redact(message), is_error))
+            self._on_event(CycleEvent(event_type, step, STEP_ROLES[step], redact(message), is_error))
         except Exception:
             _LOG.warning("a listener to a cycle's events failed", exc_info=True)
 
@@ -418,10 +361,57 @@ class CycleWalk:
                 self._warn([f"{error}; a cycle that is killed from now on cannot be taken up again where it was"])
 
     def _elapsed(self) -> float:
-        return self._before + max(0.0, self._around.moments.read_seconds() - self._began)
+        return self._before + (0.0 if self._began is None else max(0.0, self._moments.read_seconds() - self._began))
 
     def _is_time_up(self) -> bool:
         return self.seconds_left <= 0
 
     def _position(self) -> CycleStep:
         return self._walk.position or CYCLE_ORDER[-1]
+
+
+def read_notes(project_root: Any, cycle_id: str) -> Mapping[str, Any]:
+    """Return the notes that were kept with a cycle. Raises as `CycleRunner.resume`."""
+    return CycleFile(project_root, cycle_id).read().notes
+
+
+def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[CycleStep, StepCallable | None]:
+    steps: dict[CycleStep, StepCallable | None] = {}
+    for name, step in given.items():
+        try:
+            known = CycleStep(name)
+        except ValueError:
+            raise ValueError(f"there is no step {name!r}; the steps are {', '.join(CycleStep)}") from None
+        if step is not None and not callable(step):
+            raise ValueError(f"the step {known} must be a callable, not {step!r:.100}")
+        steps[known] = step
+    return steps
+
+
+class Moments:
+    """Reads the time from a clock that returns seconds or aware datetimes, and never goes back."""
+
+    def __init__(self, clock: Callable[[], Any] | None = None) -> None:
+        self._clock = clock or monotonic_seconds
+
+    def read_seconds(self) -> float:
+        """Return the time in seconds; only differences are meaningful."""
+        told = self._clock()
+        return told.timestamp() if isinstance(told, datetime) else float(told)
+
+    def read_utc(self) -> datetime:
+        """Return the current timestamp: the clock's own if it returns datetimes."""
+        told = self._clock()
+        return told.astimezone(UTC) if isinstance(told, datetime) else utc_now()
+
+
+class StepError(GoldenError):
+    """A step could not do its work; `warnings` are shown besides."""
+
+    def __init__(self, message: str, warnings: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.warnings = tuple(warnings)
+
+
+class _NotRun(GoldenError):  # noqa: N818 - no failure: a step raises it when it has nothing to do
+    """A step has nothing to do; the message says why."""

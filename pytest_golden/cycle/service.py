@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cycle.config import DEFAULT_TASK, CycleConfig
 from pytest_golden.cycle.cycle_commands import CommandRunner, clear_leftovers, describe_ending
-from pytest_golden.cycle.model import CycleStep, CycleVerdict
+from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
+from pytest_golden.cycle.model import DEFAULT_TASK, CycleConfig, CycleStep, CycleVerdict
 from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
 from pytest_golden.cycle.rules import ERROR, get_final_status
 from pytest_golden.cycle.runner import CycleRunner, StepError, read_notes
-from pytest_golden.cycle.state_file import CycleFile, find_unfinished
 from pytest_golden.cycle.worktree import (
     CycleWorktree,
     list_changed_settings,
@@ -28,12 +27,10 @@ from pytest_golden.history.git import find_commit, run_git
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import NO_STORE
-from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.sqlite import refuse_foreign
 from pytest_golden.verify.base_worktree import PrivateFolder, find_checkout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pytest_golden.cycle.model import CycleEvent, CycleState
@@ -153,7 +150,10 @@ class CommandCycle:
 
     def _walk(self, floor: BaseFloor, notes: Mapping[str, Any], cycle_id: str | None) -> CycleOutcome:
         config = _make_config(floor, notes["limits"])
-        _refuse_foreign_store(self._request.store, floor.root)
+        store = find_store_place(self._request.store, find_state_folder(floor.root))
+        if store is not None:
+            # Otherwise every command would run before the gate refuses another program's file and the cycle fails.
+            store.parse()
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
@@ -182,14 +182,6 @@ class CommandCycle:
             warnings = (*state.warnings, unchecked)
             state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
         return CycleOutcome(state, None if commit is None else steps.branch, commit)
-
-
-def _refuse_foreign_store(said: str | None, root: Path) -> None:
-    # Otherwise every command would run before the gate refuses the store and the cycle fails.
-    place = find_store_place(said, find_state_folder(root))
-    file = None if place is None or place.is_own else parse_location(place.location).path
-    if file is not None:
-        refuse_foreign(file)
 
 
 def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
@@ -245,8 +237,10 @@ class CommandSteps:
         checked = self._read_checked(state.cycle_id)
         before = checked or tree.name_tree(tree.base)
         ended, warnings = self._run("improve", self._notes["improve"], state)
-        with _keep_warnings(warnings):
+        try:
             return self._take_improvement(tree, state, ended, before, warnings)
+        except GoldenError as error:
+            raise StepError(str(error), warnings) from None
 
     def _take_improvement(
         self, tree: CycleWorktree, state: CycleState, ended: Exit, before: str, warnings: list[str]
@@ -273,7 +267,8 @@ class CommandSteps:
     def review(self, state: CycleState) -> Mapping[str, Any]:
         """Run the review on the proposal, and undo whatever it does to the worktree."""
         tree = self._open(state)
-        commit = self._find_proposed(tree, state)
+        is_whole = isinstance(state.proposal, dict)
+        commit = str(state.proposal["commit"]) if is_whole else self._find_commit(tree)
         # A review that was killed may have left something.
         tree.put_back(commit)
         try:
@@ -286,7 +281,7 @@ class CommandSteps:
         is_approved = ended.exit_code == 0
         if not is_approved and state.improvements_approved:
             warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
-        return {"approved": is_approved, "reason": "approved" if is_approved else "rejected", "warnings": warnings}
+        return {"approved": is_approved, "warnings": warnings}
 
     def check(self, state: CycleState) -> Mapping[str, Any]:
         """Verify the proposal against the base's floor."""
@@ -344,10 +339,6 @@ class CommandSteps:
     def _find_commit(self, tree: CycleWorktree) -> str:
         return find_commit(tree.checkout, f"refs/heads/{tree.branch}")
 
-    def _find_proposed(self, tree: CycleWorktree, state: CycleState) -> str:
-        proposal = state.proposal
-        return str(proposal["commit"]) if isinstance(proposal, dict) else self._find_commit(tree)
-
     def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
         tree = self._open(state)
         difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
@@ -368,15 +359,6 @@ class CommandSteps:
         runner = CommandRunner(tree.root, self._scratch, log, self._show)
         ended = runner.run(name, command, seconds=self._seconds_left(), environment=environment)
         return ended, _compare(name, before, _look(tree.checkout))
-
-
-@contextmanager
-def _keep_warnings(warnings: Iterable[str]) -> Iterator[None]:
-    """Keep the warnings about a command if what it left cannot be used."""
-    try:
-        yield
-    except GoldenError as error:
-        raise StepError(str(error), warnings) from None
 
 
 def _look(checkout: Path) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from pytest_golden.cycle.proposal_floor import make_edit
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.history.git import last_line, run_git, run_git_raw, split_paths
+from pytest_golden.verify.base_worktree import find_temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,11 +43,10 @@ class CycleWorktree:
         self.checkout = checkout
         self.base = base
         self.branch = branch
-        self.folder = _choose_place(checkout) / f"{_PREFIX}{cycle_id}"
+        self.folder = find_temporary_folder(checkout) / f"{_PREFIX}{cycle_id}"
         # Git names its record of a worktree after the last part of the path, and this part is unique.
         self.root = self.folder / cycle_id
-        told = run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        self._git_folder = Path(told.stdout.removesuffix("\n")) / "worktrees" / cycle_id
+        self._git_folder = _find_git_folder(checkout) / "worktrees" / cycle_id
 
     def open(self) -> None:
         """Create the worktree, or reuse the one that a killed cycle left.
@@ -95,12 +94,15 @@ class CycleWorktree:
             author = f"--author={_NAME} <{_ADDRESS}>"
             self._require("commit", "--quiet", "--no-verify", "--allow-empty", author, "-m", message)
         commit = self._require("rev-parse", "--verify", "HEAD^{commit}")
-        self._require("update-ref", f"refs/heads/{self.branch}", commit)
-        self._require("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
+        self._point_branch(commit)
         if refused.returncode:
             told = next(iter(refused.stderr.strip().splitlines()), "git add failed")
             raise GoldenError(f"git does not take all that is in the cycle's worktree: {told}")
         return commit
+
+    def _point_branch(self, commit: str) -> None:
+        self._require("update-ref", f"refs/heads/{self.branch}", commit)
+        self._require("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
 
     def put_back(self, commit: str) -> None:
         """Reset the worktree and the branch to a commit: a review leaves nothing behind."""
@@ -108,8 +110,7 @@ class CycleWorktree:
             return
         with suppress(GoldenError):
             self._repair()
-            self._require("update-ref", f"refs/heads/{self.branch}", commit)
-            self._require("symbolic-ref", "HEAD", f"refs/heads/{self.branch}")
+            self._point_branch(commit)
             self._require("reset", "--quiet", "--hard", commit)
             self._require("clean", "-ffdq")
 
@@ -225,10 +226,8 @@ def name_branch(cycle_id: str) -> str:
     return f"golden/cycle-{cycle_id.removeprefix('cycle_').lower()}"
 
 
-def _choose_place(outside: Path) -> Path:
-    """Return a place for temporary files that is not inside the checkout."""
-    place = Path(os.path.realpath(tempfile.gettempdir()))
-    return Path(os.path.realpath("/var/tmp")) if place.is_relative_to(outside) else place
+def _find_git_folder(checkout: Path) -> Path:
+    return Path(run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout.removesuffix("\n"))
 
 
 def read_git_settings(checkout: Path) -> dict[str, str]:
@@ -245,26 +244,23 @@ def read_git_settings(checkout: Path) -> dict[str, str]:
         name, _, value = entry.decode("utf-8", "replace").partition("\n")
         if name.startswith(_SECTIONS) or name in _KEYS:
             told[name] = told.get(name, b"") + value.encode() + b"\0"
-    folder = run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout.removesuffix("\n")
-    files = {f".git/{name}": Path(folder, name) for name in _FILES}
+    folder = _find_git_folder(checkout)
+    files = {f".git/{name}": folder / name for name in _FILES}
     told |= {name: file.read_bytes() for name, file in files.items() if file.is_file()}
     return {name: hashlib.sha256(value).hexdigest() for name, value in told.items()}
 
 
 def read_own_files(checkout: Path) -> dict[str, str]:
     """Return a fingerprint of each file of the repository that git itself acts upon: its settings and its hooks."""
-    told = run_git(checkout, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout.removesuffix("\n")
-    hooks = Path(told, "hooks")
-    try:
-        files = [Path(told, "config"), *(file for file in sorted(hooks.iterdir()) if file.suffix != ".sample")]
-        return {f".git/{file.relative_to(told)}": _fingerprint(file) for file in files if file.is_file()}
-    except OSError:
-        return {}
-
-
-def _fingerprint(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    folder = _find_git_folder(checkout)
+    found: dict[str, str] = {}
+    with suppress(OSError):
+        hooks = [file for file in sorted((folder / "hooks").iterdir()) if file.suffix != ".sample"]
+        for file in (folder / "config", *hooks):
+            if file.is_file():
+                with file.open("rb") as stream:
+                    found[f".git/{file.relative_to(folder)}"] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
 
 
 def list_changed_settings(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:

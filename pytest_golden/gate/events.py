@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pytest_golden.errors import StorageError
@@ -16,9 +17,10 @@ from pytest_golden.redaction.literals import secret_arguments, secret_literals
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import GoldenProjectResult
 from pytest_golden.storage.folder import make_folder
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -30,7 +32,7 @@ FOUND_KILLED = "found_killed"
 
 
 @dataclass(frozen=True, slots=True)
-class RunBegun:
+class RunBegun(Shape):
     """A gate run begins. `expectations` gives the id of each selected project's expectation, in declaration order.
 
     `moment` is milliseconds since the epoch. `checkout` is `Checkout.to_dict()`, `surroundings` what is installed.
@@ -50,7 +52,7 @@ class RunBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultJudged:
+class ResultJudged(Shape):
     """A project's result. `fails` tells that it fails the gate. `declaration` is its manifest keys, redacted.
 
     `inputs` is what it read that git does not hold, as `InputReader` gives it; empty where nobody has looked.
@@ -68,7 +70,7 @@ class ResultJudged:
 
 
 @dataclass(frozen=True, slots=True)
-class FailureExplained:
+class FailureExplained(Shape):
     """What earlier runs have told about a failure whose result is recorded: `{kind, lines, ...}` each, redacted."""
 
     run_id: str
@@ -77,7 +79,7 @@ class FailureExplained:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Shape):
     """A gate run ends. `immediate_result` is a word of the journal; `facts` say what was deselected and the like.
 
     `verdict` is what `RunVerdict.to_dict` returned. `is_correction` means that the run has recorded its end before.
@@ -109,29 +111,23 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 def write_event(event: GateEvent) -> dict[str, Any]:
     """Return an event as JSON-safe values."""
-    if isinstance(event, ResultJudged):
-        fields = {name: getattr(event, name) for name in event.__slots__}
-        return {"event": "judged", **fields, "result": event.result.to_dict()}
-    return {"event": _NAMES[type(event)], **asdict(event)}
+    return {"event": _NAMES[type(event)], **event.to_dict()}
 
 
-def read_event(plain: Mapping[str, Any]) -> GateEvent:
+def read_event(told: Mapping[str, Any]) -> GateEvent:
     """Read back what `write_event` returned.
 
     Raises:
         ValueError: it is no event, or one of a newer form.
     """
-    fields = dict(plain)
-    kind = _KINDS.get(str(fields.pop("event", None)))
+    kind = _KINDS.get(str(told.get("event")))
     if kind is None:
-        raise ValueError(f"{plain.get('event')!r} is no event of a gate run")
+        raise ValueError(f"{told.get('event')!r} is no event of a gate run")
+    if newer := told.keys() - {"event", *kind.__slots__}:
+        raise ValueError(f"an event of a gate run that another version has written, with {', '.join(sorted(newer))}")
     try:
-        if kind is ResultJudged:
-            fields["result"] = GoldenProjectResult.from_dict(fields["result"])
-        for name in {"command_line", "known", "news"} & fields.keys():
-            fields[name] = tuple(fields[name])
-        return kind(**fields)
-    except (KeyError, TypeError, ValueError) as error:
+        return kind.from_dict(told)
+    except ValueError as error:
         raise ValueError(f"an event of a gate run that cannot be read: {error}") from None
 
 

@@ -6,11 +6,14 @@ A store holds the runs of many branches and machines. Two results are related if
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.clock import iso_utc
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.changes import compare_declarations
@@ -21,7 +24,8 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import MACHINE_KINDS, ReasonKind, ResultStatus
-from pytest_golden.values.shape import Shape
+from pytest_golden.storage.columns import from_ms
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -194,7 +198,7 @@ def is_chance(failed: Point, passed: Point, earlier: Iterable[Point]) -> bool:
 def find_ending(shown: Point, later: Iterable[Point], descends: Descends) -> Point | None:
     """Find what followed a failure: a pass, or the same failure again; None if neither has come yet."""
     related = (one for one in later if one.counts and is_related(one, shown, descends))
-    return next((one for one in related if one.has_passed or _get_signature(one) == _get_signature(shown)), None)
+    return next((one for one in related if one.has_passed or _is_same_failure(one, shown)), None)
 
 
 def is_repeat(shown: Point, earlier: Iterable[Point]) -> bool:
@@ -203,9 +207,7 @@ def is_repeat(shown: Point, earlier: Iterable[Point]) -> bool:
     `earlier` are the results before it, newest first.
     """
     last = next((one for one in earlier if one.counts), None)
-    return (
-        last is not None and not last.has_passed and _get_signature(last) == _get_signature(shown) and last.is_as(shown)
-    )
+    return last is not None and not last.has_passed and _is_same_failure(last, shown) and last.is_as(shown)
 
 
 def is_related(later: Point, earlier: Point, descends: Descends) -> bool:
@@ -219,8 +221,9 @@ def is_related(later: Point, earlier: Point, descends: Descends) -> bool:
     return is_same_branch or descends(later.commit, earlier.commit)
 
 
-def _get_signature(point: Point) -> str:
-    return error_signature(cause_of(point.message or ""))
+def _is_same_failure(one: Point, other: Point) -> bool:
+    signature, other_signature = (error_signature(cause_of(point.message or "")) for point in (one, other))
+    return signature == other_signature
 
 
 class Clone:
@@ -237,12 +240,10 @@ class Clone:
         It is not known outside git, where one of the two ran on edits that were not all kept, and where one of the
         commits is not in this clone.
         """
-        if before.checkout.dirty is None or now.checkout.dirty is None:
-            return None
-        try:
-            return self._compare(before, now)
-        except GoldenError:
-            return None
+        with suppress(GoldenError):
+            if before.checkout.dirty is not None and now.checkout.dirty is not None:
+                return self._compare(before, now)
+        return None
 
     def find_folder(self, declaration: Mapping[str, Any]) -> str:
         """Return the project's own folder relative to the root, ending with a slash; empty where that is all of it."""
@@ -292,9 +293,8 @@ class Clone:
 def tell_versions(lines: Sequence[str], error: str) -> tuple[str, ...]:
     """Tell which versions changed, in sentences: those that the error names first, and these alone among many."""
     told = {name: sentence for name, sentence in map(_tell_version, lines) if name and name not in _OF_MACHINE}
-    words = set(_WORDS.findall(error.lower())) | {
-        part for word in _WORDS.findall(error.lower()) for part in word.split(".")
-    }
+    whole = _WORDS.findall(error.lower())
+    words = {*whole, *(part for word in whole for part in word.split("."))}
     named = [name for name in told if name in words or name.replace("-", "_") in words]
     if len(told) > MOST_VERSIONS:
         return tuple(told[name] for name in named)
@@ -328,8 +328,7 @@ def has_baselines_of(project: str, files: Iterable[str]) -> bool:
 
 def name_kinds(files: Iterable[str]) -> tuple[str, ...]:
     """Name the kinds of these files, the most frequent first."""
-    kinds = [name_kind(file) for file in files]
-    return tuple(sorted(dict.fromkeys(kinds), key=lambda kind: -kinds.count(kind)))
+    return tuple(kind for kind, _ in Counter(map(name_kind, files)).most_common())
 
 
 def name_kind(file: str) -> str:
@@ -438,15 +437,19 @@ def make_break(failed: Point, difference: Difference, manifest: str) -> Break | 
     )
 
 
+def _write_break(broke: Break) -> dict[str, Any]:
+    return {**broke.to_dict(), "at": iso_utc(from_ms(broke.at))}
+
+
 @dataclass(frozen=True, slots=True)
-class BrokeBefore:
+class BrokeBefore(Shape):
     """That a project broke when some of these files changed: how often of all its breaks, and the last time."""
 
     project: str
     count: int
     break_count: int
     files: tuple[str, ...]
-    last: Break
+    last: Break = field(metadata=form(key="last_broken", write=_write_break, as_type=Mapping[str, Any]))
 
 
 def find_broken(breaks: Iterable[Break], files: Collection[str]) -> tuple[BrokeBefore, ...]:

@@ -10,9 +10,10 @@ import logging
 import threading
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
@@ -32,16 +33,16 @@ from pytest_golden.regression.model import (
     Reason,
     ReasonKind,
     ResultStatus,
+    result_without_run,
 )
-from pytest_golden.regression.wording import is_note_of_harness
+from pytest_golden.regression.wording import is_note_of_harness, says_it_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gepa.core.adapter import EvaluationBatch, ProposalFn
 
-    from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome
-    from pytest_golden.gateway.write_set import Examine
+    from pytest_golden.gateway.model import Gateway
     from pytest_golden.storage.store import Store
 
     Batch = EvaluationBatch[dict[str, Any], dict[str, Any]]
@@ -136,7 +137,9 @@ class GoldenAdapter:
                 component's file is gone, or a reflective dataset could not be made since the last call.
             KeyboardInterrupt: a person stopped a run.
         """
-        self._raise_trouble()
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise GoldenError(f"no reflective dataset could be made after the last evaluation: {trouble}") from trouble
         self._check_proposer()
         texts = self._components.check_candidate(candidate)
         projects = [self._known(project) for project in batch]
@@ -181,11 +184,6 @@ class GoldenAdapter:
         declared = self._components.declared
         return {name: [reflect_on(trajectory, name, declared[name]) for trajectory in ranked] for name in names}
 
-    def _raise_trouble(self) -> None:
-        trouble, self._trouble = self._trouble, None
-        if trouble is not None:
-            raise GoldenError(f"no reflective dataset could be made after the last evaluation: {trouble}") from trouble
-
     def _check_proposer(self) -> None:
         proposer = getattr(self, "propose_new_texts", self)
         if proposer is not None and (proposer is self or not callable(proposer)):
@@ -211,9 +209,13 @@ class GoldenAdapter:
         try:
             stand_ins = self._components.stand_ins(project, candidate)
         except UnicodeEncodeError as error:
-            return _unwritable(project, f"the text cannot be written as UTF-8: {error.reason}")
-        guard = RegressionGuard(_CandidateGateway(self._open(), stand_ins), baselines=self._baselines)
-        result = guard.check_one(project, {})
+            # That says something about the candidate, and does not end the search.
+            reason = Reason("text_unwritable", f"the text cannot be written as UTF-8: {error.reason}")
+            return result_without_run(project, ResultStatus.ERROR, reason)
+        gateway = self._open()
+        run = partial(gateway.run_pipeline, stand_ins=stand_ins)
+        candidate_gateway = cast("Gateway", SimpleNamespace(run_pipeline=run, redact=gateway.redact))
+        result = RegressionGuard(candidate_gateway, baselines=self._baselines).check_one(project, {})
         if result.is_interrupted:
             raise KeyboardInterrupt
         return result
@@ -234,43 +236,6 @@ class GoldenAdapter:
             # An adapter that is never closed leaves no process behind.
             self._closing = weakref.finalize(self, self._gateway.close)
         return self._gateway
-
-
-@dataclass(frozen=True, slots=True)
-class _CandidateGateway:
-    """Executes golden projects with a candidate's files in their views."""
-
-    gateway: ExecutionGateway
-    stand_ins: Mapping[str, bytes]
-
-    def run_pipeline(
-        self,
-        project: GoldenProjectConfig,
-        *,
-        role: AgentRole,
-        permissions: Permissions,
-        examine: Examine | None = None,
-    ) -> PipelineOutcome:
-        """Execute one golden project and return the facts."""
-        return self.gateway.run_pipeline(
-            project, role=role, permissions=permissions, stand_ins=self.stand_ins, examine=examine
-        )
-
-    def redact(self, project: GoldenProjectConfig, text: str) -> str:
-        """Take a project's secrets out of a text."""
-        return self.gateway.redact(project, text)
-
-
-def _unwritable(project: GoldenProjectConfig, message: str) -> GoldenProjectResult:
-    """Return the result of a candidate that no file can hold: that says something about the candidate, and does not end the search."""
-    return GoldenProjectResult(
-        project.name,
-        project.path,
-        ResultStatus.ERROR,
-        error_message=message,
-        reasons=(Reason("text_unwritable", message),),
-        attempts=0,
-    )
 
 
 def _load_batch_type() -> type[Batch]:
@@ -308,7 +273,7 @@ def _check_trajectories(batch: Batch) -> Sequence[Mapping[str, Any]]:
 
 def make_output(result: GoldenProjectResult) -> dict[str, Any]:
     """Return the output of a run, small enough to keep for every candidate."""
-    output: dict[str, Any] = redact(
+    return redact(
         {
             "project": result.name,
             "status": str(result.status),
@@ -320,12 +285,11 @@ def make_output(result: GoldenProjectResult) -> dict[str, Any]:
             "removed": list(result.write_set.removed[:_MOST_FILES]),
         }
     )
-    return output
 
 
 def make_trajectory(project: GoldenProjectConfig, result: GoldenProjectResult, known: str = "") -> dict[str, Any]:
     """Return all that a reflection needs of a run; `known` is what earlier runs know of its failure."""
-    trajectory: dict[str, Any] = redact(
+    return redact(
         {
             **make_output(result),
             "score": score_result(result),
@@ -342,7 +306,6 @@ def make_trajectory(project: GoldenProjectConfig, result: GoldenProjectResult, k
             },
         }
     )
-    return trajectory
 
 
 def reflect_on(trajectory: Mapping[str, Any], component: str, path: str) -> dict[str, Any]:
@@ -378,7 +341,7 @@ def score_result(result: GoldenProjectResult) -> float:
     if not result.has_reason(_BY_ENDING):
         return _ENDED_AS_DECLARED
     steps = _list_steps(result)
-    done = sum(not _has_failed(step) for step in steps)
+    done = sum(not says_it_failed(step) for step in steps)
     return _FAILED + (_MOST_BY_STEPS - _FAILED) * (done / len(steps) if steps else 0.0)
 
 
@@ -402,8 +365,10 @@ def name_steps(result: GoldenProjectResult) -> list[str]:
 
 def find_step_errors(result: GoldenProjectResult) -> list[str]:
     """Return each failed step with its error."""
-    failed = [step for step in _list_steps(result) if _has_failed(step)]
-    return [f"{step.get('content', '?')}: {_error_of(step)}" for step in failed]
+    errors = [(step, (step.get("metadata") or {}).get("error")) for step in result.steps if says_it_failed(step)]
+    return [
+        f"{step.get('content', '?')}: {'failed' if error is None or error is True else error}" for step, error in errors
+    ]
 
 
 def _list_steps(result: GoldenProjectResult) -> list[Mapping[str, Any]]:
@@ -413,13 +378,3 @@ def _list_steps(result: GoldenProjectResult) -> list[Mapping[str, Any]]:
         for step in result.steps
         if not is_note_of_harness(step.get("type"), step.get("content"), (step.get("metadata") or {}).get("error"))
     ]
-
-
-def _has_failed(step: Mapping[str, Any]) -> bool:
-    metadata = step.get("metadata") or {}
-    return bool(metadata.get("error") or metadata.get("failed"))
-
-
-def _error_of(step: Mapping[str, Any]) -> str:
-    error = (step.get("metadata") or {}).get("error")
-    return "failed" if error is None or error is True else str(error)

@@ -89,7 +89,10 @@ def find_components(
     places: dict[str, Place] = {}
     texts: dict[str, tuple[str, Path]] = {}
     for project in projects:
-        resolved = _resolve(project, workspace_root)
+        try:
+            resolved = resolve_project(project, workspace_root)
+        except ProjectUnusableError as error:
+            raise GoldenError(f"golden project {project.name}: {error}") from error
         seen = take_fingerprint(str(resolved.project_dir)).marks.keys()
         found = {name: _find(resolved, name, path, seen) for name, path in paths.items()}
         if len(set(found.values())) < len(found):
@@ -121,13 +124,6 @@ def _check_paths(declared: object) -> dict[str, str]:
         if not isinstance(path, (str, PurePath)) or not str(path).strip() or "\0" in str(path):
             raise GoldenError(f"component {name}: {path!r:.100} is no path of a file in the project's folder")
     return {name: str(declared[name]) for name in names}
-
-
-def _resolve(project: GoldenProjectConfig, workspace_root: Path) -> ResolvedProject:
-    try:
-        return resolve_project(project, workspace_root)
-    except ProjectUnusableError as error:
-        raise GoldenError(f"golden project {project.name}: {error}") from error
 
 
 def _find(project: ResolvedProject, name: str, path: str, seen: Collection[str]) -> str:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.clock import iso_utc
 from pytest_golden.gate.fix_wording import tell_broken, tell_lesson
-from pytest_golden.gate.fixes import BREAKS, Break, find_broken
+from pytest_golden.gate.fixes import BREAKS, Break, BrokeBefore, find_broken
 from pytest_golden.history.changes import describe_parting, find_changes
-from pytest_golden.history.checkout import find_commit_of, list_files_since
+from pytest_golden.history.checkout import Commit, find_commit_of, list_files_since
 from pytest_golden.history.past_store import find_last_pass
-from pytest_golden.learning.lessons.model import Recalled, RecallReason
+from pytest_golden.learning.lessons.model import Recalled, RecallReason, SkillMemory
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.store import find_by_keys, list_keys
-from pytest_golden.storage.columns import from_ms
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.store import find_trajectory
-from pytest_golden.values.shape import Shape, form
+from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -27,10 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.gate.fixes import BrokeBefore
     from pytest_golden.history.changes import ChangedSincePass, Present
-    from pytest_golden.history.checkout import Commit
-    from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.learning.seen_before import SeenBefore
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.storage.store import Store
@@ -93,7 +88,12 @@ def find_changed(connection: Connection, result: GoldenProjectResult, present: P
     past = find_last_pass(connection, result.name)
     if past is None:
         return None
-    return find_changes(past, present, _find_parting(connection, past.result.trajectory_id, result))
+    good_id = past.result.trajectory_id
+    good = None if good_id is None or not result.steps else find_trajectory(connection, good_id)
+    if good is None:
+        return find_changes(past, present)
+    plain: dict[str, Any] = {**(result.trajectory or {}), "steps": result.steps}
+    return find_changes(past, present, describe_parting(good, Trajectory.from_dict(plain)))
 
 
 def find_seen(connection: Connection, result: GoldenProjectResult) -> tuple[SeenBefore, ...]:
@@ -101,40 +101,21 @@ def find_seen(connection: Connection, result: GoldenProjectResult) -> tuple[Seen
     return find_seen_before(connection, result.error_message or "", prefer=result.name, limit=_MOST_SEEN)
 
 
-def _find_parting(connection: Connection, good_id: str | None, result: GoldenProjectResult) -> str | None:
-    plain: dict[str, Any] = {**(result.trajectory or {}), "steps": result.steps}
-    good = None if good_id is None or not result.steps else find_trajectory(connection, good_id)
-    return None if good is None else describe_parting(good, Trajectory.from_dict(plain))
-
-
 @dataclass(frozen=True, slots=True)
-class Forewarned:
+class Forewarned(Shape):
     """A project that broke before, and the lesson of how that ended, where there is one."""
 
-    broke: BrokeBefore
+    broke: BrokeBefore = field(metadata=form(merged=True))
     lesson: SkillMemory | None
-    committed: Commit | None = None
+    committed: Commit | None = field(default=None, metadata=form(hidden=True))
 
     @property
+    @in_form()
     def lines(self) -> tuple[str, ...]:
         """Return the lines that are shown to people; the first one names the project."""
         lesson = () if self.lesson is None else tell_lesson(self.lesson, self.broke.project, self.committed)
         error = " ".join(self.broke.last.error.split())
         return (tell_broken(self.broke), f"  {error}", *(f"  {line}" for line in lesson))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-safe values."""
-        last = asdict(self.broke.last)
-        last |= {"at": iso_utc(from_ms(self.broke.last.at)), "commits": [dict(one) for one in self.broke.last.commits]}
-        return {
-            "project": self.broke.project,
-            "count": self.broke.count,
-            "break_count": self.broke.break_count,
-            "files": list(self.broke.files),
-            "last_broken": {**last, "files": list(last["files"]), "inside": list(last["inside"])},
-            "lesson": None if self.lesson is None else self.lesson.to_dict(),
-            "lines": list(self.lines),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +149,10 @@ def foresee(store: Store, folder: Path, ref: str, *, projects: Collection[str] |
     files = list_files_since(folder, ref)
     with store.read() as connection:
         breaks = [one for one in _list_breaks(connection) if projects is None or one.project in projects]
-        broken = find_broken(breaks, frozenset(files))
-        found = [(one, _find_lesson(connection, one)) for one in broken]
-    warned = [
-        Forewarned(broke, lesson, None if lesson is None else find_committed(folder, lesson)) for broke, lesson in found
-    ]
+        found = [(one, _find_lesson(connection, one)) for one in find_broken(breaks, frozenset(files))]
+    warned = (
+        Forewarned(broke, skill, None if skill is None else find_committed(folder, skill)) for broke, skill in found
+    )
     return Foresight(ref, files, tuple(warned))
 
 

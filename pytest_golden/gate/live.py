@@ -190,7 +190,7 @@ class _Telling:
         self._after = after
         self._known = {gate.run_id: gate for gate in before.gates}
         self._newest = after.newest or 0 if before.newest is None else before.newest
-        self._told = {gate.run_id: _last_number(gate) for gate in before.gates}
+        self._told = {gate.run_id: max((one.number for one in gate.finished), default=0) for gate in before.gates}
 
     def tell(self) -> Iterator[LiveEvent]:
         ended = {gate.run_id: gate for gate in self._after.ended}
@@ -242,7 +242,3 @@ class _Telling:
 
     def _event(self, kind: str, gate: LiveGate, **data: Any) -> LiveEvent:
         return LiveEvent(kind, {**data, "run_id": gate.run_id}, Told(self._newest, self._told).to_id())
-
-
-def _last_number(gate: LiveGate) -> int:
-    return max((one.number for one in gate.finished), default=0)

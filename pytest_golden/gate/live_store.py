@@ -42,35 +42,18 @@ _LONGEST_NEWS = timedelta(hours=1)
 _MOST_ENDED = 20
 # Of more gates at once only the newest are reported.
 _MOST_GATES = 100
+# What a gate and its row have under one name.
+_ALIKE = ("number", "manifest", "workspace_root", "commit", "branch", "host", "pid", "final_status")
 _RUNS: Select[Any] = select(
-    gate_runs.c.number,
-    gate_runs.c.entry_id,
-    gate_runs.c.manifest,
-    gate_runs.c.workspace_root,
-    gate_runs.c.commit,
-    gate_runs.c.branch,
-    gate_runs.c.host,
-    gate_runs.c.pid,
-    gate_runs.c.started_at,
-    gate_runs.c.finished_at,
-    gate_runs.c.final_status,
-    gate_live.c.beat_at,
+    *(gate_runs.c[name] for name in (*_ALIKE, "entry_id", "started_at", "finished_at")),
+    *(gate_live.c[name] for name in ("beat_at", "machine", "total_count", "running")),
     gate_live.c.pid.label("beating_pid"),
-    gate_live.c.machine,
-    gate_live.c.total_count,
-    gate_live.c.running,
 ).join_from(gate_runs, gate_live, gate_live.c.run_id == gate_runs.c.entry_id, isouter=True)
 _UNFINISHED = _RUNS.where(gate_runs.c.finished_at.is_(None)).order_by(gate_runs.c.number.desc()).limit(_MOST_GATES)
 _NEWEST = select(func.max(gate_runs.c.number))
+_OF_RESULT = ("number", "entry_id", "project", "status", "execution_time_seconds", "created_at")
 _FINISHED = (
-    select(
-        gate_results.c.number,
-        gate_results.c.entry_id,
-        gate_results.c.project,
-        gate_results.c.status,
-        gate_results.c.execution_time_seconds,
-        gate_results.c.created_at,
-    )
+    select(*(gate_results.c[name] for name in _OF_RESULT))
     .where(
         gate_results.c.run_id == bindparam("the_run", type_=gate_results.c.run_id.type),
         gate_results.c.number > bindparam("after", type_=gate_results.c.number.type),
@@ -242,7 +225,15 @@ def find_newest(connection: Connection) -> int:
 def list_unfinished(connection: Connection) -> tuple[SeenRun, ...]:
     """Return the runs without an end, oldest first: those that run, and those that were killed."""
     rows = connection.execute(_UNFINISHED).all()
-    return tuple(_read_seen(connection, row) for row in reversed(rows))
+    return tuple(
+        SeenRun(
+            _read_gate(connection, row),
+            row.started_at if row.beat_at is None else row.beat_at,
+            row.beating_pid,
+            row.machine,
+        )
+        for row in reversed(rows)
+    )
 
 
 def list_ended(connection: Connection, after: int, since: int, most: int) -> tuple[LiveGate, ...]:
@@ -267,11 +258,6 @@ def list_finished(connection: Connection, run_id: str, after: int) -> tuple[Fini
     )
 
 
-def _read_seen(connection: Connection, row: Row[Any]) -> SeenRun:
-    beat = row.started_at if row.beat_at is None else row.beat_at
-    return SeenRun(_read_gate(connection, row), beat, row.beating_pid, row.machine)
-
-
 def _read_ended(connection: Connection, row: Row[Any]) -> LiveGate:
     return _read_gate(connection, row, is_interrupted=row.final_status == RunStatus.INTERRUPTED)
 
@@ -283,18 +269,11 @@ def _read_gate(connection: Connection, row: Row[Any], *, is_interrupted: bool = 
         expected = select(func.count()).select_from(expectations).where(expectations.c.entry_id == row.entry_id)
         total = connection.scalar(expected)
     return LiveGate(
-        number=row.number,
+        **{name: getattr(row, name) for name in _ALIKE},
         run_id=row.entry_id,
-        manifest=row.manifest,
-        workspace_root=row.workspace_root,
-        commit=row.commit,
-        branch=row.branch,
-        host=row.host,
-        pid=row.pid,
         is_own=is_own_place(row.workspace_root),
         started_at=from_ms(row.started_at),
         finished_at=None if row.finished_at is None else from_ms(row.finished_at),
-        final_status=row.final_status,
         is_interrupted=is_interrupted,
         total_count=total or 0,
         running=tuple(_read_running(row.running)),

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, and_, delete, exists, func, or_, select
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
-from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_projects
+from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_projects, split
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus, was_interrupted
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _ROOTS_AT_ONCE = 50
 # What one write removes: others wait as long, a tenth of a second or so.
 _ENTRIES_AT_ONCE = 200
-_DOCUMENTS_AT_ONCE = 500
 _LEARNING_SECONDS = 10.0
 # In which others come to write: who waits for SQLite's lock asks for it only now and then.
 _PAUSE_SECONDS = 0.02
@@ -132,7 +131,11 @@ def prune_store(
         agents = list_agents(connection) if order.agent_id is None else (order.agent_id,)
         # All limits are of one moment: what a gate adds meanwhile is newer than anything that is removed.
         limits = {
-            agent_id: _find_limit(connection, agent_id, kept)
+            agent_id: Limit(
+                # A millisecond less: what was closed at the moment itself stays.
+                None if kept.closed_after is None else to_ms(kept.closed_after) - 1,
+                None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries),
+            )
             for agent_id, kept in _choose_kept(agents, order, rules, now).items()
         }
         needed = find_needed_runs(connection)
@@ -161,12 +164,6 @@ def _choose_kept(
             "nothing says how much is to be kept: give --older-than 90d or --keep 10000, or agents a retention in the rules"
         )
     return found
-
-
-def _find_limit(connection: Connection, agent_id: str, kept: Kept) -> Limit:
-    # A millisecond less: what was closed at the moment itself stays.
-    closed_by = None if kept.closed_after is None else to_ms(kept.closed_after) - 1
-    return Limit(closed_by, None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries))
 
 
 class _Pruner:
@@ -198,12 +195,11 @@ class _Pruner:
 
     def finish(self, *, gives_back: bool) -> PruneReport:
         """Remove what nothing refers to any more, and tell what was done."""
-        documents, freed_bytes = 0, None
-        if not self._is_trial:
-            documents = self._remove_documents()
-            freed_bytes = give_back(self._store) if gives_back else None
         return PruneReport(
-            entries=self._entries, trajectories=self._trajectories, documents=documents, freed_bytes=freed_bytes
+            entries=self._entries,
+            trajectories=self._trajectories,
+            documents=0 if self._is_trial else self._remove_documents(),
+            freed_bytes=give_back(self._store) if gives_back and not self._is_trial else None,
         )
 
     def _choose(self, connection: Connection, roots: tuple[Member, ...], limit: Limit) -> list[Tree]:
@@ -231,9 +227,9 @@ class _Pruner:
     def _remove_documents(self) -> int:
         with self._store.read() as connection:
             unused = find_unused_documents(connection)
-        for start in range(0, len(unused.digests), _DOCUMENTS_AT_ONCE):
+        for digests in split(unused.digests, _CHUNK):
             with self._store.write() as connection:
-                delete_documents(connection, unused, unused.digests[start : start + _DOCUMENTS_AT_ONCE])
+                delete_documents(connection, unused, digests)
             time.sleep(_PAUSE_SECONDS)
         return len(unused.digests)
 
@@ -274,8 +270,7 @@ def find_needed_runs(connection: Connection) -> frozenset[str]:
 def delete_entries(connection: Connection, ids: Sequence[str]) -> int:
     """Delete entries with all that belongs to them; return how many trajectories were deleted."""
     removed = 0
-    for start in range(0, len(ids), _CHUNK):
-        part = ids[start : start + _CHUNK]
+    for part in split(ids, _CHUNK):
         connection.execute(delete(gate_results).where(gate_results.c.entry_id.in_(part)))
         connection.execute(delete(gate_results).where(gate_results.c.run_id.in_(part)))
         connection.execute(delete(gate_runs).where(gate_runs.c.entry_id.in_(part)))
@@ -288,11 +283,9 @@ def delete_entries(connection: Connection, ids: Sequence[str]) -> int:
 
 def count_trajectories(connection: Connection, ids: Sequence[str]) -> int:
     """Count the trajectories of entries."""
-    count = 0
-    for start in range(0, len(ids), _CHUNK):
-        of_entries = trajectories.c.entry_id.in_(ids[start : start + _CHUNK])
-        count += connection.scalar(select(func.count()).select_from(trajectories).where(of_entries)) or 0
-    return count
+    counted = select(func.count()).select_from(trajectories)
+    parts = split(ids, _CHUNK)
+    return sum(connection.scalar(counted.where(trajectories.c.entry_id.in_(part))) or 0 for part in parts)
 
 
 def find_unused_documents(connection: Connection) -> UnusedDocuments:

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_golden.errors import JournalError
 from pytest_golden.gate.known import find_known_lessons
 from pytest_golden.history.past_store import list_projects
-from pytest_golden.history.recorded_model import (
-    FailureExplanation,
-    ListedProject,
-    PastDifference,
-    ProjectDetails,
-    ProjectHistory,
-)
+from pytest_golden.history.recorded_model import FailureExplanation, ListedProject, ProjectDetails
 from pytest_golden.history.recorded_store import (
     RecordedRun,
     RunFacts,
@@ -33,11 +27,11 @@ from pytest_golden.history.recorded_store import (
     read_trend,
 )
 from pytest_golden.learning.learned_pages import list_of_project
-from pytest_golden.storage.columns import from_ms, storable
+from pytest_golden.storage.columns import storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlalchemy import Connection
 
@@ -95,9 +89,7 @@ class RecordedGates:
         Raises:
             JournalError: there is no such run.
         """
-        with self._store.read() as connection:
-            found = find_listed_run(connection, storable(run_id))
-        return _must_be(found, "gate run", run_id)
+        return self._get(find_listed_run, "gate run", run_id)
 
     def get_run_facts(self, run_id: str) -> RunFacts:
         """Get the facts and the weakened floor of the run with exactly this entry, without its results.
@@ -105,9 +97,7 @@ class RecordedGates:
         Raises:
             JournalError: there is no such run.
         """
-        with self._store.read() as connection:
-            found = read_run_facts(connection, storable(run_id))
-        return _must_be(found, "gate run", run_id)
+        return self._get(read_run_facts, "gate run", run_id)
 
     def list_results(self, run_id: str, limit: int = DEFAULT_ITEMS, cursor: str | None = None) -> Page[ListedResult]:
         """Return the results of the run with exactly this entry, those that fail the gate first, then as they came."""
@@ -125,9 +115,15 @@ class RecordedGates:
         Raises:
             JournalError: there is no such result.
         """
-        with self._store.read() as connection:
-            found = _must_be(find_result(connection, storable(entry_id)), "result", entry_id)
+        found = self._get(find_result, "result", entry_id)
         return replace(found, has_log=_is_there(found.result.log_path))
+
+    def _get(self, find: Callable[[Connection, str], _Found | None], kind: str, entry_id: str) -> _Found:
+        with self._store.read() as connection:
+            found = find(connection, storable(entry_id))
+        if found is None:
+            raise JournalError(f"there is no {kind} {entry_id!r:.100}")
+        return found
 
     def list_projects(
         self,
@@ -168,15 +164,10 @@ class RecordedGates:
             history = read_history(connection, name, limit)
             if not history.runs:
                 _refuse_unknown(connection, name, declared)
-            trend = read_trend(connection, name, declared.get(name))
-            history = ProjectHistory(name, history.runs, history.recent, trend)
+            history = replace(history, trend=read_trend(connection, name, declared.get(name)))
             differing = find_last_difference(connection, name)
             lessons = list_of_project(connection, name, _MOST_LESSONS)
-        last = None
-        if differing is not None:
-            row, differences = differing
-            last = PastDifference(row.entry_id, row.run_id, from_ms(row.created_at), differences)
-        return ProjectDetails(history, declared.get(name), last, lessons)
+        return ProjectDetails(history, declared.get(name), differing, lessons)
 
     def explain_failure(self, project: str, manifest: Manifest | None = None) -> FailureExplanation:
         """Explain the last result of a project in people's own runs: why, where, since what, and what is known of it.
@@ -192,9 +183,8 @@ class RecordedGates:
             found = None if entry_id is None else find_result(connection, entry_id)
         if found is None:
             return FailureExplanation(project=name)
-        more: tuple[Mapping[str, Any], ...] = ()
-        if found.result.status.is_failure:
-            more = find_known_lessons(self._store, found.result, found.entry_id, keeps=False)
+        has_failed = found.result.status.is_failure
+        more = find_known_lessons(self._store, found.result, found.entry_id, keeps=False) if has_failed else ()
         return FailureExplanation.of(found, more)
 
 
@@ -224,12 +214,6 @@ def _refuse_unknown(connection: Connection, name: str, declared: Mapping[str, An
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise JournalError(f"no golden project called {name!r:.100} is declared or has a result{hint}")
-
-
-def _must_be(found: _Found | None, kind: str, entry_id: str) -> _Found:
-    if found is None:
-        raise JournalError(f"there is no {kind} {entry_id!r:.100}")
-    return found
 
 
 def _is_there(log_path: str | None) -> bool:

@@ -5,7 +5,7 @@ Errors are reported and cost the gate nothing: they change neither its verdict n
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,7 +50,7 @@ class RunRecord:
     `is_own_store` tells that only this workspace writes to the store. `say` receives messages, `warn` what a person must know.
     `substitute` is the folder that was used while the store's own folder could not be written; `merge` merges the store there
     into the one at a location, and returns how many runs were new.
-    `store` is there to be read, None where that cannot be either.
+    `store` is there to be read, None where that cannot be either; `takes` tells whether it accepts events.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RunRecord:
         self._told: list[GateEvent] = []
         # How many of them are durable, in the present store or in the spool, and how many are in the spool.
         self._safe_count = self._spooled_count = 0
-        self._takes = False
+        self.takes = False
         self._has_spool = True
         self._has_missed = False
         self._renewals = 0
@@ -87,48 +87,42 @@ class RunRecord:
         self.store: Store | None = None
 
     @property
-    def takes(self) -> bool:
-        """Tell whether the store accepts events."""
-        return self._takes
-
-    @property
     def is_kept(self) -> bool:
         """Tell whether the store has this run, or will have it when its spool is read."""
-        return self._takes or self._has_spool
+        return self.takes or self._has_spool
 
     @property
     def has_recovered(self) -> bool:
         """Tell whether the store missed a part of this run at first and has all of it now."""
-        return self._takes and self._has_missed
+        return self.takes and self._has_missed
 
     def begin(self, begun: RunBegun) -> None:
         """Open the store, record what earlier runs left in the spool, close interrupted runs, and begin."""
         self._open()
-        if self._substitute is not None and self._merge is not None and self._takes:
+        if self._substitute is not None and self._merge is not None and self.takes:
             self._take_in_substitute(self._substitute, self._merge, begun.run_id)
         self._take_in_spool(begun.run_id, self._spool)
         self._close_interrupted(begun)
         self._tell(begun)
 
-    def record(self, judged: ResultJudged) -> JournalEntry | None:
-        """Record a result durably, and return its entry; None if only the spool has it."""
-        return self._tell(judged)
-
-    def explain(self, explained: FailureExplained) -> None:
-        """Keep with a result what was known of its failure."""
-        self._tell(explained)
+    def record(self, event: ResultJudged | FailureExplained) -> JournalEntry | None:
+        """Record a result, or what was known of its failure, durably; return a new result's entry if the store has it."""
+        return self._tell(event)
 
     def end(self, ended: RunEnded) -> None:
         """End the run. Offer the whole run once more to a store that did not accept all of it."""
-        self._make_whole()
+        # What the store has lost of this run is recorded again: it may have been restored from a backup meanwhile.
+        with suppress(Exception):
+            if self._write(partial(record_missing, events=self._told)):
+                self._say_restored()
         self._tell(ended)
-        if not self._takes:
+        if not self.takes:
             self._offer_again(ended.run_id)
 
     def close(self) -> None:
         """Close the store."""
         store, self.store = self.store, None
-        self._takes = False
+        self.takes = False
         if store is not None:
             store.close()
 
@@ -142,7 +136,7 @@ class RunRecord:
             else:
                 self._refuse(error)
         else:
-            self._takes = True
+            self.takes = True
             self._log = find_log(self.store.path)
 
     def _tell(self, event: GateEvent) -> JournalEntry | None:
@@ -151,7 +145,7 @@ class RunRecord:
             entry = self._record(event)
         except Exception as error:
             self._set_aside()
-            if self._takes:
+            if self.takes:
                 # The event's own fault: what comes after it goes on into the store.
                 self._told.pop()
                 self._safe_count = self._spooled_count = len(self._told)
@@ -169,12 +163,6 @@ class RunRecord:
         self._say_restored()
         return self._write(partial(_record_all, events=self._told))
 
-    def _make_whole(self) -> None:
-        """Record again what the store has lost of this run: it may have been restored from a backup meanwhile."""
-        with suppress(Exception):
-            if self._write(partial(record_missing, events=self._told)):
-                self._say_restored()
-
     def _say_restored(self) -> None:
         self._has_missed = True
         where = "" if self.store is None else f" {self.store.where}"
@@ -189,7 +177,7 @@ class RunRecord:
             StorageError: no store accepts anything, which has been reported.
             Exception: what the work itself raises; the store still accepts other work.
         """
-        while self.store is not None and self._takes:
+        while self.store is not None and self.takes:
             try:
                 with self.store.write() as connection:
                     return work(connection)
@@ -231,7 +219,7 @@ class RunRecord:
         return False
 
     def _refuse(self, error: Exception) -> None:
-        self._takes = False
+        self.takes = False
         self._has_missed = True
         trouble = _find_trouble(error)
         if trouble in _LOST:
@@ -281,45 +269,33 @@ class RunRecord:
             self._warn(f"the runs in {source} were not taken in: {error}; the next gate will try again")
         else:
             if runs:
-                told = "1 earlier run is" if runs == 1 else f"{runs} earlier runs are"
-                self._say(f"{told} in the history now, taken from {folder}")
+                self._say(f"{_count_runs(runs)} in the history now, taken from {folder}")
         self._take_in_spool(run_id, Spool(folder / SPOOL_NAME))
 
     def _take_in_spool(self, run_id: str, spool: Spool) -> None:
         """Put what waits in spool files into the store, a file in one transaction, and remove the files."""
         others = 0
-        for path in spool.files() if self._takes else ():
+        for path in spool.files() if self.takes else ():
             try:
                 self._write(partial(_record_all, events=tuple(read_spool(path))))
                 path.unlink()
             except Exception as error:
-                if not self._takes:
+                if not self.takes:
                     break
-                self._warn(f"the results in {path} were not taken in: {_explain_refusal(error)}")
+                unknown = "the store knows nothing of their run, as one that is restored from an older backup"
+                told = f"{unknown}; move the file away" if isinstance(error, JournalError) else error
+                self._warn(f"the results in {path} were not taken in: {told}")
             else:
                 others += path.stem != run_id
                 self._spooled_count = 0 if path.stem == run_id else self._spooled_count
         if others:
-            self._say(
-                "1 earlier run is in the history now"
-                if others == 1
-                else f"{others} earlier runs are in the history now"
-            )
+            self._say(f"{_count_runs(others)} in the history now")
 
     def _close_interrupted(self, begun: RunBegun) -> None:
         try:
-            closed = self._write(
-                lambda connection: close_interrupted(
-                    connection,
-                    run_id=begun.run_id,
-                    workspace_root=begun.workspace_root,
-                    host=begun.host,
-                    moment=begun.moment,
-                    is_own_store=self._is_own_store,
-                )
-            )
+            closed = self._write(partial(close_interrupted, begun=begun, is_own_store=self._is_own_store))
         except Exception as error:
-            if self._takes:
+            if self.takes:
                 self._warn(f"interrupted gates stay open: {error}")
             return
         for run in closed:
@@ -337,10 +313,8 @@ def _record_all(connection: Connection, events: Iterable[GateEvent]) -> JournalE
     return entry
 
 
-def _explain_refusal(error: Exception) -> str:
-    if isinstance(error, JournalError):
-        return "the store knows nothing of their run, as one that is restored from an older backup; move the file away"
-    return str(error)
+def _count_runs(number: int) -> str:
+    return "1 earlier run is" if number == 1 else f"{number} earlier runs are"
 
 
 def _find_trouble(error: Exception) -> StorageTrouble | None:
@@ -364,20 +338,10 @@ def find_slowdown_judge(said: str | None, manifest: Manifest, abilities: Gateway
 @contextmanager
 def open_existing(place: StorePlace | None) -> Iterator[Store | None]:
     """Open a store to look at earlier runs; None where there is none, or it cannot be opened."""
-    store = None if place is None else _open(place)
-    if store is None:
-        yield None
-        return
-    with store:
+    store = None
+    if place is not None and parse_location(place.location).is_there:
+        # Why it cannot be opened is reported by the record of the run.
+        with suppress(GoldenError):
+            store = Store.open(place.location, busy_seconds=PATIENCE_SECONDS)
+    with store or nullcontext():
         yield store
-
-
-def _open(place: StorePlace) -> Store | None:
-    file = parse_location(place.location)
-    if not (file.is_on_server or (file.path is not None and file.path.is_file())):
-        return None
-    try:
-        return Store.open(place.location, busy_seconds=PATIENCE_SECONDS)
-    except GoldenError:
-        # The record of the run reports why.
-        return None

@@ -210,20 +210,13 @@ def choose_keeping(word: str, read_slowdowns: Callable[[], SlowdownJudge] | None
 
     `read_slowdowns` returns what judges durations, since a run may fail only because it is slow. It is called after a run.
     """
-    if word != "failed":
-        return _RULES[word]
 
-    def has_failed(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+    def is_wanted(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:
+        if word == "all":
+            return True
         result = judge(project, outcome)
         if read_slowdowns is not None:
             result = read_slowdowns().judge(project, result)
         return result.status.is_failure
 
-    return has_failed
-
-
-def _always(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:  # noqa: ARG001 - the gateway gives both
-    return True
-
-
-_RULES: Mapping[str, KeepIf | None] = {"none": None, "all": _always}
+    return None if word == "none" else is_wanted

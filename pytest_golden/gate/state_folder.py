@@ -22,6 +22,8 @@ from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME, ignore_in_git
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_golden.storage.location import Location
+
 LOCK_NAME = "gate.lock"
 SPOOL_NAME = "spool"
 _WRITABLE_BY_OTHERS = 0o022
@@ -117,6 +119,21 @@ class StorePlace(NamedTuple):
     location: str | Path
     is_own: bool
 
+    def parse(self) -> Location:
+        """Return the parsed location.
+
+        Raises:
+            SettingsError: no store can be there, or what is there is another program's.
+        """
+        # Imported here, since they load the database library, which a start does not wait for.
+        from pytest_golden.storage.location import parse_location
+        from pytest_golden.storage.sqlite import refuse_foreign
+
+        location = parse_location(self.location)
+        if location.path is not None and not self.is_own:
+            refuse_foreign(location.path)
+        return location
+
 
 def find_store_place(said: str | None, state_folder: Path) -> StorePlace | None:
     """Return the location of the store that was named, by default the one in the state folder; None for no store."""
@@ -147,16 +164,15 @@ def list_store_files(place: StorePlace | None) -> tuple[Path, ...]:
     Raises:
         SettingsError: no store can be at such a place.
     """
-    file = None if place is None else _find_file(place)
-    return () if file is None else tuple(file.with_name(f"{file.name}{ending}") for ending in _BESIDE)
-
-
-def _find_file(place: StorePlace) -> Path | None:
+    if place is None:
+        return ()
     if place.is_own:
-        return Path(place.location).absolute()
-    from pytest_golden.storage.location import parse_location
+        file: Path | None = Path(place.location).absolute()
+    else:
+        from pytest_golden.storage.location import parse_location
 
-    return parse_location(place.location).path
+        file = parse_location(place.location).path
+    return () if file is None else tuple(file.with_name(f"{file.name}{ending}") for ending in _BESIDE)
 
 
 def choose_log_folder(state_folder: Path, gate_id: str) -> Path:

@@ -50,7 +50,6 @@ from pytest_golden.trajectory.store import insert_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -69,6 +68,11 @@ _IMMEDIATE = {
 }
 _MOST_OF_KNOWN = 32 * 1024
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
+# What a result and its row have under one name.
+_ALIKE = (
+    *("exit_code", "execution_time_seconds", "attempts", "is_flaky", "is_regression", "regression_kind"),
+    "trajectory_id",
+)
 _INSERT_RUN = insert(gate_runs)
 _INSERT_RESULT = Prepared(
     insert(gate_results), *(column.name for column in gate_results.c if column.name not in {"number", "learned_at"})
@@ -88,15 +92,14 @@ def record_event(connection: Connection, event: GateEvent) -> JournalEntry | Non
     Raises:
         JournalError: the run of a result or of an end was never begun in this store.
     """
-    if isinstance(event, RunBegun):
-        _record_begin(connection, event)
-        return None
     if isinstance(event, ResultJudged):
         return _record_result(connection, event)
-    if isinstance(event, FailureExplained):
+    if isinstance(event, RunBegun):
+        _record_begin(connection, event)
+    elif isinstance(event, FailureExplained):
         update_known(connection, event.entry_id, event.known)
-        return None
-    _record_end(connection, event)
+    else:
+        _record_end(connection, event)
     return None
 
 
@@ -107,29 +110,48 @@ def record_missing(connection: Connection, events: Iterable[GateEvent]) -> int:
         JournalError: it has lost the run itself.
     """
     judged = {event.entry_id: event.run_id for event in events if isinstance(event, ResultJudged)}
-    there = {entry_id for run_id in set(judged.values()) for entry_id in list_entries(connection, run_id)}
-    lost = judged.keys() - there
+    of_runs = gate_results.c.run_id.in_(set(judged.values()))
+    lost = judged.keys() - set(connection.scalars(select(gate_results.c.entry_id).where(of_runs)))
     for event in events:
         if isinstance(event, ResultJudged | FailureExplained) and event.entry_id in lost:
             record_event(connection, event)
     return len(lost)
 
 
-def close_interrupted(
-    connection: Connection, *, run_id: str, workspace_root: str, host: str, moment: int, is_own_store: bool
-) -> tuple[InterruptedRun, ...]:
-    """Close the runs that ended without their end, as `list_interrupted` finds them, and return them."""
-    interrupted = list_interrupted(
-        connection, run_id=run_id, workspace_root=workspace_root, host=host, moment=moment, is_own_store=is_own_store
+def close_interrupted(connection: Connection, begun: RunBegun, *, is_own_store: bool) -> tuple[InterruptedRun, ...]:
+    """Close the runs that can no longer be running although they have no end, and return them, oldest first.
+
+    The caller begins a run and holds its workspace's gate lock: no other run of this workspace lives. In a store of this
+    workspace alone that is every other run; in a shared one those of the same machine and folder, and any that began a day
+    ago.
+    """
+    unfinished = and_(gate_runs.c.finished_at.is_(None), gate_runs.c.entry_id != begun.run_id)
+    if not is_own_store:
+        here = and_(gate_runs.c.workspace_root == storable(begun.workspace_root), gate_runs.c.host == begun.host)
+        unfinished = and_(unfinished, or_(here, gate_runs.c.started_at < begun.moment - _LONGEST_ABSENCE_MS))
+    of_run = select(gate_runs.c.entry_id, gate_runs.c.started_at).where(unfinished).order_by(gate_runs.c.number)
+    interrupted = tuple(
+        InterruptedRun(
+            row.entry_id,
+            from_ms(row.started_at),
+            recorded_count=_count(connection, gate_results.c.run_id, row.entry_id),
+            expected_count=_count(connection, expectations.c.entry_id, row.entry_id),
+        )
+        for row in connection.execute(of_run).all()
     )
+    moment = from_ms(begun.moment)
     for run in interrupted:
         told = f"interrupted after {run.recorded_count} of {run.expected_count} projects"
         verdict, not_run = judge_killed(connection, run.run_id)
         outcome = Outcome(ImmediateResult.PARTIAL, verdict.sentence)
-        record_outcome(connection, run.run_id, outcome, from_ms(moment), who=GATE_AGENT)
-        close_expectations(connection, run.run_id, from_ms(moment), who=GATE_AGENT, why=told)
-        finish_run(connection, run.run_id, moment, verdict.to_dict(), {"not_run": not_run, FOUND_KILLED: True})
+        record_outcome(connection, run.run_id, outcome, moment, who=GATE_AGENT)
+        close_expectations(connection, run.run_id, moment, who=GATE_AGENT, why=told)
+        finish_run(connection, run.run_id, begun.moment, verdict.to_dict(), {"not_run": not_run, FOUND_KILLED: True})
     return interrupted
+
+
+def _count(connection: Connection, column: Any, value: str) -> int:
+    return connection.scalar(select(func.count()).where(column == value)) or 0
 
 
 def _record_begin(connection: Connection, begun: RunBegun) -> None:
@@ -147,19 +169,18 @@ def _record_begin(connection: Connection, begun: RunBegun) -> None:
         updated_at=moment,
     )
     insert_entry(connection, entry)
-    insert_run(connection, begun)
-    expected = [_expect(begun, project, identity, moment) for project, identity in begun.expectations.items()]
+    _insert_run(connection, begun)
+    expected = [
+        Expectation(
+            id=identity,
+            entry_id=begun.run_id,
+            description=f"{project} passes",
+            match_hint={"source": GATE_AGENT, "run": begun.run_id, "project": project},
+            created_at=moment,
+        )
+        for project, identity in begun.expectations.items()
+    ]
     insert_expectations(connection, expected, by_hint_only=True)
-
-
-def _expect(begun: RunBegun, project: str, identity: str, moment: datetime) -> Expectation:
-    return Expectation(
-        id=identity,
-        entry_id=begun.run_id,
-        description=f"{project} passes",
-        match_hint={"source": GATE_AGENT, "run": begun.run_id, "project": project},
-        created_at=moment,
-    )
 
 
 def _record_result(connection: Connection, judged: ResultJudged) -> JournalEntry | None:
@@ -214,16 +235,11 @@ def _make_signal(judged: ResultJudged) -> Signal:
         entry_id=judged.run_id,
         source=GATE_AGENT,
         signal_type=kind,
-        summary=_summarize(result),
+        summary=f"{result.name}: {result.status}" + (f": {result.error_message}" if result.error_message else ""),
         data={"run": judged.run_id, "project": result.name, "status": result.status.value, "result": judged.entry_id},
         external_id=judged.entry_id,
         created_at=from_ms(judged.moment),
     )
-
-
-def _summarize(result: GoldenProjectResult) -> str:
-    told = f"{result.name}: {result.status}"
-    return f"{told}: {result.error_message}" if result.error_message else told
 
 
 def _record_end(connection: Connection, ended: RunEnded) -> None:
@@ -232,29 +248,27 @@ def _record_end(connection: Connection, ended: RunEnded) -> None:
         return
     moment = from_ms(ended.moment)
     for news in ended.news:
-        record_signal(connection, _make_news(ended, news), None, moment, routed_by=RoutedBy.ENTRY, who=GATE_AGENT)
+        signal = Signal(
+            id=news["id"],
+            entry_id=ended.run_id,
+            source=GATE_AGENT,
+            signal_type=SignalType(news["signal_type"]),
+            summary=news["summary"],
+            data={"run": ended.run_id, **news["data"]},
+            created_at=moment,
+        )
+        record_signal(connection, signal, None, moment, routed_by=RoutedBy.ENTRY, who=GATE_AGENT)
     outcome = Outcome(ImmediateResult(ended.immediate_result), ended.notes)
     record_outcome(connection, ended.run_id, outcome, moment, who=GATE_AGENT)
     close_expectations(connection, ended.run_id, moment, who=GATE_AGENT, why="the gate has ended")
     finish_run(connection, ended.run_id, ended.moment, ended.verdict, {**ended.facts, FOUND_KILLED: False})
     if ended.dirty_files is not None:
-        update_edits(connection, ended.run_id, ended.dirty_files)
+        of_run = and_(gate_runs.c.entry_id == ended.run_id, gate_runs.c.dirty_files.is_not(None))
+        values = {"dirty": bool(ended.dirty_files), "dirty_files": dict(ended.dirty_files)}
+        connection.execute(update(gate_runs).where(of_run).values(values))
 
 
-def _make_news(ended: RunEnded, news: Mapping[str, Any]) -> Signal:
-    return Signal(
-        id=news["id"],
-        entry_id=ended.run_id,
-        source=GATE_AGENT,
-        signal_type=SignalType(news["signal_type"]),
-        summary=news["summary"],
-        data={"run": ended.run_id, **news["data"]},
-        created_at=from_ms(ended.moment),
-    )
-
-
-def insert_run(connection: Connection, begun: RunBegun) -> None:
-    """Keep the facts of a run that begins."""
+def _insert_run(connection: Connection, begun: RunBegun) -> None:
     checkout, facts = begun.checkout, dict(begun.facts)
     ignored = facts.pop(IGNORED, None)
     if ignored is not None:
@@ -294,13 +308,6 @@ def finish_run(
         )
     )
     connection.execute(delete(gate_live).where(gate_live.c.run_id == run_id))
-
-
-def update_edits(connection: Connection, run_id: str, dirty_files: Mapping[str, str | None]) -> None:
-    """Store the uncommitted files of the checkout after a run that changed them."""
-    of_run = gate_runs.c.entry_id == run_id
-    values = {"dirty": bool(dirty_files), "dirty_files": dict(dirty_files)}
-    connection.execute(update(gate_runs).where(of_run, gate_runs.c.dirty_files.is_not(None)).values(values))
 
 
 def has_own_end(connection: Connection, run_id: str) -> bool:
@@ -343,26 +350,15 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
             "entry_id": judged.entry_id,
             "run_id": judged.run_id,
             "project": result.name,
+            **{name: getattr(result, name) for name in _ALIKE},
             "status": result.status.value,
-            "exit_code": result.exit_code,
-            "execution_time_seconds": result.execution_time_seconds,
-            "attempts": result.attempts,
-            "is_flaky": result.is_flaky,
-            "is_regression": result.is_regression,
-            "regression_kind": result.regression_kind,
             "pass_streak": streak,
             "declaration_digest": keep_document(connection, dict(judged.declaration)),
-            "trajectory_id": result.trajectory_id,
             "created_at": judged.moment,
             "result": plain,
         },
     )
     return streak
-
-
-def list_entries(connection: Connection, run_id: str) -> tuple[str, ...]:
-    """Return the entries of a run's results."""
-    return tuple(connection.scalars(select(gate_results.c.entry_id).where(gate_results.c.run_id == run_id)))
 
 
 def update_known(connection: Connection, entry_id: str, known: Iterable[Mapping[str, Any]]) -> None:
@@ -381,36 +377,6 @@ def count_streak(before: int, status: ResultStatus, *, is_interrupted: bool) -> 
     if status is ResultStatus.PASSED:
         return before + 1
     return 0 if status.is_failure and not is_interrupted else before
-
-
-def list_interrupted(
-    connection: Connection, *, run_id: str, workspace_root: str, host: str, moment: int, is_own_store: bool
-) -> tuple[InterruptedRun, ...]:
-    """Return the runs that can no longer be running although they have no end, oldest first.
-
-    The caller holds its workspace's gate lock: no other run of this workspace lives. In a store of this workspace alone
-    that is every other run; in a shared one those of the same machine and folder, and any that began a day ago.
-    """
-    unfinished = and_(gate_runs.c.finished_at.is_(None), gate_runs.c.entry_id != run_id)
-    if not is_own_store:
-        here = and_(gate_runs.c.workspace_root == storable(workspace_root), gate_runs.c.host == host)
-        unfinished = and_(unfinished, or_(here, gate_runs.c.started_at < moment - _LONGEST_ABSENCE_MS))
-    rows = connection.execute(
-        select(gate_runs.c.entry_id, gate_runs.c.started_at).where(unfinished).order_by(gate_runs.c.number)
-    ).all()
-    return tuple(
-        InterruptedRun(
-            row.entry_id,
-            from_ms(row.started_at),
-            recorded_count=_count(connection, gate_results.c.run_id, row.entry_id),
-            expected_count=_count(connection, expectations.c.entry_id, row.entry_id),
-        )
-        for row in rows
-    )
-
-
-def _count(connection: Connection, column: Any, value: str) -> int:
-    return connection.scalar(select(func.count()).where(column == value)) or 0
 
 
 def write_beat(connection: Connection, beat: Beat) -> None:

@@ -1,7 +1,7 @@
 """Learn after a session, within a time budget, from what was recorded: results, fixes, breaks, outcomes of lessons, corrections.
 
 A step that has begun is finished; the rest is left to the next session, or to `golden learn`. Git runs outside of every
-transaction.
+transaction. What finds and words lessons is imported when there is something to learn: most gates are green again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.fixes import Break, Clone, find_ending, find_turned, is_chance, is_repeat, make_break
 from pytest_golden.gate.teaching_store import (
     find_last_signal,
     find_point,
@@ -35,7 +34,6 @@ from pytest_golden.learning.gate_learning import (
     list_turns,
     take_turn,
 )
-from pytest_golden.learning.lessons.store import find_lesson, list_unsettled, settle_recall
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_if_new, rewrite_memory
 from pytest_golden.redaction.redactor import redact
@@ -48,9 +46,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.gate.fixes import Correction, Descends, Difference, Point
+    from pytest_golden.gate.fixes import Break, Correction, Descends, Difference, Point
     from pytest_golden.learning.lessons.model import LessonVerdict, SkillMemory
-    from pytest_golden.learning.lessons.store import RecallRow
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -147,7 +144,6 @@ class GateLearner:
         self._manifest = manifest
         self._clock = clock
         self._monotonic = monotonic
-        self._known_commits: dict[str, bool] = {}
         self._ends_at = 0.0
         self._has_time = False
         # Asked once; the commits of these do not come while it learns.
@@ -216,69 +212,54 @@ class GateLearner:
             begun += entry_id not in self._waiting
 
     def _learn_from_turn(self, entry_id: str, done: GateLearning) -> None:
+        from pytest_golden.gate.fixes import Break
+        from pytest_golden.learning.lessons.service import add_lesson
+        from pytest_golden.learning.lessons.store import find_lesson
+
         with self._store.read() as connection:
             point = find_point(connection, entry_id)
             earlier = () if point is None else list_points_before(connection, point, _MOST_EARLIER)
         if point is not None and self._must_wait(point):
             self._waiting.add(entry_id)
             return
-        taught = None if point is None else self._hidden(self._find_taught(point, earlier))
-        from pytest_golden.learning.lessons.service import add_lesson
-
+        taught = None if point is None else self._find_taught(point, earlier)
+        # Projects' secrets are not kept, and neither is what they cannot be removed from.
+        hidden = None if taught is None else self._hide(taught.to_dict())
         with self._store.write() as connection:
-            if not take_turn(connection, entry_id) or taught is None:
+            if not take_turn(connection, entry_id) or taught is None or hidden is None:
                 return
             moment = to_ms(self._clock())
             if isinstance(taught, Break):
-                done.breaks += insert_if_new(connection, taught.to_draft(), moment) is not None
+                done.breaks += insert_if_new(connection, Break.from_dict(hidden).to_draft(), moment) is not None
             elif find_lesson(connection, taught.id) is None:
-                done.verdicts.append(add_lesson(connection, taught, GATE_AGENT, moment))
+                done.verdicts.append(add_lesson(connection, taught.from_dict(hidden), GATE_AGENT, moment))
 
     def _must_wait(self, point: Point) -> bool:
         """Tell whether another clone may know the commit that this one does not have."""
-        if point.commit is None or self._has_commit(point.commit):
+        if point.commit is None or (self._root is not None and has_commit(self._root, point.commit)):
             return False
         return to_ms(self._clock()) - point.created_at < _LONGEST_WAIT_MS
 
-    def _has_commit(self, commit: str) -> bool:
-        if commit not in self._known_commits:
-            self._known_commits[commit] = self._root is not None and has_commit(self._root, commit)
-        return self._known_commits[commit]
-
     def _find_taught(self, point: Point, earlier: tuple[Point, ...]) -> SkillMemory | Break | None:
-        if self._root is None or not point.counts:
-            return None
-        before = find_turned(point, earlier, self._descends)
-        if before is None:
-            return None
-        difference = self._compare(before, point)
-        if difference is None:
-            return None
         from pytest_golden.gate.fix_wording import word_fix
+        from pytest_golden.gate.fixes import find_turned, is_chance, make_break
 
+        before = find_turned(point, earlier, self._descends) if self._root is not None and point.counts else None
+        difference = None if before is None else self._compare(before, point)
+        if before is None or difference is None:
+            return None
         if not point.has_passed:
             return make_break(point, difference, self._name_manifest())
         if point.is_accepted or is_chance(before, point, earlier):
             return None
         return word_fix(before, point, difference, self._name_manifest())
 
-    def _hidden(self, taught: SkillMemory | Break | None) -> SkillMemory | Break | None:
-        """Return a lesson or break without the projects' secrets; None if they cannot be removed."""
-        if taught is None:
-            return None
-        hidden = self._hide(taught.to_dict())
-        if hidden is None:
-            return None
-        from pytest_golden.learning.lessons.model import SkillMemory
-
-        return Break.from_dict(hidden) if isinstance(taught, Break) else SkillMemory.from_dict(hidden)
-
     def _compare(self, before: Point, point: Point) -> Difference | None:
-        if self._root is None:
-            return None
-        clone = Clone(self._root, self._workspace, longest_seconds=_LONGEST_GIT_SECONDS)
+        from pytest_golden.gate.fixes import Clone
+
         with self._store.read() as connection:
             states = read_state(connection, before), read_state(connection, point)
+        clone = Clone(self._root or self._workspace, self._workspace, longest_seconds=_LONGEST_GIT_SECONDS)
         return clone.find_difference(*states)
 
     def _name_manifest(self) -> str:
@@ -297,19 +278,10 @@ class GateLearner:
             if self._is_time_up(place):
                 break
             self._looked_at.add(project)
-
             try:
                 done.settled += settle_project(self._store, project, self._descends, self._clock())
             except DAMAGE as error:
                 _log.warning("what came of lessons cannot be told", extra={"project": project, "error": repr(error)})
-
-
-class _Ending(NamedTuple):
-    """How a failure ended: in which entry, and whether that says anything about a lesson that was shown."""
-
-    entry_id: str
-    passed: bool
-    counts: bool
 
 
 def settle_project(store: Store, project: str, descends: Descends, now: datetime) -> int:
@@ -321,41 +293,39 @@ def settle_project(store: Store, project: str, descends: Descends, now: datetime
     Raises:
         StorageError: the store cannot be read or written.
     """
-    endings: dict[str, _Ending | None] = {}
+    from pytest_golden.learning.lessons.service import settle
+    from pytest_golden.learning.lessons.store import list_unsettled, settle_recall
+
     with store.read() as connection:
         recalls = [one for one in list_unsettled(connection, project)[-_MOST_RECALLS:] if one.entry_id is not None]
-        for entry_id in dict.fromkeys(str(one.entry_id) for one in recalls):
-            endings[entry_id] = _find_ending(connection, entry_id, descends)
-    told = [(one, ending) for one in recalls if (ending := endings[str(one.entry_id)]) is not None]
-    if told:
-        with store.write() as connection:
-            _settle_all(connection, told, now)
+        entries = dict.fromkeys(str(one.entry_id) for one in recalls)
+        endings = {entry_id: _find_ending(connection, entry_id, descends) for entry_id in entries}
+    told = [(one, *ending) for one in recalls for ending in endings[str(one.entry_id)]]
+    if not told:
+        return 0
+    done: set[tuple[str, str]] = set()
+    with store.write() as connection:
+        for recall, ending, is_telling in told:
+            if is_telling and (recall.lesson_id, ending.entry_id) not in done:
+                settle(connection, recall.id, now, passed=ending.has_passed)
+                done.add((recall.lesson_id, ending.entry_id))
+            else:
+                settle_recall(connection, recall.id, to_ms(now), passed=ending.has_passed)
     return len(told)
 
 
-def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> _Ending | None:
+def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> list[tuple[Point, bool]]:
+    """Return what ended a failure, if anything, and whether that says something about a lesson that was shown for it."""
+    from pytest_golden.gate.fixes import find_ending, is_repeat
+
     shown = find_point(connection, entry_id)
     if shown is None or not shown.counts:
-        return None
+        return []
     ending = find_ending(shown, list_points_after(connection, shown, _MOST_AFTER_SHOWN), descends)
     if ending is None:
-        return None
-    counts = ending.has_passed or not is_repeat(shown, list_points_before(connection, shown, _MOST_BEFORE_SHOWN))
-    return _Ending(ending.entry_id, ending.has_passed, counts)
-
-
-def _settle_all(connection: Connection, told: list[tuple[RecallRow, _Ending]], now: datetime) -> None:
-    if not told:
-        return
-    from pytest_golden.learning.lessons.service import settle
-
-    done: set[tuple[str, str]] = set()
-    for recall, ending in told:
-        if ending.counts and (recall.lesson_id, ending.entry_id) not in done:
-            settle(connection, recall.id, now, passed=ending.passed)
-            done.add((recall.lesson_id, ending.entry_id))
-        else:
-            settle_recall(connection, recall.id, to_ms(now), passed=ending.passed)
+        return []
+    is_telling = ending.has_passed or not is_repeat(shown, list_points_before(connection, shown, _MOST_BEFORE_SHOWN))
+    return [(ending, is_telling)]
 
 
 def learn_corrections(store: Store, moment: int) -> tuple[LessonVerdict, ...]:
@@ -383,9 +353,9 @@ def learn_corrections(store: Store, moment: int) -> tuple[LessonVerdict, ...]:
 
 
 def _learn_correction(connection: Connection, correction: Correction, moment: int) -> Iterator[LessonVerdict]:
-    # Imported here, since few gates receive a correction.
     from pytest_golden.gate.fix_wording import word_correction
     from pytest_golden.learning.lessons.service import add_lesson
+    from pytest_golden.learning.lessons.store import find_lesson
 
     try:
         skill = word_correction(correction)

@@ -1,4 +1,7 @@
-"""Points in a project's history as they are recorded. Works on an open connection and decides nothing."""
+"""Points in a project's history as they are recorded. Works on an open connection and decides nothing.
+
+The values are imported where there is a row: a green gate asks, and finds none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
-from pytest_golden.gate.fixes import Correction, Point, State
 from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.inputs import RunInputs
 from pytest_golden.history.past_store import INPUTS_DIGEST, OF_INPUTS, read_inputs
@@ -19,6 +21,8 @@ from pytest_golden.storage.statements import json_member, json_member_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select
+
+    from pytest_golden.gate.fixes import Correction, Point, State
 
 _OF_RESULT = ("number", "entry_id", "run_id", "project", "is_flaky", "declaration_digest", "created_at")
 _OF_RUN = ("commit", "branch", "dirty", "workspace_root", "environment_digest")
@@ -48,6 +52,8 @@ def list_points_after(connection: Connection, point: Point, limit: int) -> tuple
 
 def read_state(connection: Connection, point: Point) -> State:
     """Return what a result ran on. The checkout's root is not kept."""
+    from pytest_golden.gate.fixes import State
+
     files = connection.scalar(select(gate_runs.c.dirty_files).where(gate_runs.c.entry_id == point.run_id))
     of_inputs = connection.execute(select(*OF_INPUTS).where(gate_results.c.entry_id == point.entry_id)).one_or_none()
     return State(
@@ -75,7 +81,12 @@ def list_corrections(connection: Connection, after: int, limit: int) -> tuple[Co
         .order_by(signals.c.number)
         .limit(limit)
     )
-    return tuple(Correction(*row) for row in connection.execute(query))
+    rows = connection.execute(query).all()
+    if not rows:
+        return ()
+    from pytest_golden.gate.fixes import Correction
+
+    return tuple(Correction(*row) for row in rows)
 
 
 def find_last_signal(connection: Connection) -> int:
@@ -95,6 +106,8 @@ def _points() -> Select[Any]:
 
 
 def _point(row: Row[Any]) -> Point:
+    from pytest_golden.gate.fixes import Point
+
     reasons = [one for one in row.reasons or () if isinstance(one, dict)]
     fields = {name: getattr(row, name) for name in (*_OF_RESULT, *_OF_RUN)}
     return Point(

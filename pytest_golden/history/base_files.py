@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from pathlib import Path, PurePosixPath
@@ -11,18 +10,28 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.git import find_commit, find_head, find_top, last_line, run_git, run_git_raw, split_paths
+from pytest_golden.history.git import (
+    find_commit,
+    find_head,
+    find_top,
+    last_line,
+    name_blob,
+    run_git,
+    run_git_raw,
+    split_paths,
+)
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_golden.regression.model import GoldenProjectResult
 
 _LONGEST_SECONDS = 600
-_MOST_CHARACTERS = 60_000
+# So many fit into one command line, however long they are.
+_PATHS_AT_ONCE = 200
 _LINK, _SUBMODULE = "120000", "160000"
 # None of these is a blob id.
 _REGULAR, _ANOTHER_KIND, _UNREADABLE = "a file", "another kind", "unreadable"
@@ -47,20 +56,17 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
     """
     if not ref or ref.startswith("-"):
         raise GoldenError(f"--golden-base {ref!r} is no git ref: give a branch, a tag or a commit.")
+    folder, name = manifest.parent, f"./{manifest.name}"
     try:
-        return _read_at(manifest, ref)
+        commit = find_commit(folder, ref)
+        if run_git(folder, "cat-file", "-t", f"{commit}:{name}").stdout.strip() != "blob":
+            return BaseManifest(ref, commit, None)
+        shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")
     except GoldenError as error:
         raise GoldenError(f"--golden-base {ref}: {error}") from None
-
-
-def _read_at(manifest: Path, ref: str) -> BaseManifest:
-    folder, name = manifest.parent, f"./{manifest.name}"
-    commit = find_commit(folder, ref)
-    if run_git(folder, "cat-file", "-t", f"{commit}:{name}").stdout.strip() != "blob":
-        return BaseManifest(ref, commit, None)
-    shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")
     if shown.returncode:
-        raise GoldenError(f"{manifest.name} cannot be read at {commit[:12]} ({last_line(shown.stderr)}).")
+        told = f"{manifest.name} cannot be read at {commit[:12]} ({last_line(shown.stderr)})."
+        raise GoldenError(f"--golden-base {ref}: {told}")
     return BaseManifest(ref, commit, shown.stdout)
 
 
@@ -123,22 +129,20 @@ def _list_entries(folder: Path, commit: str) -> list[_Entry]:
     done = run_git_raw(folder, "ls-tree", "-r", "-z", commit, "--", BASELINES_FOLDER, longest_seconds=_LONGEST_SECONDS)
     if done.returncode:
         raise GoldenError(f"the baselines at {commit[:12]} cannot be listed ({last_line(os.fsdecode(done.stderr))}).")
-    entries = [_read_entry(record) for record in split_paths(done.stdout)]
+    entries = []
+    for facts, _, path in (record.partition("\t") for record in split_paths(done.stdout)):
+        # Source: git-ls-tree(1), "Output format".
+        mode, _, blob = facts.split(" ")
+        entries.append(_Entry(mode, blob, path.removeprefix(BASELINES_FOLDER).removeprefix("/")))
     return [entry for entry in entries if entry.path or entry.mode == _SUBMODULE]
-
-
-def _read_entry(record: str) -> _Entry:
-    """Read one line. Source: git-ls-tree(1), "Output format"."""
-    facts, _, path = record.partition("\t")
-    mode, _, blob = facts.split(" ")
-    return _Entry(mode, blob, path.removeprefix(BASELINES_FOLDER).removeprefix("/"))
 
 
 def _name_present(folder: Path, entries: Sequence[_Entry]) -> dict[str, str | None]:
     """Return git's name for what is at each entry's path now; None if nothing is there."""
     names = {entry.path: _name_special(folder / entry.path, entry) for entry in entries}
-    for some in _batch_paths(path for path, name in names.items() if name == _REGULAR):
-        names |= _name_files(folder, some)
+    regular = [path for path, name in names.items() if name == _REGULAR]
+    for start in range(0, len(regular), _PATHS_AT_ONCE):
+        names |= _name_files(folder, regular[start : start + _PATHS_AT_ONCE])
     return names
 
 
@@ -153,28 +157,8 @@ def _name_special(place: Path, entry: _Entry) -> str | None:
     if stat.S_ISLNK(mode) != (entry.mode == _LINK):
         return _ANOTHER_KIND
     if stat.S_ISLNK(mode):
-        return _name_text(os.fsencode(place.readlink()), entry.blob)
+        return name_blob(os.fsencode(place.readlink()), "sha256" if len(entry.blob) == 64 else "sha1")
     return _REGULAR if stat.S_ISREG(mode) else _ANOTHER_KIND
-
-
-def _name_text(content: bytes, like: str) -> str:
-    digest = hashlib.new("sha256" if len(like) == 64 else "sha1", b"blob %d\0" % len(content), usedforsecurity=False)
-    digest.update(content)
-    return digest.hexdigest()
-
-
-def _batch_paths(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Divide paths into batches that fit into one command line."""
-    some: list[str] = []
-    length = 0
-    for path in paths:
-        if some and length + len(path) > _MOST_CHARACTERS:
-            yield some
-            some, length = [], 0
-        some.append(path)
-        length += len(path) + 1
-    if some:
-        yield some
 
 
 def _name_files(folder: Path, paths: Sequence[str]) -> dict[str, str | None]:

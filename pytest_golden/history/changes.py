@@ -15,16 +15,16 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RunVerdict
 from pytest_golden.regression.wording import format_duration, format_size, name_some
-from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectories
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import StepType
+from pytest_golden.values.checking import as_mapping
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pytest_golden.trajectory.difference import StepChange
+    from pytest_golden.trajectory.difference import StepChange, TrajectoryDiff
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import Step
 
@@ -111,14 +111,14 @@ class PastPass:
 
     `dirty_files` gives the content hash of each file that differed from the commit. `declaration` holds the project's
     manifest keys, `surroundings` the versions of what was installed, `inputs` what git does not hold. `first_failure` is
-    the first one after it.
+    what the first failure after it ran on.
     """
 
     result: PastResult
     dirty_files: Mapping[str, str | None] | None
     declaration: Mapping[str, Any]
     surroundings: Mapping[str, Any]
-    first_failure: FirstFailure | None = None
+    first_failure: Checkout | None = None
     inputs: RunInputs = field(default_factory=RunInputs)
 
 
@@ -157,16 +157,6 @@ class PastResult(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class FirstFailure:
-    """What the first failure after a pass ran on, as a checkout has it."""
-
-    commit: str | None
-    branch: str | None
-    dirty: bool | None
-    dirty_files: Mapping[str, str | None] | None
-
-
-@dataclass(frozen=True, slots=True)
 class InterruptedRun:
     """A gate run that ended without its end, and how many of its projects have a result."""
 
@@ -178,29 +168,23 @@ class InterruptedRun:
 
 def read_verdict(final_status: str | None, facts: Any) -> RunVerdict | None:
     """Read the verdict with which a run ended; None if it has not ended."""
-    plain = facts.get(VERDICT) if isinstance(facts, dict) else None
     if final_status is None:
         return None
-    return RunVerdict.from_dict({**(plain if isinstance(plain, dict) else {}), "final_status": final_status})
+    return RunVerdict.from_dict({**as_mapping(as_mapping(facts).get(VERDICT)), "final_status": final_status})
 
 
 def _compare_checkouts(past: PastPass, present: Present) -> tuple[CheckoutChanges, int | None]:
     """Compare up to the first failure if its commit differs from both ends, else up to now."""
-    result, first = past.result, past.first_failure
+    result, first, now = past.result, past.first_failure, present.checkout.commit
     before = Checkout(result.commit, result.branch, result.dirty, past.dirty_files)
-    if first is not None and first.commit is not None and result.commit is not None:
-        later = _count_later(first.commit, {result.commit}, present)
-        if later is not None:
-            broken = Checkout(first.commit, first.branch, first.dirty, first.dirty_files, root=present.checkout.root)
-            checkout = changes_between(present.folder, before, broken, present.within)
-            if checkout.is_known:
-                return checkout, later
+    is_known = result.commit is not None and now is not None
+    if is_known and first is not None and first.commit not in {None, result.commit, now}:
+        later = count_commits(present.folder, str(first.commit), str(now))
+        broken = replace(first, root=present.checkout.root)
+        checkout = changes_between(present.folder, before, broken, present.within)
+        if later is not None and checkout.is_known:
+            return checkout, later
     return changes_between(present.folder, before, present.checkout, present.within), None
-
-
-def _count_later(first: str, same: set[str], present: Present) -> int | None:
-    now = present.checkout.commit
-    return None if now is None or first in {now, *same} else count_commits(present.folder, first, now)
 
 
 def compare_declarations(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
@@ -277,6 +261,9 @@ def describe_parting(good: Trajectory, present: Trajectory) -> str | None:
     Steps that ran side by side come in any order, so order alone is no difference if each step has a unique name. The
     harness's note about a run without steps is ignored.
     """
+    # Imported here, since only a failure needs it.
+    from pytest_golden.trajectory.difference import diff_trajectories
+
     good, present = _without_note(good), _without_note(present)
     difference = diff_trajectories(good, present)
     if _is_an_order(difference, good, present):

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.write_set import VENV_MARK
-from pytest_golden.history.git import BlobNames, find_commit, find_fork, find_top, run_git, run_git_raw
+from pytest_golden.history.git import BlobNames, find_commit, find_fork, find_top, run_git, run_git_raw, split_paths
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.shape import Shape, form
 
@@ -36,6 +38,7 @@ _STATUS = (
     "--no-renames",
     "--ignored=matching",
 )
+_LOG = ("log", "-z", "--no-show-signature", "--no-color")
 MOST_SUBJECTS = 5
 MOST_COMMITS = 1000
 MOST_NAMED = 10
@@ -75,10 +78,13 @@ def read_checkout(folder: Path) -> Checkout:
         return Checkout()
     if root is None or status.returncode:
         return Checkout()
-    records = _read_records(os.fsdecode(status.stdout))
+    # Source: git-status(1), "Porcelain Format Version 2".
+    records = [(record[0], record[2:]) for record in split_paths(status.stdout)]
     headers = dict(record.split(" ", 1) for kind, record in records if kind == "#")
     commit, branch = headers.get("branch.oid", ""), headers.get("branch.head", "")
-    entries = _without_environments([_read_entry(kind, record) for kind, record in records if kind not in "#!"])
+    entries = [_read_entry(kind, record) for kind, record in records if kind not in "#!"]
+    environments = find_environments(entry.path for entry in entries if not entry.is_tracked)
+    entries = [entry for entry in entries if entry.is_tracked or not entry.path.startswith(environments)]
     return Checkout(
         commit=commit if is_commit(commit) else None,
         branch=None if branch in {"", "(detached)"} else redact(branch),
@@ -100,14 +106,6 @@ class _Entry(NamedTuple):
     committed_blob: str = ""
 
 
-def _read_records(text: str) -> list[tuple[str, str]]:
-    """Return the kind and the rest of each record of `git status`.
-
-    Source: git-status(1), "Porcelain Format Version 2".
-    """
-    return [(record[0], record[2:]) for record in text.split("\0") if record]
-
-
 def _read_entry(kind: str, record: str) -> _Entry:
     if kind == "1":
         _, submodule, committed_mode, _, mode, committed_blob, _, path = record.split(" ", 7)
@@ -115,13 +113,6 @@ def _read_entry(kind: str, record: str) -> _Entry:
     if kind == "u":
         return _Entry(record.split(" ", 9)[9], True)
     return _Entry(record)
-
-
-def _without_environments(entries: list[_Entry]) -> list[_Entry]:
-    folders = find_environments(entry.path for entry in entries if not entry.is_tracked)
-    return (
-        [entry for entry in entries if entry.is_tracked or not entry.path.startswith(folders)] if folders else entries
-    )
 
 
 def find_environments(untracked: Iterable[str]) -> tuple[str, ...]:
@@ -201,7 +192,8 @@ def changes_between(folder: Path, before: Checkout, now: Checkout, within: Path 
         return CheckoutChanges(note=f"the commit {'then' if before.commit is None else 'now'} is not known")
     commit_range = f"{before.commit[:_SHORT]}..{now.commit[:_SHORT]}"
     try:
-        committed, came, went = _read_range(folder, before.commit, now.commit)
+        committed = _list_committed(folder, before.commit, now.commit)
+        came, went = _list_subjects(folder, before.commit, now.commit)
     except GoldenError as error:
         return CheckoutChanges(commit_range, note=str(error))
     changes = CheckoutChanges(commit_range, len(came), len(went), redact(came[:MOST_SUBJECTS]))
@@ -228,23 +220,9 @@ def list_changed_files(
 def count_commits(folder: Path, before: str, now: str) -> int | None:
     """Count the commits that were added from one commit to another, up to 1,000; None if that is not known."""
     try:
-        came, _ = _list_commits(folder, before, now)
+        return len(_list_subjects(folder, before, now)[0])
     except GoldenError:
         return None
-    return len(came)
-
-
-class _Range(NamedTuple):
-    """What lies between two commits: the contents of each path before and now, and the subjects, newest first."""
-
-    committed: Mapping[str, tuple[str | None, str | None]]
-    came: tuple[str, ...]
-    went: tuple[str, ...]
-
-
-@lru_cache(maxsize=4)
-def _read_range(folder: Path, before: str, now: str) -> _Range:
-    return _Range(_list_committed(folder, before, now), *_list_commits(folder, before, now))
 
 
 def _tell_unknown(before: Checkout, now: Checkout) -> str | None:
@@ -262,7 +240,7 @@ def _list_committed(
     folder: Path, before: str, now: str, longest_seconds: float = LONGEST_SECONDS
 ) -> Mapping[str, tuple[str | None, str | None]]:
     asked = ("diff-tree", "-r", "-z", "--no-renames", before, now)
-    fields = _ask_since(folder, before, *asked, longest_seconds=longest_seconds).split("\0")
+    fields = _ask(folder, *asked, since=before, longest_seconds=longest_seconds).split("\0")
     paths = redact_paths(fields[1::2])
     return {path: _read_contents(raw) for raw, path in zip(fields[::2], paths, strict=False)}
 
@@ -277,19 +255,21 @@ def _read_contents(raw: str) -> tuple[str | None, str | None]:
     return (old_blob, blob) if old_mode == mode else (f"{old_blob} {old_mode}", f"{blob} {mode}")
 
 
-def _list_commits(folder: Path, before: str, now: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    form = ("-z", "--format=%m%s", "--no-show-signature", "--no-color")
+@lru_cache(maxsize=4)
+def _list_subjects(folder: Path, before: str, now: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the subjects of the commits that were added and of those that are gone, newest first."""
     sides = ("--left-right", f"--max-count={MOST_COMMITS}", f"{before}...{now}")
-    told = _ask_since(folder, before, "log", *form, *sides)
-    marked = told.split("\0")
+    marked = _ask(folder, *_LOG, "--format=%m%s", *sides, since=before).split("\0")
     came, went = (tuple(line[1:] for line in marked if line.startswith(sign)) for sign in "><")
     return came, went
 
 
-def _ask_since(folder: Path, before: str, *arguments: str, longest_seconds: float = LONGEST_SECONDS) -> str:
-    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds) if is_commit(before) else None
+def _ask(folder: Path, *arguments: str, since: str | None = None, longest_seconds: float = LONGEST_SECONDS) -> str:
+    is_askable = since is None or is_commit(since)
+    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds) if is_askable else None
     if done is None or done.returncode:
-        raise GoldenError(f"commit {before[:_SHORT]} is not in this clone (it is shallow, or history was rewritten)")
+        named = "a commit" if since is None else f"commit {since[:_SHORT]}"
+        raise GoldenError(f"{named} is not in this clone (it is shallow, or history was rewritten)")
     return os.fsdecode(done.stdout)
 
 
@@ -360,14 +340,20 @@ def list_commits(
     Raises:
         GoldenError: git is not installed or does not answer, or one of the commits is not in this clone.
     """
+    places = () if within is None else (within,)
     for merges in ("--no-merges", "--merges"):
-        arguments = ["--format=%H %s", "-z", "--no-show-signature", "--no-color", f"--max-count={_MOST_LISTED_COMMITS}"]
-        place = [] if within is None else [f":(top,literal){within}"]
-        told = _ask(folder, ["log", *arguments, merges, f"{before}..{now}", "--", *place], longest_seconds)
-        lines = [line.partition(" ") for line in told.split("\0") if line]
-        if lines:
-            return tuple(Commit(identity, redact(subject)) for identity, _, subject in lines)
+        wanted = (f"--max-count={_MOST_LISTED_COMMITS}", merges, f"{before}..{now}")
+        found = tuple(_read_log(folder, *wanted, places=places, longest_seconds=longest_seconds))
+        if found:
+            return found
     return ()
+
+
+def _read_log(folder: Path, *wanted: str, places: Iterable[str], longest_seconds: float) -> Iterator[Commit]:
+    within = (f":(top,literal){place}" for place in places)
+    told = _ask(folder, *_LOG, "--format=%H %s", *wanted, "--", *within, longest_seconds=longest_seconds)
+    for identity, _, subject in (line.partition(" ") for line in told.split("\0") if line):
+        yield Commit(identity, redact(subject))
 
 
 def find_commit_of(
@@ -380,25 +366,11 @@ def find_commit_of(
     """
     if not (blobs and is_commit(after)):
         return None
-    arguments = [
-        "log",
-        "--reverse",
-        "-z",
-        "--format=%H %s",
-        "--no-show-signature",
-        "--no-color",
-        f"{after}..HEAD",
-        "--",
-    ]
-    places = [f":(top,literal){path}" for path in blobs]
-    try:
-        told = _ask(folder, [*arguments, *places], longest_seconds)
-        for line in [line for line in told.split("\0") if line][:_MOST_EXAMINED_COMMITS]:
-            commit, _, subject = line.partition(" ")
-            if all(_read_blob(folder, commit, path) == blob for path, blob in blobs.items()):
-                return Commit(commit, redact(subject))
-    except GoldenError:
-        return None
+    with suppress(GoldenError):
+        later = _read_log(folder, "--reverse", f"{after}..HEAD", places=blobs, longest_seconds=longest_seconds)
+        for commit in islice(later, _MOST_EXAMINED_COMMITS):
+            if all(_read_blob(folder, commit.id, path) == blob for path, blob in blobs.items()):
+                return commit
     return None
 
 
@@ -429,8 +401,9 @@ def list_files_since(folder: Path, ref: str) -> tuple[str, ...]:
         GoldenError: no git, not a repository, or an unknown ref; the message says what to fetch.
     """
     left = find_fork(folder, find_commit(folder, ref))
-    changed = _ask(folder, ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", left], _DIFF_SECONDS)
-    new = _ask(folder, ["ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/"], _DIFF_SECONDS)
+    diff = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", left)
+    others = ("ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/")
+    changed, new = (_ask(folder, *asked, longest_seconds=_DIFF_SECONDS) for asked in (diff, others))
     untracked = list(filter(None, new.split("\0")))
     environments = find_environments(untracked)
     edits = (path for path in untracked if not path.startswith(environments))
@@ -443,10 +416,3 @@ def has_commit(folder: Path, commit: str) -> bool:
         return is_commit(commit) and not run_git_raw(folder, "cat-file", "-e", f"{commit}^{{commit}}").returncode
     except GoldenError:
         return False
-
-
-def _ask(folder: Path, arguments: Sequence[str], longest_seconds: float) -> str:
-    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds)
-    if done.returncode:
-        raise GoldenError("a commit is not in this clone (it is shallow, or history was rewritten)")
-    return os.fsdecode(done.stdout)

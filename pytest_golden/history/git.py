@@ -82,6 +82,12 @@ def find_fork(folder: Path, commit: str) -> str:
     return commit if common.returncode else common.stdout.strip()
 
 
+def list_worktrees(folder: Path) -> list[Path]:
+    """Return the folders of a repository's worktrees, those that are gone included."""
+    told = run_git(folder, "worktree", "list", "--porcelain", "-z").stdout
+    return [Path(line.removeprefix("worktree ")) for line in told.split("\0") if line.startswith("worktree ")]
+
+
 def split_paths(listed: bytes) -> list[str]:
     """Return the paths of an answer to a question with `-z`."""
     return [path for path in os.fsdecode(listed).split("\0") if path]
@@ -107,15 +113,13 @@ def last_line(text: str) -> str:
 
 def describe_commit(folder: Path) -> dict[str, Any]:
     """Return `{commit, branch, dirty}` of the folder's checkout; unknown values are None, and all are outside git."""
-    try:
+    with suppress(GoldenError):
         head = run_git(folder, "rev-parse", "HEAD")
-        if head.returncode:
-            return {"commit": None, "branch": None, "dirty": None}
-        branch = run_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD").stdout.strip()
-        dirty = bool(run_git(folder, "status", "--porcelain").stdout)
-    except GoldenError:
-        return {"commit": None, "branch": None, "dirty": None}
-    return {"commit": head.stdout.strip(), "branch": branch or None, "dirty": dirty}
+        if not head.returncode:
+            branch = run_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD").stdout.strip()
+            dirty = bool(run_git(folder, "status", "--porcelain").stdout)
+            return {"commit": head.stdout.strip(), "branch": branch or None, "dirty": dirty}
+    return {"commit": None, "branch": None, "dirty": None}
 
 
 class BlobNames:
@@ -139,21 +143,23 @@ class BlobNames:
         except (OSError, ValueError):
             return None
         if stat.S_ISLNK(status.st_mode):
-            return self._name(os.fsencode(place.readlink()))
+            return name_blob(os.fsencode(place.readlink()), self._algorithm)
         if stat.S_ISDIR(status.st_mode):
             return find_head(place) or "folder"
         if not stat.S_ISREG(status.st_mode) or status.st_size > min(MOST_BYTES_OF_A_FILE, self._bytes_left):
             return f"{status.st_size} bytes of {status.st_mtime_ns}"
         self._bytes_left -= status.st_size
         try:
-            return self._name(place.read_bytes())
+            return name_blob(place.read_bytes(), self._algorithm)
         except OSError as error:
             return f"unreadable: {error.strerror}"
 
-    def _name(self, content: bytes) -> str:
-        digest = hashlib.new(self._algorithm, b"blob %d\0" % len(content), usedforsecurity=False)
-        digest.update(content)
-        return digest.hexdigest()
+
+def name_blob(content: bytes, algorithm: str) -> str:
+    """Return git's id for a content."""
+    digest = hashlib.new(algorithm, b"blob %d\0" % len(content), usedforsecurity=False)
+    digest.update(content)
+    return digest.hexdigest()
 
 
 def find_head(folder: Path) -> str | None:

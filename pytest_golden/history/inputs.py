@@ -1,5 +1,7 @@
 """A project's inputs that git does not hold: reading them within a budget, and comparing those of two runs.
 
+Also the names of what git ignored when a run began, without what tools leave and no pipeline reads.
+
 Inputs are plain values: `{"holds", "folder", "is_all", "files", "passed", "variables"}`. `files` maps a path to `[size, name
 of the content]`; the name is None if the content was not read. A path that ends with a slash is a folder of many files, with
 their count as a third value. `passed` is the same for `pass_files`, `variables` tells for each name in `pass_env` whether it
@@ -18,14 +20,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS, is_environment
+from pytest_golden.gateway.write_set import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS, is_environment
 from pytest_golden.history.checkout import redact_paths
 from pytest_golden.redaction.rule import is_secret_name
 from pytest_golden.regression.wording import format_size
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from io import FileIO
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.history.checkout import Checkout
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -35,6 +37,14 @@ MOST_IN_FOLDER = 40
 _MOST_INPUTS, _MOST_LOOKED_AT = 100, 5_000
 _MOST_BYTES, _MOST_OF_A_FILE = 4 << 20, 256 << 10
 _BLOCK, _BLOCKS = 4096, 8
+_MOST_NAMES = 5000
+_MOST_READ = 200
+_BEGINNING_BYTES = 1024
+_REPORTS = {
+    ".xml": re.compile(rb"<(?:testsuites?|coverage)\b"),
+    ".json": re.compile(rb'\A\{\s*"schema_version": \d+,\s*"final_status": '),
+    ".html": re.compile(rb"\A\s*<!doctype html", re.IGNORECASE),
+}
 _BY_PRODUCTS = frozenset({*CACHE_FOLDERS, *WITHHELD_FOLDERS, "htmlcov", ".idea", ".vscode", ".eggs"})
 # Like caches, these come and go by themselves.
 _PASSING = _BY_PRODUCTS | {"node_modules", "build", "dist", "logs"}
@@ -179,7 +189,7 @@ class _Search:
         prefix = f"{folder.shown}/" if folder.shown else ""
         files: list[tuple[os.DirEntry[str], os.stat_result]] = []
         for entry in entries:
-            if self._is_left_out(entry):
+            if is_left_out(entry.name) or _is_any_below(entry.path, self._products):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield _Place(entry.path, prefix + entry.name)
@@ -191,9 +201,6 @@ class _Search:
             return
         for entry, status in files:
             self._keep(_Place(entry.path, prefix + entry.name), status)
-
-    def _is_left_out(self, entry: os.DirEntry[str]) -> bool:
-        return is_left_out(entry.name) or _is_any_below(entry.path, self._products)
 
     def _read_folder(self, path: str) -> list[os.DirEntry[str]]:
         try:
@@ -236,14 +243,11 @@ def _read_name(path: str, size: int, *, is_whole: bool) -> str:
     with Path(path).open("rb", buffering=0) as file:
         if is_whole:
             return f"w{_digest([file.read(size)])}"
-        last = max(0, size - _BLOCK)
-        starts = [last * number // (_BLOCKS - 1) for number in range(_BLOCKS)]
-        return f"p{_digest([str(size).encode(), *(_read_block(file, start) for start in starts)])}"
-
-
-def _read_block(file: FileIO, start: int) -> bytes:
-    file.seek(start)
-    return file.read(_BLOCK)
+        parts = [str(size).encode()]
+        for number in range(_BLOCKS):
+            file.seek(max(0, size - _BLOCK) * number // (_BLOCKS - 1))
+            parts.append(file.read(_BLOCK))
+        return f"p{_digest(parts)}"
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -256,8 +260,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 def fold_files(sizes: Mapping[str, int]) -> list[Any]:
     """Return the value that stands for a folder of many files, made from their names and sizes."""
     told = "\0".join(f"{name}\0{sizes[name]}" for name in sorted(sizes))
-    name = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return [sum(sizes.values()), name, len(sizes)]
+    return [sum(sizes.values()), _digest([told.encode("utf-8", "surrogatepass")]), len(sizes)]
 
 
 def is_by_product(name: str) -> bool:
@@ -288,7 +291,7 @@ class RunInputs:
     @classmethod
     def read(cls, found: Any, write_set: Any) -> RunInputs:
         """Read it from a store's values, which may be damaged. `write_set` is what `WriteSet.to_dict()` returned."""
-        written = write_set if isinstance(write_set, dict) else {}
+        written = as_mapping(write_set)
         paths = tuple(str(path) for how in ("created", "changed", "removed") for path in written.get(how) or ())
         return cls(found if isinstance(found, dict) else None, paths)
 
@@ -333,12 +336,15 @@ def compare_inputs(before: RunInputs, now: RunInputs, told: Collection[str] = ()
         return ()
     passed_over = before.list_products() | now.list_products() | set(told)
     is_all = bool(then.get("is_all") and present.get("is_all"))
-    files = _compare(*_fold_alike(_member(then, "files"), _member(present, "files")))
+    files, passed, variables = (
+        (as_mapping(then.get(key)), as_mapping(present.get(key))) for key in ("files", "passed", "variables")
+    )
+    changed = _compare(*_fold_alike(*files))
     changes = [
-        InputChange("file", *one) for one in files if one[0] not in passed_over and (is_all or one[1] == "changed")
+        InputChange("file", *one) for one in changed if one[0] not in passed_over and (is_all or one[1] == "changed")
     ]
-    changes += [InputChange("passed", *one) for one in _compare(_member(then, "passed"), _member(present, "passed"))]
-    return (*changes, *_compare_variables(_member(then, "variables"), _member(present, "variables")))
+    changes += [InputChange("passed", *one) for one in _compare(*passed)]
+    return (*changes, *_compare_variables(*variables))
 
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -399,6 +405,69 @@ def _name_folder(path: str) -> str:
     return f"{path.rpartition('/')[0] or '.'}/"
 
 
-def _member(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = inputs.get(key)
-    return value if isinstance(value, dict) else {}
+@dataclass(frozen=True, slots=True)
+class IgnoredThen:
+    """Files and folders that git ignored when a run began; folders end with a slash. Without `is_all` there were too many."""
+
+    names: tuple[str, ...]
+    is_all: bool = True
+
+    @classmethod
+    def read(cls, plain: Any) -> IgnoredThen | None:
+        """Read back what `describe_ignored` returned; None for any other value."""
+        names = plain.get("names") if isinstance(plain, dict) else None
+        return cls(tuple(map(str, names)), plain.get("is_all") is True) if isinstance(names, list) else None
+
+
+def describe_ignored(
+    checkout: Checkout, hide: Callable[[Sequence[str]], Sequence[str] | None]
+) -> dict[str, Any] | None:
+    """Return the names of what git ignores in a checkout, without what is no input; None if that is not known.
+
+    The values are JSON-safe. `hide` removes from names what the store does not keep.
+    """
+    root = checkout.root
+    if root is None or checkout.ignored is None:
+        return None
+    found = [name for name in checkout.ignored if not is_no_input(root, name)]
+    reports = frozenset(list_reports(root, found))
+    names = [name for name in found if name not in reports]
+    hidden = hide(names[:_MOST_NAMES])
+    return None if hidden is None else {"names": list(hidden), "is_all": len(names) <= _MOST_NAMES}
+
+
+def is_no_input(root: Path, ignored: str) -> bool:
+    """Tell whether an ignored path is a cache, a by-product of tools, or a virtual environment, which is compared by its versions."""
+    return any(map(is_by_product, ignored.rstrip("/").split("/"))) or is_ignored_environment(root, ignored)
+
+
+def is_ignored_environment(root: Path, ignored: str) -> bool:
+    """Tell whether an ignored path is the folder of a virtual environment."""
+    return ignored.endswith("/") and (root / ignored / VENV_MARK).exists()
+
+
+def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the untracked paths that are reports of earlier runs or by-products of tools, which are no input.
+
+    They are known by their names, or by their first bytes, which is all that is read of them.
+    """
+    found, left = [], _MOST_READ
+    for path in untracked:
+        if any(map(is_by_product, path.split("/"))):
+            found.append(path)
+        elif path.endswith(tuple(_REPORTS)) and left:
+            left -= 1
+            found += [path] if _is_report(root / path) else []
+    return tuple(found)
+
+
+def _is_report(file: Path) -> bool:
+    try:
+        # A pipe would never give an answer.
+        if not file.is_file():
+            return False
+        with file.open("rb") as opened:
+            beginning = opened.read(_BEGINNING_BYTES)
+    except OSError:
+        return False
+    return _REPORTS[file.suffix].search(beginning) is not None

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Text, and_, func, literal, select, union_all
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.history.changes import FirstFailure, PastPass, PastResult
+from pytest_golden.history.changes import PastPass, PastResult
 from pytest_golden.history.checkout import Checkout
-from pytest_golden.history.inputs import RunInputs
+from pytest_golden.history.inputs import IgnoredThen, RunInputs
 from pytest_golden.history.run_environment import describe_environment, describe_run_environment
-from pytest_golden.history.unchanged_tree import IgnoredThen
 from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES, SlowdownJudge, describe_durations
 from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.schema import documents, expectations, gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run, read_document
 from pytest_golden.storage.statements import json_member, json_member_text
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ def read_inputs(connection: Connection, row: Row[Any]) -> RunInputs:
     return RunInputs.read(None if digest is None else read_document(connection, digest), row.write_set)
 
 
-def _find_first_failure(connection: Connection, project: str, after: int) -> FirstFailure | None:
+def _find_first_failure(connection: Connection, project: str, after: int) -> Checkout | None:
     rows = connection.execute(
         select(_REASONS, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, gate_runs.c.dirty_files)
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
@@ -121,7 +121,7 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Fir
         .limit(_MOST_FAILURES_READ)
     )
     failed = next((row for row in rows if not was_interrupted(row.reasons)), None)
-    return None if failed is None else FirstFailure(failed.commit, failed.branch, failed.dirty, failed.dirty_files)
+    return None if failed is None else Checkout(failed.commit, failed.branch, failed.dirty, failed.dirty_files)
 
 
 def _past_results(*more: Any) -> Select[Any]:
@@ -204,7 +204,7 @@ def read_medians(connection: Connection, projects: Collection[str]) -> dict[str,
     return {name: median(seconds) for name, seconds in passes.items()}
 
 
-def find_last_environment(connection: Connection, project: str) -> dict[str, Any] | None:
+def find_last_environment(connection: Connection, project: str) -> Mapping[str, Any] | None:
     """Return what is known of where a project passed last; None without a pass, or of a run that did not keep it."""
     facts = connection.scalar(
         select(gate_runs.c.facts)
@@ -213,8 +213,7 @@ def find_last_environment(connection: Connection, project: str) -> dict[str, Any
         .order_by(gate_results.c.number.desc())
         .limit(1)
     )
-    found = _as_mapping(facts).get(ENVIRONMENT)
-    return found if isinstance(found, dict) and found else None
+    return as_mapping(as_mapping(facts).get(ENVIRONMENT)) or None
 
 
 def _list_passes(connection: Connection, names: Collection[str]) -> Iterator[Row[Any]]:
@@ -248,7 +247,7 @@ def _read_facts(connection: Connection, runs: Collection[str]) -> dict[str, Mapp
     known: dict[str, Mapping[str, Any]] = {run: {} for run in runs}
     for some in split(sorted(runs)):
         rows = connection.execute(select(gate_runs.c.entry_id, gate_runs.c.facts).where(gate_runs.c.entry_id.in_(some)))
-        known |= {row.entry_id: _as_mapping(row.facts) for row in rows}
+        known |= {row.entry_id: as_mapping(row.facts) for row in rows}
     return known
 
 
@@ -259,10 +258,6 @@ def find_accepted(connection: Connection, numbers: Sequence[int]) -> frozenset[i
         rows = connection.execute(select(gate_results.c.number, _ACCEPTED).where(gate_results.c.number.in_(some)))
         found |= {row.number for row in rows if row.accepted is not None}
     return frozenset(found)
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +339,7 @@ def _read_reads(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[s
     for some in split(sorted(ids)):
         asked = select(trajectories.c.id, json_member(trajectories.c.body, "metadata"))
         for row in connection.execute(asked.where(trajectories.c.id.in_(some))):
-            reads = row.metadata.get("reads") if isinstance(row.metadata, dict) else None
+            reads = as_mapping(row.metadata).get("reads")
             if isinstance(reads, list):
                 found[row.id] = tuple(map(str, reads))
     return found

@@ -6,7 +6,7 @@ Each function works on an open connection and decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, literal_column, or_, select
 
@@ -26,6 +26,7 @@ from pytest_golden.history.past_store import (
 from pytest_golden.history.recorded_model import (
     ListedResult,
     ListedRun,
+    PastDifference,
     ProjectHistory,
     ProjectTrend,
     RecordedResult,
@@ -33,34 +34,26 @@ from pytest_golden.history.recorded_model import (
 )
 from pytest_golden.history.trends import ENOUGH
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus, was_interrupted
-from pytest_golden.regression.verdict import (
-    RegressionCheckResult,
-    RunStatus,
-    RunVerdict,
-    Weakening,
-    WeakeningKind,
-    judge_run,
-)
+from pytest_golden.regression.verdict import RegressionCheckResult, RunStatus, RunVerdict, Weakening, judge_run
 from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
 from pytest_golden.storage.shared_documents import is_own_place, is_own_run, read_document
 from pytest_golden.storage.statements import json_member, json_member_text
 from pytest_golden.trajectory.store import find_dict_form
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection, Row, Select
 
-    from pytest_golden.history.recorded_model import OutputDifference
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 _LEAST_OF_ID = 10
 _SURROUNDINGS = ("python", "implementation", "platform", "golden")
-_LISTED_RUN = (
-    *("number", "entry_id", "started_at", "finished_at", "final_status", "commit", "branch", "dirty", "manifest"),
-    *("host", "workspace_root"),
-)
+# What a listed run and its row have under one name.
+_ALIKE = ("entry_id", "commit", "branch", "dirty", "manifest", "host")
+_LISTED_RUN = (*_ALIKE, "number", "started_at", "finished_at", "final_status", "workspace_root")
 _EXPECTED = (entries.c.open_count, entries.c.met_count, entries.c.unmet_count, entries.c.expired_count)
 _LISTED_RESULT = (
     *("number", "entry_id", "project", "status", "is_regression", "exit_code", "execution_time_seconds", "attempts"),
@@ -76,15 +69,11 @@ _NOT_PASSED = gate_results.c.status != literal_column("'PASSED'")
 _REASONS = json_member(gate_results.c.result, "reasons")
 _ENVIRONMENT = json_member(gate_runs.c.facts, ENVIRONMENT)
 _RUN_OF_RESULT = (gate_runs.c.workspace_root, gate_runs.c.environment_digest, _ENVIRONMENT)
-_RECENT_RESULT = (
-    *("number", "entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts"),
-    *("is_flaky", "is_regression", "pass_streak", "created_at", "trajectory_id"),
-)
+_OF_RESULT = ("number", "entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts")
 _RECENT = (
-    *(gate_results.c[name] for name in _RECENT_RESULT),
-    gate_runs.c.commit,
-    gate_runs.c.branch,
-    gate_runs.c.dirty,
+    *(gate_results.c[name] for name in (*_OF_RESULT, "is_flaky", "is_regression", "pass_streak")),
+    *(gate_runs.c[name] for name in ("commit", "branch", "dirty")),
+    *(gate_results.c[name] for name in ("created_at", "trajectory_id")),
 )
 
 
@@ -136,8 +125,8 @@ def read_run_facts(connection: Connection, run_id: str) -> RunFacts | None:
 
 def read_result(connection: Connection, row: Row[Any], *, has_steps: bool = True) -> GoldenProjectResult:
     """Return a result from its row, with the steps of its trajectory if they are there and readable."""
-    own = row.result if isinstance(row.result, dict) else {}
-    result = GoldenProjectResult.from_dict({"name": row.project, "path": "", "status": row.status, **own})
+    told = {"name": row.project, "path": "", "status": row.status, **as_mapping(row.result)}
+    result = GoldenProjectResult.from_dict(told)
     if not has_steps or row.trajectory_id is None:
         return result
     try:
@@ -151,7 +140,7 @@ def read_result(connection: Connection, row: Row[Any], *, has_steps: bool = True
 
 def _read_facts(connection: Connection, row: Row[Any]) -> RunFacts:
     facts = row.facts or {}
-    weakened = tuple(map(_read_weakening, facts.get("weakened_floor") or ()))
+    weakened = tuple(map(Weakening.from_dict, facts.get("weakened_floor") or ()))
     return RunFacts(_describe_gate(connection, row, facts), weakened)
 
 
@@ -203,16 +192,6 @@ def _read_results(connection: Connection, run_id: str, *, has_steps: bool) -> di
     query = select(*columns).where(gate_results.c.run_id == run_id).order_by(gate_results.c.number)
     rows = sorted(connection.execute(query).all(), key=lambda row: order.get(row.project, len(order)))
     return {row.entry_id: read_result(connection, row, has_steps=has_steps) for row in rows}
-
-
-def _read_weakening(plain: Mapping[str, Any]) -> Weakening:
-    return Weakening(
-        plain.get("project"),
-        WeakeningKind(plain["kind"]),
-        str(plain.get("message", "")),
-        plain.get("base"),
-        plain.get("head"),
-    )
 
 
 def list_runs(
@@ -287,15 +266,10 @@ def _read_listed_run(row: Row[Any], so_far: Mapping[str, RunVerdict]) -> ListedR
     verdict = read_verdict(row.final_status, {VERDICT: row.verdict})
     verdict = verdict or so_far.get(row.entry_id) or judge_run((), is_running=True)
     return ListedRun(
-        entry_id=row.entry_id,
+        **{name: getattr(row, name) for name in _ALIKE},
         started_at=from_ms(row.started_at),
         finished_at=None if row.finished_at is None else from_ms(row.finished_at),
         verdict=verdict,
-        commit=row.commit,
-        branch=row.branch,
-        dirty=row.dirty,
-        manifest=row.manifest,
-        host=row.host,
         selected_count=max(row.open_count + row.met_count + row.unmet_count + row.expired_count, verdict.total),
         is_own=is_own_place(row.workspace_root),
     )
@@ -326,8 +300,8 @@ def find_result(connection: Connection, entry_id: str) -> RecordedResult | None:
         is_own=is_own_place(row.workspace_root),
         result=read_result(connection, row),
         gate=run.gate,
-        environment={**_as_mapping(row.environment), **_as_mapping(run.gate.get("environment"))},
-        distributions=_as_mapping(surroundings.get("distributions")),
+        environment={**as_mapping(row.environment), **as_mapping(run.gate.get("environment"))},
+        distributions=as_mapping(surroundings.get("distributions")),
         declaration=read_document(connection, row.declaration_digest) or {},
         previous_entry_id=_find_neighbour(connection, row, is_next=False),
         next_entry_id=_find_neighbour(connection, row, is_next=True),
@@ -341,7 +315,7 @@ def find_last_entry(connection: Connection, project: str) -> str | None:
     return entry_id
 
 
-def find_last_difference(connection: Connection, project: str) -> tuple[Row[Any], tuple[OutputDifference, ...]] | None:
+def find_last_difference(connection: Connection, project: str) -> PastDifference | None:
     """Return the last result of a project whose outputs differed, with the differences; None where none is known."""
     query = _select_own_results(*(gate_results.c[name] for name in ("entry_id", "run_id", "created_at")), _REASONS)
     query = query.where(gate_results.c.project == project, _NOT_PASSED)
@@ -349,7 +323,7 @@ def find_last_difference(connection: Connection, project: str) -> tuple[Row[Any]
         reasons = [Reason.from_dict(one) for one in row.reasons or () if isinstance(one, dict) and "kind" in one]
         differences = tuple(read_differences(reasons))
         if differences:
-            return row, differences
+            return PastDifference(row.entry_id, row.run_id, from_ms(row.created_at), differences)
     return None
 
 
@@ -361,12 +335,8 @@ def _find_neighbour(connection: Connection, row: Row[Any], *, is_next: bool) -> 
     return entry_id
 
 
-def _select_own_results(*columns: Any) -> Any:
+def _select_own_results(*columns: Any) -> Select[Any]:
     return select(*columns).join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id).where(is_own_run())
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def list_recent_results(
@@ -390,15 +360,8 @@ def list_recent_results(
     # Reading the JSON of a result costs more than all the rest.
     mixed = [row.number for rows in found.values() if _differ_on_a_commit(rows) for row in rows]
     failed = [row.number for rows in found.values() for row in rows if row.status == ResultStatus.ERROR.value]
-    marks = _Marks(_find_interrupted(connection, failed), find_accepted(connection, mixed))
-    return {name: tuple(_recent_result(row, marks) for row in rows) for name, rows in found.items()}
-
-
-class _Marks(NamedTuple):
-    """The numbers of results that did not run to their end, and of those that a person accepted."""
-
-    interrupted: frozenset[int]
-    accepted: frozenset[int]
+    interrupted, accepted = _find_interrupted(connection, failed), find_accepted(connection, mixed)
+    return {name: tuple(_recent_result(row, interrupted, accepted) for row in rows) for name, rows in found.items()}
 
 
 def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
@@ -416,30 +379,12 @@ def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozens
     return frozenset(found)
 
 
-def _recent_result(row: Sequence[Any], marks: _Marks) -> PastResult:
-    # Unpack in the order of `_RECENT`: for so many rows, attribute lookups would be slow.
-    number, entry_id, run_id, project, status, exit_code, seconds, attempts, is_flaky, is_regression, *others = row
-    pass_streak, created_at, trajectory_id, commit, branch, dirty = others
-    return PastResult(
-        entry_id,
-        run_id,
-        project,
-        ResultStatus(status),
-        exit_code,
-        seconds,
-        attempts,
-        is_flaky,
-        is_regression,
-        pass_streak,
-        commit,
-        branch,
-        dirty,
-        from_ms(created_at),
-        trajectory_id,
-        None,
-        number in marks.interrupted,
-        number in marks.accepted,
-    )
+def _recent_result(row: Sequence[Any], interrupted: frozenset[int], accepted: frozenset[int]) -> PastResult:
+    # Unpack in the order of `_RECENT`, which is that of the fields: for so many rows, attribute lookups would be slow.
+    number, entry_id, run_id, project, status, *figures, created_at, trajectory_id = row
+    marks = None, number in interrupted, number in accepted
+    told = [entry_id, run_id, project, ResultStatus(status), *figures, from_ms(created_at), trajectory_id, *marks]
+    return PastResult(*told)
 
 
 def read_history(connection: Connection, name: str, limit: int) -> ProjectHistory:

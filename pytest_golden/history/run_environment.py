@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.values.checking import as_mapping
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -57,7 +59,7 @@ def compare_surroundings(
     """
     lines: list[str] = []
     if venv is not None:
-        inside = (_member(_member(facts, _VENVS), venv) for facts in (before, now))
+        inside = (as_mapping(as_mapping(facts.get(_VENVS)).get(venv)) for facts in (before, now))
         lines += [f"{line} (in {venv})" for line in _compare(*inside)]
     return (*lines, *_compare(before, now))
 
@@ -80,7 +82,7 @@ def describe_run_environment(
         "implementation": platform.python_implementation(),
         "system": platform.system(),
         "machine": platform.machine(),
-        "cpu_count": _count_processors(),
+        "cpu_count": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu_model": _find_processor(),
         "view": None if abilities is None else abilities.view,
         "seal": None if abilities is None else abilities.seal,
@@ -94,8 +96,7 @@ def describe_environment(facts: Mapping[str, Any], venv: str | None) -> dict[str
     own = {key: fact for key, fact in facts.items() if key != _VENVS}
     if venv is None:
         return own
-    pythons = facts.get(_VENVS)
-    return {**own, "python": pythons.get(venv) if isinstance(pythons, dict) else None, "venv": True}
+    return {**own, "python": as_mapping(facts.get(_VENVS)).get(venv), "venv": True}
 
 
 def find_venv_python(venv: str, workspace_root: Path) -> str | None:
@@ -177,7 +178,7 @@ def _find_python(venv: Path, sites: list[Path]) -> str | None:
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     yield from _list_changes(_plain(before), _plain(now))
-    yield from _list_changes(_member(before, "distributions"), _member(now, "distributions"))
+    yield from _list_changes(as_mapping(before.get("distributions")), as_mapping(now.get("distributions")))
 
 
 def _plain(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -195,20 +196,9 @@ def _list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
             yield f"{name} {before[name]} -> {now[name]}"
 
 
-def _member(facts: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = facts.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def _shorten(version: str | None) -> str | None:
     """Leave out the patch level, which changes no durations."""
     return None if version is None else ".".join(version.split(".")[:2])
-
-
-def _count_processors() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 @cache

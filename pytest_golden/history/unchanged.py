@@ -10,6 +10,7 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from pytest_golden.regression.wording import show_path
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_golden.history.unchanged_paths import InputPlaces
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
@@ -98,7 +99,9 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     if not is_in_git(folder):
         return _run_all(question, None, f"{folder} is in no git repository")
     try:
-        tree = read_tree(folder, ref, question.products, _list_known_environments(question))
+        venvs = {project.venv for project in manifest.projects if project.venv is not None}
+        known = [Path(sys.prefix), *(locate_venv(venv, folder) for venv in venvs)]
+        tree = read_tree(folder, ref, question.products, known)
         doubt, entries = _compare_manifests(question, tree)
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
@@ -109,19 +112,19 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         products = {os.path.realpath(product) for product in question.products}
         no_inputs = (*tree.reports, *filter(None, map(finder.relate, products)))
         claims = Claims(places.values(), (*finder.list_kept(), *no_inputs))
-        ignored = IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products)
-        unclaimed = Unclaimed(claims, ignored, ignored_judging)
         shown_root = (question.hide({"root": str(folder)}) or {"root": ""})["root"]
+        read_now = cache(partial(_read_hidden_checkout, tree.root, question.hide))
         present = Present(
-            entries,
-            describe_surroundings(manifest.projects, folder) if past else {},
-            _FilesSince(tree.root, question.hide),
-            _GoneSince(tree.root, products),
-            question.hide,
-            os.environ,
-            unclaimed,
-            (platform.node(), shown_root),
-            frozenset(no_inputs) if question.reads else None,
+            base_entries=entries,
+            surroundings=describe_surroundings(manifest.projects, folder) if past else {},
+            since_pass=_once_a_run(lambda last: _find_files_since(tree.root, last.checkout, read_now())),
+            gone_since=_once_a_run(lambda last: find_gone(tree.root, last.ignored, products)),
+            hide=question.hide,
+            claims=claims,
+            ignored=IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products),
+            ignored_judging=ignored_judging,
+            where=(platform.node(), shown_root),
+            no_reads=frozenset(no_inputs) if question.reads else None,
         )
     except SettingsError:
         raise
@@ -134,11 +137,6 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     why = spread(reasons, manifest.projects)
     left_out = frozenset(project.name for project in manifest.projects if project.name not in why)
     return Selection(ref, tree.base, left_out, why)
-
-
-def _list_known_environments(question: Question) -> list[Path]:
-    venvs = {project.venv for project in question.manifest.projects if project.venv is not None}
-    return [Path(sys.prefix), *(locate_venv(venv, question.manifest.workspace_root) for venv in venvs)]
 
 
 def _run_all(question: Question, commit: str | None, why: str) -> Selection:
@@ -173,15 +171,15 @@ def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapp
 def _part_judging(question: Question, tree: Tree) -> tuple[list[Path], tuple[Path, ...]]:
     """Divide the files that may judge every project into those that git holds and those that it ignores, such as generated ones."""
     finder = PlaceFinder(question.manifest, tree.root)
-    real = [Path(os.path.realpath(path)) for path in question.judging]
-    ignored = [path for path in real if (place := finder.relate(str(path))) and _is_ignored(place, tree)]
-    return [path for path in real if path not in ignored], tuple(ignored)
-
-
-def _is_ignored(place: str, tree: Tree) -> bool:
-    """Tell whether git ignores a file itself, or a folder that it is in, and not only something below it."""
-    found = tree.ignored.find(place)
-    return found is not None and not found.startswith(f"{place}/")
+    held: list[Path] = []
+    ignored: list[Path] = []
+    for path in map(Path, map(os.path.realpath, question.judging)):
+        place = finder.relate(str(path))
+        found = tree.ignored.find(place) if place else None
+        # Git ignores the file itself, or a folder that it is in, and not only something below it.
+        is_ignored = found is not None and not found.startswith(f"{place}/")
+        (ignored if is_ignored else held).append(path)
+    return held, tuple(ignored)
 
 
 def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResult]:
@@ -195,50 +193,33 @@ def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResu
         return {}
 
 
-class _FilesSince:
-    """Returns the files that differ from those of a run; each run is compared once."""
+def _once_a_run(compare: Callable[[LastResult], PathIndex | str]) -> Callable[[LastResult], PathIndex | str]:
+    """Return a function that compares with each run once, and with no more than some."""
+    known: dict[int, PathIndex | str] = {}
 
-    def __init__(self, root: Path, hide: Hide) -> None:
-        self._root = root
-        self._hide = hide
-        self._now: Checkout | None = None
-        self._known: dict[int, PathIndex | str] = {}
-
-    def __call__(self, last: LastResult) -> PathIndex | str:
+    def find(last: LastResult) -> PathIndex | str:
         key = id(last.checkout)
-        if key not in self._known:
-            is_more = len(self._known) >= _MOST_RUNS
-            told = "its last pass is one of too many runs to compare with"
-            self._known[key] = told if is_more else self._look(last.checkout)
-        return self._known[key]
+        if key not in known:
+            is_more = len(known) >= _MOST_RUNS
+            known[key] = "its last pass is one of too many runs to compare with" if is_more else compare(last)
+        return known[key]
 
-    def _look(self, then: Checkout) -> PathIndex | str:
-        if self._now is None:
-            found = read_checkout(self._root)
-            # Hide the same secrets as the store, or each path with one would differ from the stored path.
-            hidden = self._hide(found.to_dict()) or Checkout().to_dict()
-            self._now = Checkout(root=found.root, **hidden)
-        try:
-            paths = list_changed_files(self._root, then, self._now)
-        except GoldenError as error:
-            return f"what changed since it passed is not known: {error}"
-        marked = next((path for path in paths if MARK in path), None)
-        return f"{marked} changed since it passed, whose name is hidden" if marked else PathIndex(paths)
+    return find
 
 
-class _GoneSince:
-    """Returns the files that git ignored when a run began and that are gone; each run is compared once."""
+def _read_hidden_checkout(root: Path, hide: Hide) -> Checkout:
+    found = read_checkout(root)
+    # Hide the same secrets as the store, or each path with one would differ from the stored path.
+    return Checkout(root=found.root, **(hide(found.to_dict()) or Checkout().to_dict()))
 
-    def __init__(self, root: Path, products: Collection[str]) -> None:
-        self._root = root
-        self._products = products
-        self._known: dict[int, PathIndex | str] = {}
 
-    def __call__(self, last: LastResult) -> PathIndex | str:
-        key = id(last.checkout)
-        if key not in self._known:
-            self._known[key] = find_gone(self._root, last.ignored, self._products)
-        return self._known[key]
+def _find_files_since(root: Path, then: Checkout, now: Checkout) -> PathIndex | str:
+    try:
+        paths = list_changed_files(root, then, now)
+    except GoldenError as error:
+        return f"what changed since it passed is not known: {error}"
+    marked = next((path for path in paths if MARK in path), None)
+    return f"{marked} changed since it passed, whose name is hidden" if marked else PathIndex(paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +228,11 @@ class Present:
 
     `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
     `since_pass` returns the files that differ from those of a run, `gone_since` those that git ignored and that are gone,
-    or why that is not known. `hide` removes from a declaration what the store does not keep. `environ` is where `pass_env`
-    is taken from. `where` are this machine and workspace, as the store has them. `no_reads` are files that are no input of
-    a project that reads them; None if it does not matter what was read.
+    or why that is not known. `hide` removes from a declaration what the store does not keep. Files that `claims` leave
+    unclaimed may be an input of any project that declares no `depends_on`; `ignored` are those of them that git ignores.
+    `ignored_judging` are ignored files that may judge every project, whatever it declares. `where` are this machine and
+    workspace, as the store has them. `no_reads` are files that are no input of a project that reads them; None if it does
+    not matter what was read.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -257,22 +240,11 @@ class Present:
     since_pass: Callable[[LastResult], PathIndex | str]
     gone_since: Callable[[LastResult], PathIndex | str]
     hide: Hide
-    environ: Mapping[str, str]
-    unclaimed: Unclaimed
-    where: tuple[str, str] = ("", "")
-    no_reads: frozenset[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unclaimed:
-    """What may be an input of any project that declares no `depends_on`: unclaimed files, and which of them git ignores.
-
-    `judging` are ignored files that may judge every project, whatever it declares.
-    """
-
     claims: Claims
     ignored: IgnoredFiles
-    judging: tuple[Path, ...] = ()
+    ignored_judging: tuple[Path, ...]
+    where: tuple[str, str]
+    no_reads: frozenset[str] | None
 
 
 def find_reason(
@@ -281,9 +253,9 @@ def find_reason(
     """Say why a project has to run; None if it passed and nothing that it depends on has changed."""
     return (
         _find_changed_entry(project, present)
-        or _find_changed_input(places, tree.changed, present.unclaimed.claims)
+        or _find_changed_input(places, tree.changed, present.claims)
         or _find_doubt(places, tree)
-        or _find_variable(project, present.environ)
+        or _find_variable(project)
         or _find_in_past(project, places, tree, present, last)
     )
 
@@ -370,8 +342,8 @@ def _find_leaving_link(places: InputPlaces, tree: Tree) -> str | None:
     return None if linked is None else f"{show_path(linked)} is a symlink"
 
 
-def _find_variable(project: GoldenProjectConfig, environ: Mapping[str, str]) -> str | None:
-    name = next((name for name in project.pass_env if environ.get(name)), None)
+def _find_variable(project: GoldenProjectConfig) -> str | None:
+    name = next((name for name in project.pass_env if os.environ.get(name)), None)
     return None if name is None else f"it is given {name}, and no value of that is kept to compare"
 
 
@@ -395,17 +367,22 @@ def _find_in_past(
     return (
         _find_newer_log(places, tree, present, last)
         or (None if places.patterns else _find_newer_ignored(present, last))
-        or _find_changed_input(places, since, present.unclaimed.claims, " changed since it passed")
+        or _find_changed_input(places, since, present.claims, " changed since it passed")
         or _find_gone(places, present, last)
         or _find_changed_read(tree, since, present, last)
     )
+
+
+def _find_moment(present: Present, last: LastResult) -> int:
+    """Return when the last run began; 0 if it ran elsewhere, since times say nothing about files of another machine."""
+    return last.started_at if last.where == present.where else 0
 
 
 def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str | None:
     gone = present.gone_since(last)
     if isinstance(gone, str):
         return gone
-    found = _find_changed_input(places, gone, present.unclaimed.claims, ", which git ignored, is gone since it passed")
+    found = _find_changed_input(places, gone, present.claims, ", which git ignored, is gone since it passed")
     if found is None and last.ignored is not None and not last.ignored.is_all and not places.patterns:
         return "git ignored too many files when it passed to note them all, and it has no depends_on"
     return found
@@ -414,24 +391,22 @@ def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str |
 def _find_changed_read(tree: Tree, since: PathIndex, present: Present, last: LastResult) -> str | None:
     if present.no_reads is None:
         return None
-    moment = last.started_at if last.where == present.where else 0
-    return find_changed_read(last.reads, tree, since, present.no_reads, moment)
+    return find_changed_read(last.reads, tree, since, present.no_reads, _find_moment(present, last))
 
 
 def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:
     """Say which of a project's own logs changed. Tools write most of them, but a pipeline may read one."""
-    moment = last.started_at if last.where == present.where else 0
+    moment = _find_moment(present, last)
     newer = next(filter(None, (tree.find_newer_log(place, moment) for place in places.places)), None) or next(
-        (str(path) for path in present.unclaimed.judging if read_change(path) >= moment), None
+        (str(path) for path in present.ignored_judging if read_change(path) >= moment), None
     )
     return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"
 
 
 def _find_newer_ignored(present: Present, last: LastResult) -> str | None:
-    # Times say nothing about the files of another machine or another checkout.
-    is_elsewhere = last.where != present.where
-    newer = present.unclaimed.ignored.find_newer(0 if is_elsewhere else last.started_at)
+    newer = present.ignored.find_newer(_find_moment(present, last))
     if newer is None:
         return None
+    is_elsewhere = last.where != present.where
     told = "and it last passed elsewhere" if is_elsewhere else "which is newer than its last pass"
     return f"git ignores {show_path(newer)}, {told}, and it has no depends_on"

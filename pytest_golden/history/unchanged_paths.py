@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,7 +238,9 @@ def _list_words(project: GoldenProjectConfig) -> Iterator[str]:
     commands: Sequence[Sequence[str]] = [*project.before, *project.after, project.command or ()]
     # Such as PYTHONPATH.
     values = [entry for value in project.set_env.values() for entry in value.split(os.pathsep)]
-    for word in [*values, *project.args, *(word for command in commands for word in _leave_program(command))]:
+    # A program that is named by its whole path is left out: installed programs are compared by their versions.
+    words = [command[1:] if command and os.path.isabs(command[0]) else command for command in commands]  # noqa: PTH117 - text
+    for word in [*values, *project.args, *chain.from_iterable(words)]:
         yield word
         if "=" in word:
             yield word.partition("=")[2]
@@ -247,11 +250,6 @@ def _list_configs(folder: str) -> Iterator[str]:
     while folder:
         folder = folder.rpartition("/")[0]
         yield from (f"{folder}/{name}" if folder else name for name in _CONFIGS)
-
-
-def _leave_program(command: Sequence[str]) -> Sequence[str]:
-    """Leave out a program that is named by its whole path: installed programs are compared by their versions."""
-    return command[1:] if command and os.path.isabs(command[0]) else command  # noqa: PTH117 - text
 
 
 def _exists(path: str) -> bool:
@@ -273,7 +271,7 @@ class Claims:
     def __init__(self, everyone: Collection[InputPlaces], kept: Iterable[str] = ()) -> None:
         folders = {places.folder for places in everyone if places.folder is not None}
         # A folder that holds those of others is no claim to what else is in it.
-        holding = {above for folder in folders for above in _list_above(folder)}
+        holding = {above for folder in folders for above in list_above(folder)}
         self._places = {*(folders - holding), *kept}
         self._patterns: dict[str, set[str]] = {}
         for pattern in {pattern for places in everyone for pattern in places.patterns}:
@@ -294,13 +292,12 @@ class Claims:
     def _is_claimed(self, path: str) -> bool:
         if _FOR_PEOPLE.fullmatch(path):
             return True
-        return any(place in self._places or self._is_named(path, place) for place in (path, *_list_above(path)))
+        places = (path, *list_above(path))
+        patterns = chain.from_iterable(self._patterns.get(place, ()) for place in places)
+        return any(place in self._places for place in places) or any(is_named(path, pattern) for pattern in patterns)
 
-    def _is_named(self, path: str, beginning: str) -> bool:
-        return any(is_named(path, pattern) for pattern in self._patterns.get(beginning, ()))
 
-
-def _list_above(path: str) -> Iterator[str]:
+def list_above(path: str) -> Iterator[str]:
     """Return the folders that hold a path, the root's place last."""
     place = path.rstrip("/")
     while place:

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.gateway.write_set import VENV_MARK
 from pytest_golden.history.checkout import find_environments
 from pytest_golden.history.git import find_commit, find_fork, find_top, last_line, run_git, run_git_raw, split_paths
-from pytest_golden.history.inputs import is_by_product
-from pytest_golden.history.unchanged_paths import PathIndex
+from pytest_golden.history.inputs import is_by_product, is_ignored_environment, is_no_input, list_reports
+from pytest_golden.history.unchanged_paths import PathIndex, list_above
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator
 
-    from pytest_golden.history.checkout import Checkout
+    from pytest_golden.history.inputs import IgnoredThen
 
-_MOST_READ = 200
-_BEGINNING_BYTES = 1024
-_REPORTS = {
-    ".xml": re.compile(rb"<(?:testsuites?|coverage)\b"),
-    ".json": re.compile(rb'\A\{\s*"schema_version": \d+,\s*"final_status": '),
-    ".html": re.compile(rb"\A\s*<!doctype html", re.IGNORECASE),
-}
+
 _MOST_LOOKED_AT = 5000
 # Stands for the time of a change that is not known, as of a file that is gone: it is later than any.
 _UNKNOWN_TIME = float("inf")
@@ -45,7 +37,6 @@ _WATCHED = "H"
 # Whatever is configured: nothing but a file's own times and size says that git need not look into it.
 _LOOKING = ("-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.fsmonitor=false")
 _LOGS = (".log", ".tmp")
-_MOST_NAMES = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +89,22 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
     homes = {os.path.realpath(home) for home in known}
     own = {os.path.realpath(product) for product in products}
     edits = [path for path in new if not path.startswith(environments) and str(root / path) not in own]
-    everything = [_HeldPath(*record.split(" ", 3)) for record in _list(root, "ls-files", "-z", "-t", "-v", "--stage")]
+    # Source: git-ls-files(1), "Output": `tag mode object stage`, a tab and the path.
+    lines = [line.partition("\t") for line in _list(root, "ls-files", "-z", "-t", "-v", "--stage")]
+    held = [(*facts.split(" ")[:2], path) for facts, _, path in lines]
     ignored = _list(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    ignored_environments = [path for path in ignored if _is_environment(root, path)]
+    ignored_environments = [path for path in ignored if is_ignored_environment(root, path)]
     return Tree(
         root,
         base,
         PathIndex([*differing, *edits]),
         PathIndex(path for path in ignored if not is_no_input(root, path) and str(root / path) not in own),
-        PathIndex(held.path for held in everything if held.mode == _LINK),
-        PathIndex(held.path for held in everything if held.mode == _SUBMODULE),
-        PathIndex(held.path for held in everything if held.tag != _WATCHED),
-        PathIndex(path for path in (*environments, *ignored_environments) if _real(root, path) not in homes),
+        PathIndex(path for _, mode, path in held if mode == _LINK),
+        PathIndex(path for _, mode, path in held if mode == _SUBMODULE),
+        PathIndex(path for tag, _, path in held if tag != _WATCHED),
+        PathIndex(
+            path for path in (*environments, *ignored_environments) if os.path.realpath(root / path) not in homes
+        ),
         list_reports(root, edits),
         PathIndex(path for path in ignored if path.endswith(_LOGS) and str(root / path) not in own),
     )
@@ -136,30 +131,6 @@ def is_in_git(folder: Path) -> bool:
         return run_git(folder, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true"
     except GoldenError:
         return False
-
-
-class _HeldPath:
-    """One line of `git ls-files -t -v --stage`. Source: git-ls-files(1), "Output"."""
-
-    __slots__ = ("mode", "path", "tag")
-
-    def __init__(self, tag: str, mode: str, _blob: str, rest: str) -> None:
-        self.tag = tag
-        self.mode = mode
-        self.path = rest.partition("\t")[2]
-
-
-def is_no_input(root: Path, ignored: str) -> bool:
-    """Tell whether an ignored path is a cache, a by-product of tools, or a virtual environment, which is compared by its versions."""
-    return any(map(is_by_product, ignored.rstrip("/").split("/"))) or _is_environment(root, ignored)
-
-
-def _is_environment(root: Path, ignored: str) -> bool:
-    return ignored.endswith("/") and (root / ignored / VENV_MARK).exists()
-
-
-def _real(root: Path, path: str) -> str:
-    return os.path.realpath(root / path)
 
 
 def _list(folder: Path, *arguments: str) -> list[str]:
@@ -240,37 +211,6 @@ def read_change(file: Path) -> float:
         return _UNKNOWN_TIME
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoredThen:
-    """Files and folders that git ignored when a run began; folders end with a slash. Without `is_all` there were too many."""
-
-    names: tuple[str, ...]
-    is_all: bool = True
-
-    @classmethod
-    def read(cls, plain: Any) -> IgnoredThen | None:
-        """Read back what `describe_ignored` returned; None for any other value."""
-        names = plain.get("names") if isinstance(plain, dict) else None
-        return cls(tuple(map(str, names)), plain.get("is_all") is True) if isinstance(names, list) else None
-
-
-def describe_ignored(
-    checkout: Checkout, hide: Callable[[Sequence[str]], Sequence[str] | None]
-) -> dict[str, Any] | None:
-    """Return the names of what git ignores in a checkout, without what is no input; None if that is not known.
-
-    The values are JSON-safe. `hide` removes from names what the store does not keep.
-    """
-    root = checkout.root
-    if root is None or checkout.ignored is None:
-        return None
-    found = [name for name in checkout.ignored if not is_no_input(root, name)]
-    reports = frozenset(list_reports(root, found))
-    names = [name for name in found if name not in reports]
-    hidden = hide(names[:_MOST_NAMES])
-    return None if hidden is None else {"names": list(hidden), "is_all": len(names) <= _MOST_NAMES}
-
-
 def find_gone(root: Path, then: IgnoredThen | None, products: Collection[str]) -> PathIndex | str:
     """Return what git ignored then and is gone, without `products` (real paths); or why that is not known."""
     if then is None:
@@ -308,7 +248,7 @@ def _find_change(path: str, tree: Tree, since_pass: PathIndex, moment_ms: float)
         return "which changed"
     if since_pass.find(path) is not None:
         return "which changed since it passed"
-    if any(tree.submodules.find(place) == place for place in _list_at_or_above(path)):
+    if any(tree.submodules.find(place) == place for place in (path, *list_above(path)) if place):
         return "which is in a submodule"
     if tree.unwatched.find(path) is not None:
         return "which git does not watch"
@@ -323,36 +263,3 @@ def _find_change_outside_git(path: str, tree: Tree, moment_ms: float) -> str | N
     return (
         "which git ignores, and which is newer than its last pass" if is_ignored and changed_at >= moment_ms else None
     )
-
-
-def _list_at_or_above(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
-
-
-def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the untracked paths that are reports of earlier runs or by-products of tools, which are no input.
-
-    They are known by their names, or by their first bytes, which is all that is read of them.
-    """
-    found, left = [], _MOST_READ
-    for path in untracked:
-        if any(map(is_by_product, path.split("/"))):
-            found.append(path)
-        elif path.endswith(tuple(_REPORTS)) and left:
-            left -= 1
-            found += [path] if _is_report(root / path) else []
-    return tuple(found)
-
-
-def _is_report(file: Path) -> bool:
-    try:
-        # A pipe would never give an answer.
-        if not file.is_file():
-            return False
-        with file.open("rb") as opened:
-            beginning = opened.read(_BEGINNING_BYTES)
-    except OSError:
-        return False
-    return _REPORTS[file.suffix].search(beginning) is not None

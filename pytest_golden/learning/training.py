@@ -25,7 +25,7 @@ from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.learning.store import iter_training_examples, list_latest_outcomes
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.folder import replaced
+from pytest_golden.storage.folder import replace_file
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import StepType
 from pytest_golden.values.checking import check_text
@@ -124,7 +124,7 @@ def export_training_examples(store: MemoryStore | Store, path: str | os.PathLike
         raise GoldenError(f"{target} is the store itself; name another file")
     with opened.read() as connection:
         try:
-            with replaced(target) as file:
+            with replace_file(target, follows_links=True) as file:
                 count = 0
                 for value in iter_training_examples(connection, agent):
                     file.write(f"{json.dumps(value, allow_nan=False)}\n")

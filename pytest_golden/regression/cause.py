@@ -117,9 +117,10 @@ def find_cause(outcome: PipelineOutcome) -> str | None:
         if line:
             return _cut(f"{step.content}: {line}")
     stderr, stdout = _read_lines(outcome.stderr), _read_lines(outcome.stdout)
+    ends_with_warning = any("warning" in line.text.lower() for line in stderr[-2:])
     line = (
         _find_telling(stderr)
-        or ("" if _ends_with_warning(stderr) else _last_text(stderr))
+        or ("" if ends_with_warning else _last_text(stderr))
         or _find_telling(stdout)
         or _last_error(stdout)
         or _last_text(stderr)
@@ -207,7 +208,9 @@ def _find_above(lines: Sequence[_Line]) -> str:
             return _innermost(lines, at)
         if lines[at].is_telling:
             return _with_headline(lines, at)
-        if _PLACED_EXCEPTION.fullmatch(lines[at].text) and not _says_nothing(lines[at + 1].text):
+        below = lines[at + 1].text
+        says_nothing = _is_generic(below) or _PLACED_EXCEPTION.fullmatch(below) is not None
+        if _PLACED_EXCEPTION.fullmatch(lines[at].text) and not says_nothing:
             return _with_headline(lines, at + 1)
     return ""
 
@@ -306,14 +309,6 @@ def _is_generic(text: str) -> bool:
     label = _LABEL.match(text)
     told = text if label is None else text[label.end() :]
     return _GENERIC.fullmatch(told[:_MOST_OF_GENERIC]) is not None
-
-
-def _says_nothing(text: str) -> bool:
-    return _is_generic(text) or _PLACED_EXCEPTION.fullmatch(text) is not None
-
-
-def _ends_with_warning(lines: Sequence[_Line]) -> bool:
-    return any("warning" in line.text.lower() for line in lines[-2:])
 
 
 def _last_text(lines: Sequence[_Line]) -> str:

@@ -269,8 +269,8 @@ class ProjectRuns:
     def count(self, side: Side, status: ResultStatus, failure: Failure | None = None) -> ProjectRuns:
         """Return these runs and one more on a side."""
         if side is Side.BASE:
-            return ProjectRuns(self.name, self.base.count(status, failure), self.head, self.needs)
-        return ProjectRuns(self.name, self.base, self.head.count(status, failure), self.needs)
+            return replace(self, base=self.base.count(status, failure))
+        return replace(self, head=self.head.count(status, failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,10 +360,7 @@ def _test(project: ProjectRuns, repeat: int) -> Verdict | None:
     if project.is_settled:
         return Verdict.NEW_REGRESSION
     answers = {_answer(question, repeat) for question in _list_questions(project)}
-    for verdict in (Verdict.NEW_REGRESSION, None):
-        if verdict in answers:
-            return verdict
-    return Verdict.UNSTABLE
+    return next((verdict for verdict in (Verdict.NEW_REGRESSION, None) if verdict in answers), Verdict.UNSTABLE)
 
 
 def _answer(question: Question, repeat: int) -> Verdict | None:

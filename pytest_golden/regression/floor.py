@@ -17,7 +17,7 @@ from pytest_golden.regression.verdict import ChangedBaseline, Weakening, Weakeni
 from pytest_golden.regression.wording import format_duration, format_size, name_some, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
@@ -29,8 +29,8 @@ _STRENGTH = {"exists": 0, "image_size": 1, "table": 2, "json": 2, _BY_SUFFIX: 2,
 _LISTS = ("ignore_lines", "masks", "ignore_paths", "ignore_columns")
 _SWITCHES = ("unordered", "schema_only")
 _TOLERANCES = ("absolute_tolerance", "relative_tolerance")
-_LEAST = ("min_rows", "min_bytes")
-_MOST = ("max_rows", "max_bytes")
+# The sign of a change that asks less.
+_BOUNDS = {"min_rows": -1, "min_bytes": -1, "max_rows": 1, "max_bytes": 1}
 _MOUNT_MODES = ("read", "copy", "write")
 _STRICTNESS = ("allow", "warn", "fail")
 
@@ -86,7 +86,11 @@ def _compare_floor(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
     yield from _changed_texts(old, new)
     yield from _raised_limits(old, new)
     yield from _added_entries(old, new)
-    yield from _changed_environment(old, new)
+    names = sorted({*old.set_env, *new.set_env})
+    changed = [name for name in names if old.set_env.get(name) != new.set_env.get(name)]
+    if changed:
+        message = f"set_env changed: {', '.join(changed)}"
+        yield Weakening(new.name, WeakeningKind.ENVIRONMENT, message, ", ".join(old.set_env), ", ".join(new.set_env))
     if new.network and not old.network:
         yield Weakening(new.name, WeakeningKind.NETWORK, "network was switched on", "false", "true")
     if _STRICTNESS.index(new.unexpected_files) < _STRICTNESS.index(old.unexpected_files):
@@ -174,25 +178,14 @@ def _added_entries(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
         yield Weakening(new.name, WeakeningKind.UNEXPECTED_FILES, message, head=", ".join(patterns))
 
 
-def _changed_environment(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
-    names = sorted({*old.set_env, *new.set_env})
-    changed = [name for name in names if old.set_env.get(name) != new.set_env.get(name)]
-    if changed:
-        message = f"set_env changed: {', '.join(changed)}"
-        yield Weakening(new.name, WeakeningKind.ENVIRONMENT, message, ", ".join(old.set_env), ", ".join(new.set_env))
-
-
 def _longer_quarantine(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
     if new.quarantine is None or (old.quarantine is not None and new.quarantine.until <= old.quarantine.until):
         return
     until = new.quarantine.until.isoformat()
-    if old.quarantine is None:
-        message = f"quarantine was added until {until}: {new.quarantine.reason}"
-        yield Weakening(new.name, WeakeningKind.QUARANTINE, message, None, until)
-    else:
-        was = old.quarantine.until.isoformat()
-        message = f"quarantine was prolonged from {was} to {until}: {new.quarantine.reason}"
-        yield Weakening(new.name, WeakeningKind.QUARANTINE, message, was, until)
+    was = None if old.quarantine is None else old.quarantine.until.isoformat()
+    told = f"added until {until}" if was is None else f"prolonged from {was} to {until}"
+    message = f"quarantine was {told}: {new.quarantine.reason}"
+    yield Weakening(new.name, WeakeningKind.QUARANTINE, message, was, until)
 
 
 def find_weaker_outputs(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
@@ -232,7 +225,8 @@ def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iter
         if set(old.key) != set(new.key):
             before, after = ", ".join(old.key) or "none", ", ".join(new.key) or "none"
             yield _weaker(name, old.path, f"key changed from {before} to {after}", before, after)
-    elif _is_weaker(was, now):
+    # If the suffix decided, the file may have been compared byte by byte.
+    elif _STRENGTH[now] <= _STRENGTH["bytes" if was == _BY_SUFFIX and now != "bytes" else was]:
         yield _weaker(name, old.path, f"compare was weakened from {was} to {now}", was, now)
     elif was == "exists" or now == "bytes":
         return
@@ -242,11 +236,6 @@ def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iter
 
 def _comparison(output: DeclaredOutput) -> str:
     return output.compare or comparison_of_pattern(output.path) or _BY_SUFFIX
-
-
-def _is_weaker(was: str, now: str) -> bool:
-    # If the suffix decided, the file may have been compared byte by byte.
-    return _STRENGTH[now] <= _STRENGTH["bytes" if was == _BY_SUFFIX and now != "bytes" else was]
 
 
 def _gained_exceptions(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
@@ -271,16 +260,9 @@ def _raised_tolerances(name: str, old: DeclaredOutput, new: DeclaredOutput) -> I
 
 
 def _loosened_ranges(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
-    yield from _moved_bounds(name, old, new, _LEAST, lambda was, now: now < was)
-    yield from _moved_bounds(name, old, new, _MOST, lambda was, now: now > was)
-
-
-def _moved_bounds(
-    name: str, old: DeclaredOutput, new: DeclaredOutput, rules: tuple[str, ...], is_wider: Callable[[int, int], bool]
-) -> Iterator[Weakening]:
-    for rule in rules:
+    for rule, sign in _BOUNDS.items():
         was, now = getattr(old, rule), getattr(new, rule)
-        if was is not None and (now is None or is_wider(was, now)):
+        if was is not None and (now is None or sign * now > sign * was):
             after = "none" if now is None else str(now)
             yield _weaker(name, old.path, f"{rule} was widened from {was} to {after}", str(was), after)
 
@@ -298,14 +280,11 @@ def find_changed_baselines(old: GoldenProjectConfig, changed: Iterable[ChangedBa
         paths = [
             show_path(redact(baseline.path)) or _WHOLE_SUBMODULE
             for baseline in changed
-            if baseline.is_gone == is_gone and any(_may_name(pattern, baseline.path) for pattern in patterns)
+            if baseline.is_gone == is_gone
+            and any(not baseline.path or is_named(baseline.path, pattern) for pattern in patterns)
         ]
         if not paths:
             continue
         count = "baseline was" if len(paths) == 1 else f"{len(paths)} baselines were"
         message = f"{count} {'removed' if is_gone else 'changed'}: {name_some(paths, _MOST_NAMED)}"
         yield Weakening(old.name, WeakeningKind.BASELINE, message)
-
-
-def _may_name(pattern: str, path: str) -> bool:
-    return not path or is_named(path, pattern)

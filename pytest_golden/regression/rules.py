@@ -27,7 +27,7 @@ from pytest_golden.regression.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -74,17 +74,18 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
     summary = summarize_output(
         outcome.stdout, outcome.stderr, stdout_bytes=outcome.stdout_bytes, stderr_bytes=outcome.stderr_bytes
     )
+    coloured = outcome.coloured_lines
     return GoldenProjectResult(
         name=project.name,
         path=str(project.path),
         status=_worst(findings),
         exit_code=None if outcome.ending is Ending.NOT_STARTED else outcome.exit_code,
         output_summary=summary,
-        output_colours=_choose_coloured(summary, outcome.coloured_lines),
+        output_colours={line: coloured[line] for line in summary.split("\n") if line in coloured} if coloured else {},
         error_message=_first_message(reasons),
         execution_time_seconds=outcome.duration_seconds,
         reasons=reasons,
-        attempts=0 if _never_tried(outcome) else 1,
+        attempts=0 if outcome.ending is Ending.NOT_STARTED and outcome.problem is Problem.SKIP_IF_MISSING else 1,
         steps_total=len(steps),
         steps=tuple(steps),
         write_set=outcome.write_set,
@@ -125,22 +126,14 @@ class Finding(NamedTuple):
 def _with_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> PipelineOutcome:
     from pytest_golden.gateway.outcome import SEARCH_SECONDS, search_texts
 
-    texts = [outcome.stderr, outcome.stdout, *_step_errors(outcome)]
+    steps = outcome.trajectory.steps if outcome.trajectory is not None else ()
+    errors = (step.metadata.get("error") for step in steps)
+    texts = [outcome.stderr, outcome.stdout, *(str(error) for error in errors if error)]
     try:
         verdict = search_texts(str(project.expected.pattern), texts, timeout_seconds=SEARCH_SECONDS)
     except GatewayError as error:
         return replace(outcome, problem=outcome.problem or Problem.HARNESS, message=outcome.message or str(error))
     return replace(outcome, pattern_verdict=verdict)
-
-
-def _step_errors(outcome: PipelineOutcome) -> list[str]:
-    steps = outcome.trajectory.steps if outcome.trajectory is not None else ()
-    errors = (step.metadata.get("error") for step in steps)
-    return [str(error) for error in errors if error]
-
-
-def _choose_coloured(summary: str, coloured: Mapping[str, str]) -> dict[str, str]:
-    return {line: coloured[line] for line in summary.split("\n") if line in coloured} if coloured else {}
 
 
 def _find_all(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:
@@ -294,16 +287,10 @@ def _with_advice(message: str, outcome: PipelineOutcome) -> str:
     return f"{message}. {_READ_ONLY_ADVICE}" if hit else message
 
 
-def _never_tried(outcome: PipelineOutcome) -> bool:
-    return outcome.ending is Ending.NOT_STARTED and outcome.problem is Problem.SKIP_IF_MISSING
-
-
 def _worst(findings: tuple[Finding, ...]) -> ResultStatus:
+    worst_first = (ResultStatus.ERROR, ResultStatus.FAILED, ResultStatus.SKIPPED)
     statuses = {finding.status for finding in findings}
-    for status in (ResultStatus.ERROR, ResultStatus.FAILED, ResultStatus.SKIPPED):
-        if status in statuses:
-            return status
-    return ResultStatus.PASSED
+    return next((status for status in worst_first if status in statuses), ResultStatus.PASSED)
 
 
 def _first_message(reasons: tuple[Reason, ...]) -> str | None:

@@ -20,12 +20,10 @@ from pytest_golden.gate.live import Beat, RunningProject, describe_machine
 from pytest_golden.gate.run_record import RunRecord, open_existing
 from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
-from pytest_golden.history.base_files import find_accepted_edits
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.inputs import InputReader
+from pytest_golden.history.inputs import InputReader, describe_ignored
 from pytest_golden.history.past_store import ACCEPTS, ENVIRONMENT, IGNORED, read_slowdown_judge
 from pytest_golden.history.run_environment import describe_run_environment, describe_surroundings
-from pytest_golden.history.unchanged_tree import describe_ignored
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
@@ -37,8 +35,6 @@ from pytest_golden.session.scheduler import count_workers
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.folder import STATE_FOLDER
-from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.sqlite import refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -242,7 +238,7 @@ class GoldenRecording:
             known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
             if result.known:
-                self._record.explain(FailureExplained(self.run_id, judged.entry_id, result.known))
+                self._record.record(FailureExplained(self.run_id, judged.entry_id, result.known))
         return result, entry
 
     def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
@@ -279,10 +275,7 @@ class GoldenRecording:
         place = self._find_place()
         if place is None:
             return NO_STORE
-        location, root = parse_location(place.location), self._session.root
-        if location.path is not None and not place.is_own:
-            refuse_foreign(location.path)
-        shown = location.shown
+        shown, root = place.parse().shown, self._session.root
         return os.path.relpath(shown, root) if Path(shown).is_relative_to(root) else shown
 
     def _find_place(self) -> StorePlace | None:
@@ -373,6 +366,8 @@ class GoldenRecording:
 
     def _read_accepted_edits(self, results: Iterable[GoldenProjectResult]) -> Mapping[str, str | None] | None:
         """Return the redacted edits of the checkout after baselines were accepted; None if none were."""
+        from pytest_golden.history.base_files import find_accepted_edits
+
         manifest = self._declared.manifest
         folder = find_baselines_folder(self._declared.manifest_path, manifest.workspace_root)
         edits = find_accepted_edits(self._checkout, folder, results)

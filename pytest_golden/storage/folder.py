@@ -6,12 +6,11 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
 
 STATE_FOLDER = ".golden"
 STORE_NAME = "golden.db"
@@ -49,22 +48,25 @@ def ignore_in_git(folder: Path) -> None:
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[TextIO]:
-    """Yield a text file in ASCII that takes the place of `path`, whole, when the with-block succeeds.
+def replace_file(path: Path, *, follows_links: bool = False) -> Iterator[TextIO]:
+    """Yield a text file that takes the place of `path`, whole and flushed, when the with-block succeeds.
 
-    The target of a link is replaced; a device or a pipe (`/dev/stdout`) is written directly.
+    A link is replaced. With `follows_links` its target is, and a device or a pipe (`/dev/stdout`) is written directly.
 
     Raises:
         OSError: it cannot be written.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("w", encoding="ascii", newline="\n") as file:
+    form: Any = {"encoding": "utf-8", "errors": "surrogatepass", "newline": "\n"}
+    if follows_links and path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("w", **form) as file:
             yield file
         return
-    target = path.resolve()
+    target = path.resolve() if follows_links else path
     draft = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}")
     try:
-        with draft.open("x", encoding="ascii", newline="\n") as file:
+        # What people asked for gets their usual permissions; all else is for this user alone.
+        draft.touch(0o666 if follows_links else 0o600, exist_ok=False)
+        with draft.open("w", **form) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

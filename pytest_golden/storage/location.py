@@ -38,6 +38,11 @@ class Location(NamedTuple):
         """Tell whether the store is on a PostgreSQL server."""
         return self.url.drivername not in _SQLITE
 
+    @property
+    def is_there(self) -> bool:
+        """Tell whether there may be a store: on a server, or an existing file."""
+        return self.is_on_server or (self.path is not None and self.path.is_file())
+
 
 def parse_location(location: str | Path) -> Location:
     """Parse a file path or a database URL; a relative path is relative to the current folder.

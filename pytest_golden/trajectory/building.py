@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.query import StepQuery, parse_query
 from pytest_golden.trajectory.step import FrozenSequence, Step
 from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome
 from pytest_golden.values.checking import check_mapping
@@ -21,6 +20,7 @@ from pytest_golden.values.shape import Shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_golden.trajectory.query import StepQuery
     from pytest_golden.trajectory.readers.model import StepDraft, StepReading
 
 _FIELDS = frozenset(
@@ -231,6 +231,8 @@ class TrajectoryBatch:
         Raises:
             ValueError: the text is not a query; the message names the column.
         """
+        from pytest_golden.trajectory.query import StepQuery, parse_query
+
         asked = query if isinstance(query, StepQuery) else parse_query(query)
         return tuple((one.id, step) for one in self.trajectories for step in asked.select(one.steps))
 

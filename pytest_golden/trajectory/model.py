@@ -11,7 +11,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
-from pytest_golden.trajectory.query import StepQuery, parse_query
 from pytest_golden.trajectory.step import FrozenSequence, StateSnapshot, Step, error_text
 from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_duration, freeze_mapping
 from pytest_golden.values import checking
@@ -22,6 +21,8 @@ from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pytest_golden.trajectory.query import StepQuery
 
 _MISSING = Missing.MISSING
 _ONE_MS = timedelta(milliseconds=1)
@@ -204,6 +205,8 @@ class Trajectory(VersionedShape):
         Raises:
             ValueError: the text is not a query; the message names the column.
         """
+        from pytest_golden.trajectory.query import StepQuery, parse_query
+
         asked = query if isinstance(query, StepQuery) else parse_query(query)
         return tuple(asked.select(self.steps))
 

@@ -35,6 +35,11 @@ def check_mapping(what: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a value that was read from JSON if it is an object, else an empty one: another program may have written it."""
+    return value if isinstance(value, dict) else {}
+
+
 def list_items(field: str, items: Any) -> list[Any]:
     """Return the items as a list. Raise a `ValueError` that names the field for text, a mapping, or anything not iterable."""
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):

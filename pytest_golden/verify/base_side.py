@@ -19,13 +19,7 @@ from pytest_golden.history.base_files import (
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import SideRuns, tells_nothing
 from pytest_golden.settings import NO_STORE
-from pytest_golden.verify.base_worktree import (
-    BaseEnvironment,
-    BaseWorktree,
-    Workspaces,
-    find_missing_inputs,
-    find_setup_seconds,
-)
+from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, find_missing_inputs, find_setup_seconds
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate, use_store
 from pytest_golden.verify.model import BaseKey
@@ -138,11 +132,7 @@ class BaseSide:
         return {name: SideRuns.begin(result, identify_failure(result)) for name, result in results.items()}
 
     def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
-        failed = [result for result in results if result.is_regression]
-        if failed:
-            base = load_manifest(self._get_place().manifest)
-            workspaces = Workspaces(self.manifest.workspace_root, base.workspace_root)
-            self.missing |= find_missing_inputs(workspaces, base.projects, failed)
+        self.missing |= find_missing_inputs(self.manifest.workspace_root, self._get_place().manifest, results)
 
     def _run(self, names: Sequence[str]) -> GateReport:
         try:

@@ -16,13 +16,21 @@ import tempfile
 import venv
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.view import find_linked_sources
 from pytest_golden.history.checkout import read_checkout
-from pytest_golden.history.git import describe_commit, find_commit, find_top, last_line, run_git
+from pytest_golden.history.git import (
+    describe_commit,
+    find_commit,
+    find_fork,
+    find_top,
+    last_line,
+    list_worktrees,
+    run_git,
+)
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.wording import name_some
@@ -80,12 +88,9 @@ def find_base(manifest: Path, ref: str, head: HeadCommit) -> BaseCommit:
         GoldenError: there is no git, no repository or no such ref (the message says what to fetch), or it is not clear
             which of that commit's manifests became this one.
     """
-    folder = manifest.parent
-    meant = find_commit(folder, ref)
-    found = run_git(folder, "merge-base", meant, "HEAD")
-    left = found.stdout.strip()
-    is_apart = found.returncode != 0 or (left == head.commit and not head.dirty)
-    commit = meant if is_apart else left
+    meant = find_commit(manifest.parent, ref)
+    left = find_fork(manifest.parent, meant)
+    commit = meant if left == head.commit and not head.dirty else left
     return BaseCommit(ref, meant, commit, _find_manifest(manifest, commit))
 
 
@@ -112,19 +117,18 @@ def _find_manifest(manifest: Path, commit: str) -> Path | None:
             return place
     root = find_checkout(manifest.parent)
     listed = _ask(root, commit, "grep", "-l", "-z", "-E", _DECLARES, commit, "--", *_MANIFEST_PATTERNS)
-    declaring = {path.removeprefix(f"{commit}:") for path in _split(listed)}
+    declaring = {path.removeprefix(f"{commit}:") for path in listed.split("\0") if path}
     changed = _ask(
         root, commit, "diff", "--name-only", "--no-renames", "--no-relative", "-z", commit, "--", *_MANIFEST_PATTERNS
     )
-    touched = [path for path in _split(changed) if path in declaring]
+    touched = [path for path in changed.split("\0") if path in declaring]
     if not touched:
         return None
     if len(touched) == 1 and not (root / touched[0]).exists():
         return root / touched[0]
-    named = ", ".join(touched[:_MOST_NAMED]) + (", ..." if len(touched) > _MOST_NAMED else "")
     raise GoldenError(
         f"the base {commit[:12]} has no {manifest.name}, and it is not clear which of its manifests became this one, "
-        f"since the change edits or removes {named}: make a change that only moves one manifest, or only adds this one."
+        f"since the change edits or removes {name_some(touched, _MOST_NAMED)}: make a change that only moves one manifest, or only adds this one."
     )
 
 
@@ -137,10 +141,6 @@ def _ask(folder: Path, commit: str, *question: str) -> str:
     return found.stdout
 
 
-def _split(listed: str) -> list[str]:
-    return [path for path in listed.split("\0") if path]
-
-
 class PrivateFolder:
     """A folder of one verification, with mode 0700 and a lock that is held while the verification runs.
 
@@ -148,7 +148,7 @@ class PrivateFolder:
     """
 
     def __init__(self, *, outside: Path) -> None:
-        place = _choose_place(outside)
+        place = find_temporary_folder(outside)
         _remove_abandoned(place)
         self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=place)))
         # Locked before it gets its name, so that another verification never takes the folder for an abandoned one.
@@ -179,10 +179,10 @@ def is_in_private_folder(path: str) -> bool:
     return any(part.startswith(PRIVATE_PREFIX) for part in Path(path).parts)
 
 
-def _choose_place(outside: Path) -> Path:
+def find_temporary_folder(outside: Path) -> Path:
     """Return a folder for temporary files outside the checkout, where they would count as the checkout's edits."""
     place = Path(os.path.realpath(tempfile.gettempdir()))
-    return Path("/var/tmp") if place.is_relative_to(outside) else place
+    return Path(os.path.realpath("/var/tmp")) if place.is_relative_to(outside) else place
 
 
 def _remove_abandoned(place: Path) -> None:
@@ -241,10 +241,8 @@ class BaseWorktree:
 
 def _forget_abandoned(checkout: Path) -> None:
     """Let git forget worktrees of verifications that were killed, and no others: those may be on a disk that is not mounted."""
-    told = run_git(checkout, "worktree", "list", "--porcelain", "-z").stdout
-    for line in told.split("\0"):
-        path = Path(line.removeprefix("worktree "))
-        if line.startswith("worktree ") and is_private_folder(path.parent) and not path.exists():
+    for path in list_worktrees(checkout):
+        if is_private_folder(path.parent) and not path.exists():
             _forget(checkout, path)
 
 
@@ -325,19 +323,20 @@ class BaseEnvironment:
             process = ChildProcess([*setup], cwd=folder, environment=environment, log=self._private / "setup.log")
         except OSError as error:
             raise GoldenError(f"`setup:` cannot be started: {setup[0]}: {error.strerror or error}") from None
+        code = None
         try:
             code = process.wait(longest_seconds)
-        except BaseException:
-            process.end()
-            raise
-        if code is None:
-            process.end()
-            told = f"`setup:` did not end within {longest_seconds:.0f} s, and was ended"
-            raise BrokenDownError(f"{told}: {find_cause(process.log, folder)}", process.log)
-        if code:
-            raise BrokenDownError(
-                f"`setup:` ended with exit code {code}: {find_cause(process.log, folder)}", process.log
+        finally:
+            if code is None:
+                process.end()
+        if code != 0:
+            is_late = code is None
+            told = (
+                f"did not end within {longest_seconds:.0f} s, and was ended"
+                if is_late
+                else f"ended with exit code {code}"
             )
+            raise BrokenDownError(f"`setup:` {told}: {find_cause(process.log, folder)}", process.log)
 
     def _refuse_installed_head(self) -> None:
         """Refuse an environment in which this very checkout is installed: the base would import the head's code."""
@@ -400,24 +399,23 @@ def _list_packages() -> list[str]:
     return [folder for folder in folders if Path(folder).is_dir()]
 
 
-class Workspaces(NamedTuple):
-    """The workspace roots of both sides."""
+def find_missing_inputs(head_root: Path, manifest: Path, results: Iterable[GoldenProjectResult]) -> dict[str, str]:
+    """Return, by failed project, a sentence that names the files ignored by git that the head has and the base lacks.
 
-    head: Path
-    base: Path
-
-
-def find_missing_inputs(
-    workspaces: Workspaces, projects: Iterable[GoldenProjectConfig], results: Iterable[GoldenProjectResult]
-) -> dict[str, str]:
-    """Return, by project, a sentence that names the files ignored by git that the head has and the base lacks.
-
-    Files that the project writes itself are not inputs. `projects` are those of the base.
+    Files that the project writes itself are not inputs. `head_root` is the head's workspace root, `manifest` the file in
+    the base's worktree.
     """
-    declared = {project.name: project for project in projects}
-    head, base = (InputReader(root, read_checkout(root), declared.values()) for root in workspaces)
+    failed = [result for result in results if result.is_regression]
+    if not failed:
+        return {}
+    from pytest_golden.manifest.reader import load_manifest
+
+    base_manifest = load_manifest(manifest)
+    declared = {project.name: project for project in base_manifest.projects}
+    roots = (head_root, base_manifest.workspace_root)
+    head, base = (InputReader(root, read_checkout(root), declared.values()) for root in roots)
     missing: dict[str, str] = {}
-    for result in results:
+    for result in failed:
         project = declared.get(result.name)
         if project is not None:
             there = base.read(project)

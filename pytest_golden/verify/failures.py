@@ -74,13 +74,10 @@ def _read_details(reason: Reason, result: GoldenProjectResult) -> Details:
         shown = _ADVICE.sub("", reason.message)
         # The output's digest stands for the part of the difference that is not shown.
         is_whole = "\n" in shown and not _CUT.search(shown)
-        return (shown if is_whole else f"{shown}\n{_digest_output(reason, result)}"), mask_noise(shown)
+        file = None if reason.path is None else result.write_set.files.get(reason.path)
+        digest = "" if file is None else file.sha256
+        return (shown if is_whole else f"{shown}\n{digest}"), mask_noise(shown)
     return mask_noise(reason.message), error_signature(reason.message)
-
-
-def _digest_output(reason: Reason, result: GoldenProjectResult) -> str:
-    file = None if reason.path is None else result.write_set.files.get(reason.path)
-    return "" if file is None else file.sha256
 
 
 def _read_steps(result: GoldenProjectResult) -> Iterator[tuple[About, Details]]:

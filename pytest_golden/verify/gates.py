@@ -12,7 +12,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate.state_folder import prepare_state_folder
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,25 +72,12 @@ _LOOK_SECONDS = 0.2
 _GATE_CODES = frozenset({0, 1, 5})
 
 
-class StartedGate:
+class StartedGate(NamedTuple):
     """A running gate. `report` is the file that it writes at its end, `folder` where it runs."""
 
-    def __init__(self, place: GatePlace, folder: Path, name: str, arguments: Sequence[str]) -> None:
-        self.report = folder / f"{name}.json"
-        manifest = place.manifest
-        self.folder = manifest.parent
-        # Options are `--name=value` in one word: without a configuration file pytest takes a separate path for a test path,
-        # and derives its rootdir from all of them.
-        # It runs in the manifest's folder, as when a person runs it: pytest finds its configuration and conftest from there.
-        self.process = ChildProcess(
-            [
-                *(place.python, "-m", "pytest", "--golden", f"--golden-manifest={manifest}"),
-                *(f"--golden-json={self.report}", "--maxfail=0", *place.options, *arguments),
-            ],
-            cwd=self.folder,
-            environment=place.environment,
-            log=folder / f"{name}.log",
-        )
+    process: ChildProcess
+    report: Path
+    folder: Path
 
 
 class HeadCommit(NamedTuple):
@@ -161,7 +148,17 @@ def start_gate(
     place: GatePlace, folder: Path, name: str, arguments: Sequence[str] = (), *, projects: Sequence[str] = ()
 ) -> StartedGate:
     """Start a side's gate with these projects, or with all of them when none is named."""
-    return StartedGate(place, folder, name, [*arguments, *(f"{place.manifest.name}::{one}" for one in projects)])
+    report, manifest = folder / f"{name}.json", place.manifest
+    # Options are `--name=value` in one word: without a configuration file pytest takes a separate path for a test path,
+    # and derives its rootdir from all of them.
+    # It runs in the manifest's folder, as when a person runs it: pytest finds its configuration and conftest from there.
+    argv = [
+        *(place.python, "-m", "pytest", "--golden", f"--golden-manifest={manifest}", f"--golden-json={report}"),
+        *("--maxfail=0", *place.options, *arguments, *(f"{manifest.name}::{one}" for one in projects)),
+    ]
+    log = folder / f"{name}.log"
+    process = ChildProcess(argv, cwd=manifest.parent, environment=place.environment, log=log)
+    return StartedGate(process, report, manifest.parent)
 
 
 def finish_gate(gate: StartedGate, named: str, show: Callable[[str], None] | None = None) -> GateReport:
@@ -260,13 +257,11 @@ def keep_aside(folder: Path) -> tuple[str, ...]:
 
 def move_below(paths: str, old: Path, new: Path) -> str:
     """Return a list of paths in the form of PYTHONPATH, with those below `old` moved below `new`."""
-    return os.pathsep.join(_move(path, old, new) for path in paths.split(os.pathsep))
-
-
-def _move(path: str, old: Path, new: Path) -> str:
-    real = os.path.realpath(path) if path else path
-    inside = path and (real == str(old) or real.startswith(f"{old}{os.sep}"))
-    return str(new / os.path.relpath(real, old)) if inside else path
+    moved = []
+    for path in paths.split(os.pathsep):
+        real = Path(os.path.realpath(path))
+        moved.append(str(new / real.relative_to(old)) if path and real.is_relative_to(old) else path)
+    return os.pathsep.join(moved)
 
 
 class ChildProcess:
@@ -334,7 +329,9 @@ class BrokenDownError(GoldenError):
         """Copy the log to the workspace's state folder; return what broke down, what to do and where the log is."""
         try:
             kept = prepare_state_folder(workspace_root) / name
-            _replace_file(kept, redact(_read_end(self.log)))
+            # Replaced instead of overwritten: the path may be a link that a change brought in.
+            with replace_file(kept) as stream:
+                stream.write(redact(_read_end(self.log)))
         except OSError as error:
             return f"{self}. {advice}. What it printed cannot be kept: {error.strerror or error}"
         return f"{self}. {advice}. All that it printed is in {kept}"
@@ -373,15 +370,3 @@ def _read_end(log: Path, most_bytes: int = _MOST_KEPT_BYTES) -> str:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - most_bytes))
         return stream.read().decode("utf-8", "replace")
-
-
-def _replace_file(path: Path, text: str) -> None:
-    # Replace instead of overwrite: the path may be a link that a change brought in.
-    number, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -33,13 +33,14 @@ from pytest_golden.storage.shared_documents import is_own_run, keep_document
 from pytest_golden.storage.sqlite import list_files
 from pytest_golden.storage.statements import json_member
 from pytest_golden.storage.store import Store
+from pytest_golden.values.checking import as_mapping
 from pytest_golden.values.shape import Shape
 from pytest_golden.verify.shards import GateUnion, LastGate, unite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Column, Connection, FromClause
 
     from pytest_golden.journal.rules import Rules
 
@@ -48,6 +49,10 @@ _LEARNING_SECONDS = 10.0
 _ROWS_AT_ONCE = 50
 _THE_KEY = bindparam("the_key", type_=Text())
 _REASONS = json_member(gate_results.c.result, "reasons")
+# The key of each kind of row, and the time by which they are numbered.
+_RUN = gate_runs.c.entry_id, gate_runs.c.started_at
+_RESULT = gate_results.c.entry_id, gate_results.c.created_at
+_TRAJECTORY = trajectories.c.id, trajectories.c.started_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,35 +182,25 @@ class RowMerger:
 
     def __init__(self, target: Connection) -> None:
         self._target = target
-        self._since: dict[str, int] = {}
+        self._since: dict[tuple[Column[Any], Column[Any]], int] = {}
         self._first_of_project: dict[str, int] = {}
         self.runs = self.results = self.trajectories = 0
 
     def take(self, source: Connection) -> None:
         """Insert all rows that are new. The entries that they belong to must be there already."""
-        for row in _read_rows(source, documents, "digest"):
+        for row in _read_rows(source, documents.c.digest):
             keep_document(self._target, row["body"])
-        for row in _read_rows(source, gate_runs, "entry_id"):
+        for row in _read_rows(source, gate_runs.c.entry_id):
             self.runs += self._take_run(row)
-        for row in _read_rows(source, gate_results, "entry_id"):
+        for row in _read_rows(source, gate_results.c.entry_id):
             self.results += self._take_result(row)
-        for row in _read_rows(source, trajectories, "id"):
-            self.trajectories += self._insert_if_new(trajectories, "id", "started_at", row)
+        for row in _read_rows(source, trajectories.c.id):
+            self.trajectories += self._insert_if_new(*_TRAJECTORY, row)
 
     def finish(self) -> None:
         """Order numbers by time from the first new row on, and count the passes in a row again."""
-        keys = {
-            "gate_runs": gate_runs.c.entry_id,
-            "gate_results": gate_results.c.entry_id,
-            "trajectories": trajectories.c.id,
-        }
-        moments = {
-            "gate_runs": gate_runs.c.started_at,
-            "gate_results": gate_results.c.created_at,
-            "trajectories": trajectories.c.started_at,
-        }
-        for name, since in self._since.items():
-            number_by_time(self._target, moments[name], keys[name], since)
+        for (key, moment), since in self._since.items():
+            number_by_time(self._target, moment, key, since)
         for project, since in self._first_of_project.items():
             _count_streaks(self._target, project, since)
 
@@ -213,7 +208,7 @@ class RowMerger:
         found = select(*_columns(gate_runs)).where(gate_runs.c.entry_id == row["entry_id"])
         present = self._target.execute(found).mappings().one_or_none()
         if present is None:
-            return self._insert_if_new(gate_runs, "entry_id", "started_at", row)
+            return self._insert_if_new(*_RUN, row)
         chosen = choose_run(dict(present), row)
         if chosen is row:
             self._target.execute(update(gate_runs).where(gate_runs.c.entry_id == row["entry_id"]).values(row))
@@ -221,22 +216,23 @@ class RowMerger:
 
     def _take_result(self, row: dict[str, Any]) -> bool:
         # What it teaches is learned again here: tallies are sums, which are never added twice so.
-        is_new = self._insert_if_new(gate_results, "entry_id", "created_at", {**row, "learned_at": None})
+        is_new = self._insert_if_new(*_RESULT, {**row, "learned_at": None})
         if is_new:
             known = self._first_of_project.get(row["project"], row["created_at"])
             self._first_of_project[row["project"]] = min(known, row["created_at"])
         return is_new
 
-    def _insert_if_new(self, table: Table, key: str, moment: str, row: Mapping[str, Any]) -> bool:
-        has = select(table.c.number).where(table.c[key] == _THE_KEY)
-        if self._target.execute(has, {"the_key": row[key]}).first() is not None:
+    def _insert_if_new(self, key: Column[Any], moment: Column[Any], row: Mapping[str, Any]) -> bool:
+        has = select(key.table.c.number).where(key == _THE_KEY)
+        if self._target.execute(has, {"the_key": row[key.name]}).first() is not None:
             return False
-        self._target.execute(insert(table), row)
-        self._since[table.name] = min(row[moment], self._since.get(table.name, row[moment]))
+        self._target.execute(insert(key.table), row)
+        at = row[moment.name]
+        self._since[key, moment] = min(at, self._since.get((key, moment), at))
         return True
 
 
-def _columns(table: Table) -> tuple[Any, ...]:
+def _columns(table: FromClause) -> tuple[Any, ...]:
     return tuple(column for column in table.c if column.name != "number")
 
 
@@ -251,37 +247,25 @@ def _rank_run(run: Mapping[str, Any]) -> tuple[Any, ...]:
     return finished_at is None, was_found_killed(run["facts"]), finished_at or 0, content
 
 
-def _read_rows(source: Connection, table: Table, key: str) -> Iterator[dict[str, Any]]:
+def _read_rows(source: Connection, key: Column[Any]) -> Iterator[dict[str, Any]]:
     """Return a table's rows without their numbers, by key; some are in memory at once."""
-    query = select(*_columns(table)).order_by(table.c[key]).limit(_ROWS_AT_ONCE)
-    after = query.where(table.c[key] > _THE_KEY)
+    query = select(*_columns(key.table)).order_by(key).limit(_ROWS_AT_ONCE)
+    after = query.where(key > _THE_KEY)
     rows = source.execute(query).mappings().all()
     while rows:
         yield from map(dict, rows)
-        rows = source.execute(after, {"the_key": rows[-1][key]}).mappings().all()
+        rows = source.execute(after, {"the_key": rows[-1][key.name]}).mappings().all()
 
 
 def _count_streaks(connection: Connection, project: str, since: int) -> None:
     of_project = gate_results.c.project == project
-    before = connection.scalar(
-        select(gate_results.c.pass_streak)
-        .where(of_project, gate_results.c.created_at < since)
-        .order_by(gate_results.c.number.desc())
-        .limit(1)
-    )
+    earlier = select(gate_results.c.number, gate_results.c.pass_streak).where(of_project)
+    earlier = earlier.where(gate_results.c.created_at < since).order_by(gate_results.c.number.desc()).limit(1)
+    last, before = connection.execute(earlier).one_or_none() or (0, None)
     changed = update(gate_results).where(gate_results.c.number == bindparam("the_number"))
     changed = changed.values(pass_streak=bindparam("streak"))
     query = select(gate_results.c.number, gate_results.c.status, gate_results.c.pass_streak, _REASONS)
     query = query.where(of_project).order_by(gate_results.c.number).limit(_ROWS_AT_ONCE)
-    last = (
-        connection.scalar(
-            select(gate_results.c.number)
-            .where(of_project, gate_results.c.created_at < since)
-            .order_by(gate_results.c.number.desc())
-            .limit(1)
-        )
-        or 0
-    )
     while rows := connection.execute(query.where(gate_results.c.number > last)).all():
         found = []
         for row in rows:
@@ -308,7 +292,7 @@ def read_last_gate(connection: Connection, where: str) -> LastGate | None:
     ).one_or_none()
     if row is None:
         return None
-    facts = row.facts if isinstance(row.facts, dict) else {}
+    facts = as_mapping(row.facts)
     plain = connection.scalars(select(gate_results.c.result).where(gate_results.c.run_id == row.entry_id))
     results = tuple(map(GoldenProjectResult.from_dict, plain))
     left_out = [name for name in facts.get("deselected") or () if isinstance(name, str)]

@@ -12,19 +12,10 @@ from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history.base_files import find_changed_baselines
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.comparison import (
-    ProjectRuns,
-    Side,
-    SideRuns,
-    choose_repeats,
-    compare_runs,
-    find_unjudged,
-)
+from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, choose_repeats, compare_runs, find_unjudged
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
-from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.sqlite import refuse_foreign
 from pytest_golden.verify.base_side import BaseSide, BaseUnavailableError
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, keep_aside, result_of, start_gate
@@ -32,7 +23,7 @@ from pytest_golden.verify.model import BaseFacts, RunIds, Verification
 from pytest_golden.verify.store import VerificationRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_golden.manifest.model import Manifest
@@ -101,12 +92,15 @@ class Verifier:
         self._say(f"head: {_count(one.head for one in runs.values())}")
         runs |= {name: ProjectRuns(name, base=one) for name, one in base.items() if name not in runs}
         runs = self._ask_anew(runs, side)
-        self._refuse_unjudged(runs.values())
+        unjudged = [reason for reason in map(find_unjudged, runs.values()) if reason is not None]
+        if unjudged:
+            raise BaseUnavailableError("; ".join(unjudged))
         comparisons = compare_runs(self._run_again(runs, side), self._request.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
         found = self._list_weakenings(report, side)
-        weakened = tuple(one for one in found if not _is_excused(one, alike))
+        # A project that the base skipped too, for the same reason, is no weakening.
+        weakened = tuple(one for one in found if one["kind"] != WeakeningKind.NOT_RUN or one["project"] not in alike)
         is_excused = len(weakened) < len(found)
         return Verification(
             base=self._describe_base(available=True, reused=side.reused),
@@ -198,19 +192,12 @@ class Verifier:
             return None
         if place is None:
             return None
-        file = parse_location(place.location).path
-        if not place.is_own and file is not None:
-            # Otherwise the base's gate would refuse it, and the base would seem to be at fault.
-            refuse_foreign(file)
+        # Otherwise the base's gate would refuse another program's file, and the base would seem to be at fault.
+        place.parse()
         return place.location
 
     def _warn(self, text: str) -> None:
         self._say(f"WARNING: {text}")
-
-    def _refuse_unjudged(self, runs: Iterable[ProjectRuns]) -> None:
-        reasons = [reason for reason in map(find_unjudged, runs) if reason is not None]
-        if reasons:
-            raise BaseUnavailableError("; ".join(reasons))
 
     def _give_up(self, reason: str, *, reused: bool = False) -> Verification:
         return Verification(self._describe_base(reason=reason, reused=reused), self._gate.head)
@@ -227,11 +214,6 @@ def _refuse_gaps(comparisons: Iterable[Comparison], side: BaseSide) -> None:
     if suspects:
         told = [*side.gaps, *dict.fromkeys(side.missing[name] for name in suspects if name in side.missing)]
         raise BaseUnavailableError(f"{', '.join(suspects)} failed on the base too, but {'; '.join(told)}")
-
-
-def _is_excused(weakening: Mapping[str, Any], alike: Collection[str]) -> bool:
-    """Tell whether a weakening is none because the base skipped the project too, for the same reason."""
-    return weakening["kind"] == WeakeningKind.NOT_RUN and weakening["project"] in alike
 
 
 def _count(runs: Iterable[SideRuns]) -> str:

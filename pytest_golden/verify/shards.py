@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.regression.verdict import RunStatus, RunVerdict, judge_run
+from pytest_golden.regression.wording import name_some
 from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
@@ -139,8 +140,9 @@ def _guess_unknown(seconds: Mapping[str, float]) -> float:
 
 def write_plan(plan: ShardPlan) -> str:
     """Return a plan as the text of its file, a project a line, so that a person can read what changed in it."""
+    known = {name: round(seconds, 3) for name, seconds in plan.seconds.items()}
     lines = [
-        f"    {json.dumps(name)}: {json.dumps({'shard': shard, 'seconds': _round(plan.seconds.get(name))})}"
+        f"    {json.dumps(name)}: {json.dumps({'shard': shard, 'seconds': known.get(name)})}"
         for name, shard in plan.shards.items()
     ]
     told = ",\n".join(lines)
@@ -170,10 +172,6 @@ def read_plan(path: Path) -> ShardPlan:
     return plan
 
 
-def _round(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
-
-
 def _parse_plan(plain: Any) -> ShardPlan | None:
     if not isinstance(plain, dict) or plain.get("schema_version") != _PLAN_VERSION:
         return None
@@ -187,7 +185,7 @@ def _parse_plan(plain: Any) -> ShardPlan | None:
             return None
         shards[name] = told["shard"]
         if (known := told.get("seconds")) is not None:
-            if not _is_duration(known):
+            if type(known) not in {int, float} or not math.isfinite(known) or known < 0:
                 return None
             seconds[name] = float(known)
     return ShardPlan(count, shards, seconds)
@@ -195,10 +193,6 @@ def _parse_plan(plain: Any) -> ShardPlan | None:
 
 def _is_whole(value: Any, most: int) -> TypeGuard[int]:
     return type(value) is int and 1 <= value <= most
-
-
-def _is_duration(value: Any) -> bool:
-    return type(value) in {int, float} and math.isfinite(value) and value >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,14 +247,12 @@ def unite(gates: Sequence[LastGate]) -> GateUnion | None:
     results = {result.name: result for gate in gates for result in gate.results}
     statuses = {name: str(result.status) for name, result in results.items()}
     problems = [
-        *_tell_apart("commits", [(gate, gate.commit and gate.commit[:_SHORT_ID]) for gate in gates]),
-        *_tell_apart(
-            "manifests", [(gate, gate.manifest_digest and gate.manifest_digest[:_SHORT_ID]) for gate in gates]
-        ),
+        *_tell_apart("commits", [(gate, gate.commit) for gate in gates]),
+        *_tell_apart("manifests", [(gate, gate.manifest_digest) for gate in gates]),
     ]
     missing = [name for name in declared if name not in statuses]
     if missing:
-        named = ", ".join(missing[:_MOST_NAMED]) + (", ..." if len(missing) > _MOST_NAMED else "")
+        named = name_some(missing, _MOST_NAMED)
         problems.append(
             f"{len(missing)} of {len(declared)} projects have no result: {named}{_name_missing_shards(gates)}"
         )
@@ -290,8 +282,8 @@ def _judge_union(
 def _tell_apart(what: str, gates: Iterable[tuple[LastGate, str | None]]) -> list[str]:
     first: dict[str, LastGate] = {}
     for gate, value in gates:
-        if value is not None:
-            first.setdefault(value, gate)
+        if value:
+            first.setdefault(value[:_SHORT_ID], gate)
     if len(first) < 2:
         return []
     told = ", ".join(f"{gate.where} of {value}" for value, gate in first.items())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, or_, select, update
 
@@ -36,7 +36,7 @@ from pytest_golden.verify.base_worktree import is_in_private_folder
 from pytest_golden.verify.failures import identify_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -63,7 +63,7 @@ class VerificationRecord:
 
     def find_base(self, key: BaseKey, names: Iterable[str]) -> dict[str, SideRuns] | None:
         """Return the recorded runs of each of the base's projects; None unless every project has some."""
-        if self._location is None or not _is_there(self._location):
+        if self._location is None or not parse_location(self._location).is_there:
             return None
         try:
             with Store.open(self._location, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
@@ -93,18 +93,13 @@ class VerificationRecord:
             self._warn(f"this verification is not recorded: {error}")
 
 
-def _is_there(location: str | Path) -> bool:
-    place = parse_location(location)
-    return place.is_on_server or (place.path is not None and place.path.is_file())
-
-
 def _list_runs(connection: Connection, key: BaseKey) -> list[str]:
     clean = list_clean_runs(connection, key.commit, key.environment)
     # A gate names its manifest from pytest's rootdir, which need not be the checkout's root.
     fits = [run for run in clean if f"/{key.manifest}".endswith(f"/{run.manifest}")]
     # A worktree may have lacked something: the verification's entry tells whether its runs may be reused.
-    recorded = [run.run_id for run in fits if not is_in_private_folder(run.workspace_root)]
-    noted = list_verifications(connection, GATE_AGENT, VERIFY_TYPE)
+    recorded = [run.entry_id for run in fits if not is_in_private_folder(run.workspace_root)]
+    noted = list_verifications(connection)
     wanted = redact(key.to_dict())
     ours = [run for note in noted if note.get("base") == wanted for run in note.get("base_runs", ())]
     return list(dict.fromkeys([*recorded, *list_ended(connection, ours)]))
@@ -206,40 +201,29 @@ def _move_to_spool(files: Iterable[Path], folder: Path) -> None:
         path.unlink()
 
 
-class CleanRun(NamedTuple):
-    """A gate run that ended on a commit without edits."""
-
-    run_id: str
-    manifest: str
-    workspace_root: str
-
-
-def list_clean_runs(connection: Connection, commit: str, environment_digest: str) -> tuple[CleanRun, ...]:
+def list_clean_runs(connection: Connection, commit: str, environment_digest: str) -> Sequence[Any]:
     """Return the newest runs that ended on a commit without edits, in this environment; newest first."""
     oldest = select(func.max(gate_runs.c.number) - _MOST_RUNS_LOOKED_AT).scalar_subquery()
-    rows = connection.execute(
+    return connection.execute(
         select(gate_runs.c.entry_id, gate_runs.c.manifest, gate_runs.c.workspace_root)
         .where(gate_runs.c.number > oldest, gate_runs.c.commit == commit, gate_runs.c.dirty.is_(False))
         .where(gate_runs.c.environment_digest == environment_digest, _has_ended())
         .order_by(gate_runs.c.number.desc())
         .limit(_MOST_RUNS)
-    )
-    return tuple(CleanRun(row.entry_id, row.manifest, row.workspace_root) for row in rows)
+    ).all()
 
 
 def list_ended(connection: Connection, run_ids: Iterable[str]) -> tuple[str, ...]:
     """Return those of these runs that ended and were not interrupted."""
-    found = connection.scalars(
-        select(gate_runs.c.entry_id).where(gate_runs.c.entry_id.in_(list(run_ids)), _has_ended())
-    )
-    return tuple(found)
+    of_runs = gate_runs.c.entry_id.in_(list(run_ids))
+    return tuple(connection.scalars(select(gate_runs.c.entry_id).where(of_runs, _has_ended())))
 
 
-def list_verifications(connection: Connection, agent_id: str, intent_type: str) -> tuple[Mapping[str, Any], ...]:
+def list_verifications(connection: Connection) -> tuple[Mapping[str, Any], ...]:
     """Return the notes of the newest verifications, newest first."""
     rows = connection.scalars(
         select(entries.c.actions)
-        .where(entries.c.agent_id == agent_id, entries.c.intent_type == intent_type)
+        .where(entries.c.agent_id == GATE_AGENT, entries.c.intent_type == VERIFY_TYPE)
         .order_by(entries.c.number.desc())
         .limit(_MOST_VERIFICATIONS)
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cycle.config import CycleConfig
+from pytest_golden.cycle.model import CycleConfig
 from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.journal.service import Journal
 from tests.patience import PATIENCE_SECONDS, wait_until

@@ -231,7 +231,7 @@ def test_a_module_is_named_by_its_place() -> None:
     ],
 )
 def test_what_belongs_to_the_floor_is_told_from_the_rest(path: str, found: list[tuple[str | None, str]]) -> None:
-    edits = list_edits([path], FLOOR)
+    edits = tuple(list_edits([path], FLOOR))
     assert [(one["project"], one["kind"]) for one in edits] == found
     assert all(path in one["message"] for one in edits)
 

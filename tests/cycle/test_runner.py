@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cycle.config import CycleConfig
-from pytest_golden.cycle.model import CYCLE_ORDER, CycleEventType, CycleState, CycleStep, CycleVerdict
+from pytest_golden.cycle.model import CYCLE_ORDER, CycleConfig, CycleEventType, CycleState, CycleStep, CycleVerdict
 from pytest_golden.cycle.rules import get_final_status
 from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.errors import GoldenError

@@ -134,14 +134,7 @@ def test_row_of_an_interrupted_run_goes_when_the_next_gate_finds_it(watched: Wat
     watched.tell(killed)
     watched.beat(killed, "a")
     with watched.store.write() as connection:
-        close_interrupted(
-            connection,
-            run_id=following.run_id,
-            workspace_root=killed.workspace_root,
-            host=killed.host,
-            moment=following.moment,
-            is_own_store=True,
-        )
+        close_interrupted(connection, following, is_own_store=True)
     assert watched.rows() == []
 
 

@@ -94,9 +94,7 @@ def test_a_run_without_an_end_says_so_until_it_is_closed(store: Store, gates: Re
     assert (listed.is_running, listed.finished_at, listed.verdict.status) == (True, None, None)
     assert (listed.verdict.total, listed.selected_count) == (1, 2)
     with store.write() as connection:
-        close_interrupted(
-            connection, run_id="entry_x", workspace_root="/work", host="here", moment=moment(5), is_own_store=True
-        )
+        close_interrupted(connection, begin(run_id="entry_x", minute=5), is_own_store=True)
     (listed,) = gates.list_runs().items
     assert (listed.is_running, listed.is_interrupted, listed.verdict.status) == (False, True, "interrupted")
     assert listed.verdict.sentence == "INTERRUPTED (partial: 1 not run): 1 passed"

@@ -196,7 +196,7 @@ def test_store_that_is_restored_from_within_the_run_is_told_what_it_lacks(place:
     record.record(first)  # type: ignore[arg-type]
     copy(place.path, backup)
     record.record(second)  # type: ignore[arg-type]
-    record.explain(explained)
+    record.record(explained)
     copy(backup, place.path)
     record.record(third)  # type: ignore[arg-type]
     record.end(ended)  # type: ignore[arg-type]

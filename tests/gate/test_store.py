@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 from pytest_golden.clock import new_id
 from pytest_golden.errors import JournalError, StorageError
 from pytest_golden.gate.store import close_interrupted, record_event
-from pytest_golden.history.changes import FirstFailure, InterruptedRun
+from pytest_golden.history.changes import InterruptedRun
+from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.past_store import find_last_pass, list_projects, list_results
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, JournalEntry, RoutedBy
 from pytest_golden.journal.store import get_entry
@@ -261,7 +262,7 @@ def test_first_failure_after_the_last_pass_is_found(store: Store) -> None:
 
     assert past is not None
     assert past.result.commit == "b" * 40
-    assert past.first_failure == FirstFailure("e" * 40, "main", False, {})
+    assert past.first_failure == Checkout("e" * 40, "main", False, {})
 
 
 def test_history_keeps_the_order_of_recording_when_the_clock_goes_back(store: Store) -> None:
@@ -299,10 +300,10 @@ def test_projects_are_listed_once_each_and_sorted(store: Store) -> None:
         assert list_projects(connection) == ("a", "b", "c")
 
 
-def close(store: Store, run_id: str, **more):  # type: ignore[no-untyped-def]
-    where = {"workspace_root": "/work", "host": "here", "moment": moment(30), "is_own_store": False, **more}
+def close(store: Store, run_id: str, *, is_own_store=False, **more):  # type: ignore[no-untyped-def]
+    begun = begin(**{"run_id": run_id, "minute": 30, **more})
     with store.write() as connection:
-        return close_interrupted(connection, run_id=run_id, **where)
+        return close_interrupted(connection, begun, is_own_store=is_own_store)
 
 
 def test_interrupted_run_is_closed_and_told_once(store: Store) -> None:

@@ -208,7 +208,7 @@ def test_a_file_in_the_place_of_the_baselines_holds_none(tmp_path: Path) -> None
 
 
 def test_many_baselines_fit_no_single_command_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_baselines, "_MOST_CHARACTERS", 20)
+    monkeypatch.setattr(base_baselines, "_PATHS_AT_ONCE", 2)
     assert find(folder) == ()
     write(folder, {"sales/b.csv": "20\n"})
     assert find(folder) == (ChangedBaseline("sales", "b.csv"),)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.history.changes import (
-    FirstFailure,
     PastPass,
     Present,
     compare_declarations,
@@ -78,13 +77,13 @@ def test_failure_that_is_not_the_first_is_compared_up_to_that_alone(tmp_path: Pa
     past = PastPass(results_of("P", commit=commits[0])[0], {}, {}, {})
     present = Present(tmp_path, read_checkout(tmp_path), {}, {})
 
-    broken = find_changes(replace(past, first_failure=FirstFailure(commits[1], "main", False, {})), present)
+    broken = find_changes(replace(past, first_failure=Checkout(commits[1], "main", False, {})), present)
     assert (broken.checkout.subjects, broken.checkout.files) == (("commit 1",), ("1.py",))
     assert broken.later_commit_count == 2
     assert broken.to_dict()["later_commit_count"] == 2
 
     for commit in (None, commits[0], commits[3], "f" * 40):
-        whole = find_changes(replace(past, first_failure=FirstFailure(commit, "main", False, {})), present)
+        whole = find_changes(replace(past, first_failure=Checkout(commit, "main", False, {})), present)
         assert (whole.checkout.commit_count, whole.later_commit_count) == (3, None)
 
 

@@ -8,12 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_golden.history import inputs as reading
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.inputs import InputChange, InputReader, RunInputs, compare_inputs, fold_files
+from pytest_golden.history.inputs import (
+    IgnoredThen,
+    InputChange,
+    InputReader,
+    RunInputs,
+    compare_inputs,
+    describe_ignored,
+    fold_files,
+    list_reports,
+)
 from pytest_golden.manifest.model import GoldenProjectConfig
 from tests.repository import git
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SALES = GoldenProjectConfig("sales", "etl/load.py")
@@ -308,3 +319,58 @@ def test_folder_is_told_by_names_and_sizes_in_any_order(sizes: dict[str, int]) -
     assert folded == fold_files(sizes)
     assert (folded[0], folded[2]) == (sum(sizes.values()), len(sizes))
     assert folded[1] != fold_files({**sizes, "more than these": 1})[1]
+
+
+def keep_all(names: Sequence[str]) -> Sequence[str]:
+    return names
+
+
+def test_names_are_noted_without_what_is_nobodys_input(tmp_path: Path) -> None:
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    (tmp_path / "tests.xml").write_text("<testsuites>")
+    ignored = ("a.csv", "data/", "x.log", "lib/__pycache__/", ".golden/", "env/", "tests.xml")
+    described = describe_ignored(Checkout(root=tmp_path, ignored=ignored), keep_all)
+    assert described == {"names": ["a.csv", "data/"], "is_all": True}
+    assert IgnoredThen.read(described) == IgnoredThen(("a.csv", "data/"))
+
+
+def test_of_no_checkout_nothing_is_noted(tmp_path: Path) -> None:
+    assert describe_ignored(Checkout(), keep_all) is None
+    assert describe_ignored(Checkout(root=tmp_path, ignored=()), lambda _: None) is None
+    assert [IgnoredThen.read(plain) for plain in (None, {}, {"names": "a"}, ["a"])] == [None] * 4
+
+
+def test_no_more_names_are_noted_than_the_store_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_MOST_NAMES", 2)
+    of_two, of_three = (
+        describe_ignored(Checkout(root=tmp_path, ignored=names), keep_all) for names in (("a", "b"), ("a", "b", "c"))
+    )
+    assert of_two == {"names": ["a", "b"], "is_all": True}
+    assert of_three == {"names": ["a", "b"], "is_all": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_report"),
+    [
+        ("a.xml", '<?xml version="1.0"?>\n<testsuites tests="1">', True),
+        ("a.xml", "<testsuite name='x'>", True),
+        ("a.xml", "<coverage>", True),
+        ("a.xml", "<data>", False),
+        ("a.json", '{\n "schema_version": 1,\n "final_status": "passed"', True),
+        ("a.json", '{"final_status": 1}', False),
+        ("a.html", "<!DOCTYPE html>", True),
+        ("a.csv", "1", False),
+        ("x/__pycache__/a.pyc", "", True),
+    ],
+)
+def test_report_is_known_by_how_it_begins(tmp_path: Path, name: str, text: str, is_report: bool) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(text)
+    assert list_reports(tmp_path, [name]) == ((name,) if is_report else ())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="makes a pipe")
+def test_pipe_or_file_that_is_gone_is_none_and_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.xml")
+    assert list_reports(tmp_path, ["a.xml", "gone.json"]) == ()

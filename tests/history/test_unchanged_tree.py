@@ -1,22 +1,19 @@
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_golden.gate.events import SecretHider
 from pytest_golden.history import unchanged_tree as ignored
-from pytest_golden.history import unchanged_tree as remembered
-from pytest_golden.history.checkout import Checkout
+from pytest_golden.history.inputs import IgnoredThen
 from pytest_golden.history.unchanged_paths import PathIndex
-from pytest_golden.history.unchanged_tree import IgnoredFiles, IgnoredThen, describe_ignored, find_gone, list_reports
+from pytest_golden.history.unchanged_tree import IgnoredFiles, find_gone
 from pytest_golden.redaction.rule import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
+
+    import pytest
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
@@ -61,39 +58,10 @@ def test_what_is_gone_or_too_much_is_a_doubt(tmp_path: Path, monkeypatch: pytest
     assert IgnoredFiles(tmp_path, ["data/"]).find_newer(sys.maxsize) == "data/"
 
 
-def keep_all(names: Sequence[str]) -> Sequence[str]:
-    return names
-
-
 def gone(root: Path, *names: str, products: tuple[str, ...] = ()) -> tuple[str, ...]:
     found = find_gone(root, IgnoredThen(names), products)
     assert isinstance(found, PathIndex)
     return found.paths
-
-
-def test_names_are_noted_without_what_is_nobodys_input(tmp_path: Path) -> None:
-    (tmp_path / "env").mkdir()
-    (tmp_path / "env" / "pyvenv.cfg").touch()
-    (tmp_path / "tests.xml").write_text("<testsuites>")
-    ignored = ("a.csv", "data/", "x.log", "lib/__pycache__/", ".golden/", "env/", "tests.xml")
-    described = describe_ignored(Checkout(root=tmp_path, ignored=ignored), keep_all)
-    assert described == {"names": ["a.csv", "data/"], "is_all": True}
-    assert IgnoredThen.read(described) == IgnoredThen(("a.csv", "data/"))
-
-
-def test_of_no_checkout_nothing_is_noted(tmp_path: Path) -> None:
-    assert describe_ignored(Checkout(), keep_all) is None
-    assert describe_ignored(Checkout(root=tmp_path, ignored=()), lambda _: None) is None
-    assert [IgnoredThen.read(plain) for plain in (None, {}, {"names": "a"}, ["a"])] == [None] * 4
-
-
-def test_no_more_names_are_noted_than_the_store_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "_MOST_NAMES", 2)
-    of_two, of_three = (
-        describe_ignored(Checkout(root=tmp_path, ignored=names), keep_all) for names in (("a", "b"), ("a", "b", "c"))
-    )
-    assert of_two == {"names": ["a", "b"], "is_all": True}
-    assert of_three == {"names": ["a", "b"], "is_all": False}
 
 
 def test_files_folders_and_what_changed_its_kind_are_seen_to_be_gone(tmp_path: Path) -> None:
@@ -113,29 +81,3 @@ def test_hidden_or_unrecorded_names_tell_nothing(tmp_path: Path) -> None:
     assert hidden[0] == "a.csv"
     assert MARK in hidden[1]
     assert "whose name is hidden" in str(find_gone(tmp_path, IgnoredThen(tuple(hidden)), ()))
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "is_report"),
-    [
-        ("a.xml", '<?xml version="1.0"?>\n<testsuites tests="1">', True),
-        ("a.xml", "<testsuite name='x'>", True),
-        ("a.xml", "<coverage>", True),
-        ("a.xml", "<data>", False),
-        ("a.json", '{\n "schema_version": 1,\n "final_status": "passed"', True),
-        ("a.json", '{"final_status": 1}', False),
-        ("a.html", "<!DOCTYPE html>", True),
-        ("a.csv", "1", False),
-        ("x/__pycache__/a.pyc", "", True),
-    ],
-)
-def test_report_is_known_by_how_it_begins(tmp_path: Path, name: str, text: str, is_report: bool) -> None:
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).write_text(text)
-    assert list_reports(tmp_path, [name]) == ((name,) if is_report else ())
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="makes a pipe")
-def test_pipe_or_file_that_is_gone_is_none_and_holds_nobody_up(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.xml")
-    assert list_reports(tmp_path, ["a.xml", "gone.json"]) == ()

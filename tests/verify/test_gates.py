@@ -19,6 +19,7 @@ from pytest_golden.verify.gates import (
     find_cause,
     finish_gate,
     result_of,
+    start_gate,
     use_store,
 )
 from tests.patience import wait_until
@@ -136,7 +137,7 @@ def gate(tmp_path: Path, program: str, report: dict[str, Any] | None = None) -> 
     if report is not None:
         (tmp_path / "gate.json").write_text(json.dumps(report))
     place = GatePlace(tmp_path / "golden_projects.yaml", os.environ, str(script))
-    return StartedGate(place, tmp_path, "gate", ())
+    return start_gate(place, tmp_path, "gate")
 
 
 def test_report_of_a_gate_is_read(tmp_path: Path) -> None:

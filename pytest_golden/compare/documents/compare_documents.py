@@ -1,23 +1,29 @@
-"""Compares two JSON documents by value, and writes how they differ, by path."""
+"""Compares two JSON documents by value, and writes how they differ, by path.
+
+Before that, ignored parts are taken out and texts are masked, in place.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DecimalException
 from difflib import SequenceMatcher
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_golden.compare.documents.document_parsing import mask_document, parse_json, take_out
 from pytest_golden.compare.documents.document_values import (
     Equality,
     Json,
     Repeated,
+    Thinned,
     difference_of,
     is_container,
     is_number,
     kind_of,
+    make_int,
+    make_object,
     position_of,
     write_number,
 )
@@ -25,18 +31,29 @@ from pytest_golden.compare.model import Mismatch, Side, UnreadableError
 from pytest_golden.compare.opening import read_chunks
 from pytest_golden.compare.showing import LONGEST_REDACTED, compose, count_of, cut, cut_middle, cut_pair, show
 from pytest_golden.compare.text_patterns import PatternProcess
+from pytest_golden.manifest.units import JsonStep, JsonStepKind, parse_json_path
 from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_golden.compare.model import Content
     from pytest_golden.compare.showing import Redact
     from pytest_golden.manifest.model import DeclaredOutput
 
+    Progress = tuple[tuple[tuple[JsonStep, ...], int], ...]
+
 
 #: A document is held whole, as values that take ten times its size.
 MOST_BYTES = 128 << 20
+_DECODER_HOOKS: dict[str, Any] = {
+    "object_pairs_hook": make_object,
+    "parse_int": make_int,
+    "parse_float": Decimal,
+    # NaN and the infinities, which are not JSON but common.
+    "parse_constant": Decimal,
+}
+_BATCH_CHARACTERS = 256 << 10
 _MOST_SHOWN = 20
 _MOST_COUNTED = 100_000
 
@@ -66,8 +83,11 @@ def compare_json(
     """
     with PatternProcess(masks=declared.masks) as patterns:
         ours, theirs = (_read(content, declared, patterns) for content in (actual, baseline))
+    # The shortest text of a float is what the manifest says.
+    absolute, relative = (Decimal(str(part)) for part in (declared.absolute_tolerance, declared.relative_tolerance))
+    equality = Equality(unordered=declared.unordered, absolute=absolute, relative=relative)
     try:
-        message = _describe(ours, theirs, _make_equality(declared), shown_as, redact)
+        message = _describe(ours, theirs, equality, shown_as, redact)
     except RecursionError:
         raise UnreadableError(Side.OUTPUT, "nests too deep to be compared with `unordered` and a tolerance") from None
     return None if message is None else Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
@@ -88,10 +108,131 @@ def _read(content: Content, declared: DeclaredOutput, patterns: PatternProcess) 
     return mask_document(document, patterns) if declared.masks else document
 
 
-def _make_equality(declared: DeclaredOutput) -> Equality:
-    # The shortest text of a float is what the manifest says.
-    absolute, relative = (Decimal(str(part)) for part in (declared.absolute_tolerance, declared.relative_tolerance))
-    return Equality(unordered=declared.unordered, absolute=absolute, relative=relative)
+def parse_json(raw: bytes) -> Json:
+    """Read a document.
+
+    Raises:
+        ValueError: it is not JSON, or nests deeper than the interpreter can follow; the message says why and where.
+    """
+    try:
+        text = raw.decode(json.detect_encoding(raw), "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start:,} is no {error.encoding}") from None
+    try:
+        return json.loads(text, **_DECODER_HOOKS)
+    except RecursionError:
+        raise ValueError("it nests too deep; declare `compare: text` to compare it line by line") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(_describe_error(error, text)) from None
+    except DecimalException:
+        raise ValueError("a number in it has an exponent beyond all bounds") from None
+
+
+def _describe_error(error: json.JSONDecodeError, text: str) -> str:
+    message = f"line {error.lineno:,} column {error.colno:,}: {error.msg}"
+    if error.msg == "Extra data" and error.pos < len(text):
+        return f"{message} after the document; JSON Lines are compared with `compare: table`"
+    return message
+
+
+def take_out(document: Json, paths: Iterable[str]) -> Json:
+    """Take out what the paths name; an item's position in its array stays known."""
+    start = tuple((parse_json_path(path), 0) for path in paths)
+    if not start:
+        return document
+    root = [document]
+    todo: list[tuple[Json, Json, Progress]] = [(root, 0, start)]
+    while todo:
+        holder, place, progress = todo.pop()
+        value = holder[place]
+        if isinstance(value, dict):
+            todo.extend(_thin_object(value, progress))
+        elif isinstance(value, Repeated):
+            todo.extend((value, index, progress) for index in range(len(value)))
+        elif isinstance(value, list):
+            holder[place], further = _thin_array(value, progress)
+            todo.extend(further)
+    return root[0]
+
+
+def mask_document(document: Json, patterns: PatternProcess) -> Json:
+    """Mask all texts of a document but the keys of its objects.
+
+    Raises:
+        PatternTimedOutError: a pattern backtracks without end.
+    """
+    root = [document]
+    places: list[tuple[Json, Json]] = []
+    letters = 0
+    for holder, place in _find_texts(root):
+        places.append((holder, place))
+        letters += len(holder[place])
+        if letters > _BATCH_CHARACTERS:
+            _mask_places(places, patterns)
+            places, letters = [], 0
+    _mask_places(places, patterns)
+    return root[0]
+
+
+def _thin_object(value: dict[str, Json], progress: Progress) -> Iterator[tuple[Json, Json, Progress]]:
+    for key in tuple(value):
+        further = _advance(progress, key, None)
+        if further is None:
+            del value[key]
+        elif further:
+            yield value, key, further
+
+
+def _thin_array(value: list[Json], progress: Progress) -> tuple[Json, list[tuple[Json, Json, Progress]]]:
+    kept, positions, ways = [], [], []
+    for position, item in enumerate(value):
+        further = _advance(progress, None, position)
+        if further is not None:
+            kept.append(item)
+            positions.append(position)
+            ways.append(further)
+    thinned = value if len(kept) == len(value) else Thinned(kept, positions)
+    return thinned, [(thinned, index, further) for index, further in enumerate(ways) if further]
+
+
+def _advance(progress: Progress, key: str | None, position: int | None) -> Progress | None:
+    """Return how far the paths have come at a member or item; None when one of them names it."""
+    further = []
+    for steps, behind in progress:
+        step = steps[behind]
+        if step.kind is JsonStepKind.ANYWHERE:
+            further.append((steps, behind))
+        if _fits(step, key, position):
+            if behind + 1 == len(steps):
+                return None
+            further.append((steps, behind + 1))
+    return tuple(further)
+
+
+def _fits(step: JsonStep, key: str | None, position: int | None) -> bool:
+    if step.kind is JsonStepKind.EVERY:
+        return True
+    if step.kind is JsonStepKind.INDEX:
+        return position == step.position
+    return key == step.name
+
+
+def _find_texts(root: list[Json]) -> Iterator[tuple[Json, Json]]:
+    todo: list[Json] = [root]
+    while todo:
+        holder = todo.pop()
+        pairs = holder.items() if isinstance(holder, dict) else enumerate(holder)
+        for place, value in pairs:
+            if isinstance(value, str):
+                yield holder, place
+            elif isinstance(value, dict | list):
+                todo.append(value)
+
+
+def _mask_places(places: Sequence[tuple[Json, Json]], patterns: PatternProcess) -> None:
+    masked = patterns.mask_texts([holder[place] for holder, place in places])
+    for (holder, place), text in zip(places, masked, strict=True):
+        holder[place] = text
 
 
 def _describe(ours: Json, theirs: Json, equality: Equality, shown_as: str, redact: Redact) -> str | None:
@@ -149,17 +290,14 @@ def find_differences(ours: Json, theirs: Json, equality: Equality) -> Iterator[D
         if found is None:
             todo.pop()
         elif not (is_container(found.ours) and kind_of(found.ours) == kind_of(found.theirs)):
-            if _differs(found, equality):
+            sides = (found.ours, found.theirs)
+            is_one_container = any(side is ABSENT or is_container(side) for side in sides)
+            if is_one_container or not equality.has_equal_scalars(*sides):
                 yield found
         elif isinstance(found.ours, Repeated) and len(found.ours) != len(found.theirs):
             yield found
         else:
             todo.append(_look_into(found, equality))
-
-
-def _differs(found: Difference, equality: Equality) -> bool:
-    sides = (found.ours, found.theirs)
-    return any(side is ABSENT or is_container(side) for side in sides) or not equality.has_equal_scalars(*sides)
 
 
 def _look_into(found: Difference, equality: Equality) -> Iterator[Difference]:
@@ -168,8 +306,6 @@ def _look_into(found: Difference, equality: Equality) -> Iterator[Difference]:
     if isinstance(found.ours, Repeated):
         pairs = zip(found.ours, found.theirs, strict=True)
         return (Difference(found.place, one, other) for one, other in pairs)
-    if equality.unordered:
-        return _look_into_multisets(found, equality)
     return _look_into_arrays(found, equality)
 
 
@@ -184,25 +320,18 @@ def _look_into_objects(found: Difference) -> Iterator[Difference]:
 
 def _look_into_arrays(found: Difference, equality: Equality) -> Iterator[Difference]:
     ours, theirs = found.ours, found.theirs
-    for one, other in _align(ours, theirs, equality):
-        place = position_of(theirs, other or 0) if one is None else position_of(ours, one)
-        yield Difference(
-            Place(found.place, place), ABSENT if one is None else ours[one], ABSENT if other is None else theirs[other]
-        )
-
-
-def _look_into_multisets(found: Difference, equality: Equality) -> Iterator[Difference]:
-    ours, theirs = found.ours, found.theirs
-    if len(ours) == len(theirs) == 1:
-        yield Difference(Place(found.place, position_of(ours, 0)), ours[0], theirs[0])
-        return
-    alone = equality.match(ours, theirs)
-    for one, other in _pair_alike([ours[at] for at in alone.ours], [theirs[at] for at in alone.theirs], equality):
-        position = position_of(theirs, alone.theirs[other or 0]) if one is None else position_of(ours, alone.ours[one])
+    if not equality.unordered:
+        pairs = _align(ours, theirs, equality)
+    elif len(ours) == len(theirs) == 1:
+        pairs = iter([(0, 0)])
+    else:
+        pairs = _pair_alike(ours, theirs, equality)
+    for one, other in pairs:
+        position = position_of(theirs, other or 0) if one is None else position_of(ours, one)
         yield Difference(
             Place(found.place, position),
-            ABSENT if one is None else ours[alone.ours[one]],
-            ABSENT if other is None else theirs[alone.theirs[other]],
+            ABSENT if one is None else ours[one],
+            ABSENT if other is None else theirs[other],
         )
 
 
@@ -234,13 +363,16 @@ def _pair_by_position(ours: range, theirs: range) -> Iterator[tuple[int | None, 
 
 
 def _pair_alike(ours: list[Json], theirs: list[Json], equality: Equality) -> Iterator[tuple[int | None, int | None]]:
-    """Pair what is alike, so that what changed in it can be seen: two that are left over, or objects half equal."""
-    if len(ours) == len(theirs) == 1 and kind_of(ours[0]) == kind_of(theirs[0]):
-        yield 0, 0
-        return
-    free = dict.fromkeys(range(len(ours)))
-    for other, value in enumerate(theirs):
-        likeness = {one: _likeness(ours[one], value, equality) for one in islice(free, _MOST_TRIED)}
+    """Pair what has no equal but is alike, so that what changed in it can be seen: the last two, or objects half equal."""
+    alone = equality.match(ours, theirs)
+    if len(alone.ours) == len(alone.theirs) == 1:
+        ((one,), (other,)) = alone
+        if kind_of(ours[one]) == kind_of(theirs[other]):
+            yield one, other
+            return
+    free = dict.fromkeys(alone.ours)
+    for other in alone.theirs:
+        likeness = {one: _likeness(ours[one], theirs[other], equality) for one in islice(free, _MOST_TRIED)}
         most = max(likeness, key=likeness.__getitem__, default=None)
         if most is not None and likeness[most] >= 0.5:
             del free[most]

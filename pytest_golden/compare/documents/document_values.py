@@ -200,20 +200,6 @@ def make_int(text: str) -> Number:
     return int(text) if len(text) < _LONGEST_INT else Decimal(text)
 
 
-def make_number(text: str) -> Number:
-    """Read any number.
-
-    Raises:
-        decimal.InvalidOperation: its exponent has more than 18 digits.
-    """
-    return Decimal(text) if any(sign in text for sign in ".eE") else make_int(text)
-
-
-def make_constant(text: str) -> Decimal:
-    """Read `NaN`, `Infinity` or `-Infinity`, which are not JSON but common."""
-    return Decimal(text)
-
-
 def is_number(value: Json) -> bool:
     """Tell whether a value is a number; true and false are none."""
     return isinstance(value, int | Decimal) and not isinstance(value, bool)

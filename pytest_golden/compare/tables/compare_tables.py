@@ -108,7 +108,8 @@ def _compare(engine: Engine, declared: DeclaredOutput, actual: Content, baseline
         return
     there = read_table(engine, baseline)
     tables = (here, there)
-    _check_delimiters(here, there)
+    if here.delimiter and there.delimiter and here.delimiter != there.delimiter:
+        raise TablesDifferError(f"has fields parted by {here.delimiter!r}, its baseline by {there.delimiter!r}")
     for table in tables:
         find_keys(declared.key, table)
     pairs = pair_columns(here, there, set(declared.ignore_columns) - set(declared.key))
@@ -139,11 +140,6 @@ def _check_alone(engine: Engine, declared: DeclaredOutput, table: Table) -> None
             check_unique(engine, keys, table)
     except QueryError as error:
         raise UnreadableError(table.side, describe_trouble(error, table.format, None)) from None
-
-
-def _check_delimiters(here: Table, baseline: Table) -> None:
-    if here.delimiter and baseline.delimiter and here.delimiter != baseline.delimiter:
-        raise TablesDifferError(f"has fields parted by {here.delimiter!r}, its baseline by {baseline.delimiter!r}")
 
 
 def _compare_rows(

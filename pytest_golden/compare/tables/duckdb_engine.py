@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.model import Content, UnreadableError
 from pytest_golden.compare.opening import is_archive, read_chunks, read_size
-from pytest_golden.compare.showing import LONGEST_LINE, cut, show
+from pytest_golden.compare.showing import LONGEST_LINE, count_of, cut, show
 from pytest_golden.compare.tables.model import Format
 from pytest_golden.errors import GoldenError
 
@@ -186,20 +186,16 @@ def _connect(duckdb: Any, spill: Path) -> Any:
     """Connect to DuckDB; where threads or memory are short, its binding does not always raise an error of DuckDB's own."""
     try:
         connection = duckdb.connect(":memory:")
-        _set_up(connection, duckdb.Error, spill)
+        connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
+        for setting in _SETTINGS:
+            with suppress(duckdb.Error):
+                connection.execute(f"SET {setting}")
     except (duckdb.Error, RuntimeError, OSError) as error:
         said = cut(show(" ".join(str(error).split())), LONGEST_LINE) or type(error).__name__
         raise DuckDBUnusableError(
             f"DuckDB cannot be opened here: {said}; it needs some hundred MB of memory and a few threads"
         ) from None
     return connection
-
-
-def _set_up(connection: Any, error: type[Exception], spill: Path) -> None:
-    connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
-    for setting in _SETTINGS:
-        with suppress(error):
-            connection.execute(f"SET {setting}")
 
 
 def quote_text(text: str) -> str:
@@ -223,7 +219,7 @@ def _describe_delimited(text: str) -> str:
     line, fields = _LINE.search(text), _FIELDS.search(text)
     where = f"line {int(line[1]):,}" if line else "a line"
     if fields:
-        return f"is ragged: {where} has {_fields(int(fields[2]))}, the header has {fields[1]}"
+        return f"is ragged: {where} has {count_of(int(fields[2]), 'field')}, the header has {fields[1]}"
     if "unterminated quote" in text:
         return f"is broken: {where} has a quoted field that is not closed, or goes on behind its quote"
     if "unicode" in text.lower():
@@ -233,10 +229,6 @@ def _describe_delimited(text: str) -> str:
     if "state machine" in text:
         return "is no sound CSV file: it ends some lines with CRLF and others with LF, or quotes are not as in RFC 4180"
     return f"is no sound CSV file: {_first_sentence(text)}"
-
-
-def _fields(count: int) -> str:
-    return "1 field" if count == 1 else f"{count:,} fields"
 
 
 def _describe_json(text: str, place: Path | None) -> str:

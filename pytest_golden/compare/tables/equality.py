@@ -189,12 +189,6 @@ def find_others(engine: Engine, pairs: Sequence[Pair], named: Sequence[Pair], re
     return [pair for pair, is_so in zip(pairs, found, strict=True) if is_so]
 
 
-def spread(pairs: Sequence[Pair], some: Sequence[Pair], counts: Sequence[int]) -> tuple[int, ...]:
-    """Return a count for each column, of which only some were counted."""
-    known = {pair.label: count for pair, count in zip(some, counts, strict=True)}
-    return tuple(known.get(pair.label, 0) for pair in pairs)
-
-
 def as_text(expression: str) -> str:
     """Return an expression as text that may be cut."""
     return f"left({expression}::VARCHAR, {_MOST_CHARACTERS})"
@@ -234,10 +228,9 @@ def read_samples(
     for pair in shown:
         wanted += [equality.differs(pair), as_text(pair.y), as_text(pair.x)]
     rows = engine.query(f"SELECT {', '.join(wanted)} {rest.replace('{differs}', condition)} LIMIT {SAMPLES}")
-    return tuple(_sample(row, len(places), shown) for row in rows)
-
-
-def _sample(row: tuple[Any, ...], places: int, shown: Sequence[Pair]) -> DifferingRow:
-    cells = row[places:]
-    values = ((pair.label, cells[3 * at + 1], cells[3 * at + 2]) for at, pair in enumerate(shown) if cells[3 * at])
-    return DifferingRow(row[:places], tuple(values))
+    samples = []
+    for row in rows:
+        cells = row[len(places) :]
+        values = ((pair.label, cells[3 * at + 1], cells[3 * at + 2]) for at, pair in enumerate(shown) if cells[3 * at])
+        samples.append(DifferingRow(row[: len(places)], tuple(values)))
+    return tuple(samples)

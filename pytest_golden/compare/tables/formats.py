@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import PurePath
@@ -199,10 +200,8 @@ def _rows(text: str, delimiter: str) -> list[list[str]]:
     """Return the first rows, as far as they can be read."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
+    with suppress(csv.Error):
         rows.extend(islice(reader, _ROWS_LOOKED_AT + 1))
-    except csv.Error:
-        return rows
     return rows
 
 
@@ -218,9 +217,9 @@ def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
     lines = f"read_json_objects({quote_text(str(place))}, format = 'newline_delimited')"
     others = engine.query(f"SELECT json_type(json) FROM {lines} WHERE json_type(json) <> 'OBJECT' LIMIT 1")
     if others:
-        raise UnreadableError(
-            side, f"has a line that is no object but {_name_kind(others[0][0])}, and so no row of a table"
-        )
+        kinds = {"ARRAY": "an array", "VARCHAR": "a text", "BOOLEAN": "a boolean", "NULL": "null"}
+        kind = kinds.get(others[0][0], "a number")
+        raise UnreadableError(side, f"has a line that is no object but {kind}, and so no row of a table")
     keys = _find_keys(engine, lines, side)
     _refuse_misread(engine, lines, keys, side)
     columns = tuple(Column(name, name, at, Values.JSON) for at, name in enumerate(".".join(key.names) for key in keys))
@@ -310,19 +309,13 @@ def _find_objects(engine: Engine, lines: str, keys: list[_Key]) -> list[_Key]:
 def _write_source(lines: str, keys: list[_Key]) -> str:
     parents = {key.names[:-1] for key in keys}
     pointers = ", ".join(key.pointer for key in keys)
-    values = ", ".join(
-        _write_value(f"e[{at}]::VARCHAR", is_told_by_keys=key.names in parents) for at, key in enumerate(keys, 1)
-    )
-    return f"(SELECT {values} FROM (SELECT json_extract(json, [{pointers}]) AS e FROM {lines}))"
-
-
-def _write_value(text: str, *, is_told_by_keys: bool) -> str:
-    value = f"nullif({text}, 'null')"
-    return f"CASE WHEN starts_with({text}, '{{') THEN '{{}}' ELSE {value} END" if is_told_by_keys else value
-
-
-def _name_kind(kind: str) -> str:
-    return {"ARRAY": "an array", "VARCHAR": "a text", "BOOLEAN": "a boolean", "NULL": "null"}.get(kind, "a number")
+    values = []
+    for at, key in enumerate(keys, 1):
+        text = f"e[{at}]::VARCHAR"
+        value = f"nullif({text}, 'null')"
+        is_told_by_keys = key.names in parents
+        values.append(f"CASE WHEN starts_with({text}, '{{') THEN '{{}}' ELSE {value} END" if is_told_by_keys else value)
+    return f"(SELECT {', '.join(values)} FROM (SELECT json_extract(json, [{pointers}]) AS e FROM {lines}))"
 
 
 def read_parquet(engine: Engine, place: Path, side: Side) -> Table:

@@ -22,7 +22,6 @@ from pytest_golden.compare.tables.equality import (
     order_of,
     part,
     read_samples,
-    spread,
 )
 from pytest_golden.compare.tables.model import KeyRepeatedError, RowDifferences, Values
 
@@ -65,14 +64,17 @@ def compare_by_key(
         check_unique(engine, keys, here)
         check_unique(engine, keys, baseline)
     at_once = COUNTED_AT_ONCE if len(parts) > 1 else len(pairs)
-    counted = [
-        ([found[0]], found[1:]),
-        *(_count_joined_further(engine, equality, some, tables, met, at_once) for some in further),
-    ]
-    totals, counts = [one for each in counted for one in each[0]], [count for each in counted for count in each[1]]
+    joined_rows = f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met}"
+    more_totals, more_counts = _count_in_parts(
+        further,
+        at_once,
+        lambda some: find_others(engine, some, some, joined_rows),
+        lambda some: _count_joined(engine, equality, some, tables, met)[3:],
+    )
+    totals, counts = [found[0], *more_totals], [*found[1:], *more_counts]
     differing = max(totals)
     order = ", ".join(order_of(key, key.x) for key in keys)
-    rest = f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met} WHERE {{differs}} ORDER BY {order}"
+    rest = f"{joined_rows} WHERE {{differs}} ORDER BY {order}"
     samples = read_samples(engine, equality, [key.x for key in keys], pairs, counts, rest) if differing else ()
     return RowDifferences(
         tuple(key.label for key in keys),
@@ -102,8 +104,12 @@ def compare_by_position(
     engine.keep_order(True)
     parts = part(pairs)
     at_once = len(pairs) if len(parts) == 1 else COUNTED_AT_ONCE
-    counted = [_count_differing(engine, equality, some, tables, at_once) for some in parts]
-    totals, counts = [one for each in counted for one in each[0]], [count for each in counted for count in each[1]]
+    totals, counts = _count_in_parts(
+        parts,
+        at_once,
+        lambda some: _find_others_at_positions(engine, some, tables) if some and common else (),
+        lambda some: _count_at_positions(engine, equality, some, tables, common),
+    )
     differing = max(totals, default=0)
     samples: tuple[DifferingRow, ...] = ()
     if differing:
@@ -148,15 +154,24 @@ def check_unique(engine: Engine, keys: Sequence[Pair], table: Table) -> None:
         KeyRepeatedError: there are some.
         QueryError: DuckDB cannot answer.
     """
-    columns = _expressions(keys, table)
-    grouped = ", ".join(f"{column} AS k{at}" for at, column in enumerate(columns))
-    order = ", ".join(f"k{at}" for at in range(len(columns)))
-    rows = engine.query(
-        f"SELECT {', '.join(as_text(f'k{at}') for at in range(len(columns)))}, times FROM"
-        f" (SELECT {grouped}, count(*) AS times FROM {table.scan(_alias(table))}"
-        f" GROUP BY {', '.join(columns)} HAVING count(*) > 1) ORDER BY times DESC, {order} LIMIT {_EXAMPLES}"
+    alias = "x" if table.side is Side.OUTPUT else "y"
+    _refuse_repeated(
+        _group_by_key(engine, keys, alias, table.scan(alias), _EXAMPLES, " HAVING count(*) > 1"), keys, table
     )
-    _refuse_repeated(rows, keys, table)
+
+
+def _group_by_key(
+    engine: Engine, keys: Sequence[Pair], alias: str, source: str, limit: int, having: str = ""
+) -> list[tuple[Any, ...]]:
+    """Return the first keys, each with how often it stands, those that stand most often first."""
+    columns = [getattr(key, alias) for key in keys]
+    grouped = ", ".join(f"{column} AS k{at}" for at, column in enumerate(columns))
+    order = ", ".join(order_of(key, f"k{at}") for at, key in enumerate(keys))
+    return engine.query(
+        f"SELECT {', '.join(as_text(f'k{at}') for at in range(len(columns)))}, times FROM"
+        f" (SELECT {grouped}, count(*) AS times FROM {source} GROUP BY {', '.join(columns)}{having})"
+        f" ORDER BY times DESC, {order} LIMIT {limit}"
+    )
 
 
 def _count_joined(
@@ -182,15 +197,6 @@ def _count_joined(
     )[0]
 
 
-def _count_joined_further(
-    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], met: str, at_once: int
-) -> tuple[list[int], Sequence[int]]:
-    """Count what differs in some columns of a wide table: those that look different at all, up to `at_once` at a time."""
-    here, baseline = tables
-    others = find_others(engine, pairs, pairs, f"FROM {here.scan('x')} JOIN {baseline.scan('y')} ON {met}")
-    return _count_in_parts(pairs, others, at_once, lambda some: _count_joined(engine, equality, some, tables, met)[3:])
-
-
 def _unmatched(
     engine: Engine, keys: Sequence[Pair], met: str, tables: tuple[Table, Table], side: Table
 ) -> tuple[tuple[str | None, ...], ...]:
@@ -198,14 +204,8 @@ def _unmatched(
     (left, one), (right, other) = zip("xy", tables, strict=True)
     if side is other:
         (left, one), (right, other) = (right, other), (left, one)
-    columns = _expressions(keys, side)
-    grouped = ", ".join(f"{column} AS k{at}" for at, column in enumerate(columns))
-    order = ", ".join(order_of(key, f"k{at}") for at, key in enumerate(keys))
-    rows = engine.query(
-        f"SELECT {', '.join(as_text(f'k{at}') for at in range(len(columns)))}, times FROM"
-        f" (SELECT {grouped}, count(*) AS times FROM {one.scan(left)} ANTI JOIN {other.scan(right)} ON {met}"
-        f" GROUP BY {', '.join(columns)}) ORDER BY times DESC, {order} LIMIT {SAMPLES}"
-    )
+    source = f"{one.scan(left)} ANTI JOIN {other.scan(right)} ON {met}"
+    rows = _group_by_key(engine, keys, left, source, SAMPLES)
     _refuse_repeated([row for row in rows if row[-1] > 1], keys, side)
     return tuple(row[:-1] for row in rows)
 
@@ -213,14 +213,6 @@ def _unmatched(
 def _refuse_repeated(rows: Sequence[tuple[Any, ...]], keys: Sequence[Pair], table: Table) -> None:
     if rows:
         raise KeyRepeatedError(table.side, tuple(key.label for key in keys), tuple(rows))
-
-
-def _expressions(keys: Sequence[Pair], table: Table) -> list[str]:
-    return [key.x if table.side is Side.OUTPUT else key.y for key in keys]
-
-
-def _alias(table: Table) -> str:
-    return "x" if table.side is Side.OUTPUT else "y"
 
 
 def _find_others_at_positions(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> Sequence[Pair]:
@@ -232,28 +224,27 @@ def _find_others_at_positions(engine: Engine, pairs: Sequence[Pair], tables: tup
     return find_others(engine, pairs, [_renamed(pair) for pair in pairs], f"FROM {numbered} WHERE n <= {common}")
 
 
-def _count_differing(
-    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], at_once: int
-) -> tuple[list[int], tuple[int, ...]]:
-    """Count the rows that differ: for each group of up to `at_once` columns that look different, and for each column."""
-    common = min(tables[0].rows, tables[1].rows)
-    others = _find_others_at_positions(engine, pairs, tables) if pairs and common else ()
-    return _count_in_parts(
-        pairs, others, at_once, lambda some: _count_at_positions(engine, equality, some, tables, common)
-    )
-
-
 def _count_in_parts(
-    pairs: Sequence[Pair], others: Sequence[Pair], at_once: int, count: Callable[[Sequence[Pair]], Sequence[int]]
-) -> tuple[list[int], tuple[int, ...]]:
-    """Count up to `at_once` of the columns that look different at a time; return the total of each part, and all counts."""
+    parts: Iterable[Sequence[Pair]],
+    at_once: int,
+    find: Callable[[Sequence[Pair]], Sequence[Pair]],
+    count: Callable[[Sequence[Pair]], Sequence[int]],
+) -> tuple[list[int], list[int]]:
+    """Count the rows that differ in up to `at_once` of the columns at a time that `find` says look different.
+
+    Return the rows of each group of columns, and those of each column.
+    """
     totals: list[int] = []
     counts: list[int] = []
-    for some in part(others, at_once) if others else ():
-        total, *each = count(some)
-        totals.append(total)
-        counts += each
-    return totals, spread(pairs, others, counts)
+    for pairs in parts:
+        others, found = find(pairs), []
+        for some in part(others, at_once) if others else ():
+            total, *each = count(some)
+            totals.append(total)
+            found += each
+        known = {pair.label: amount for pair, amount in zip(others, found, strict=True)}
+        counts += [known.get(pair.label, 0) for pair in pairs]
+    return totals, counts
 
 
 def _count_at_positions(
@@ -276,7 +267,7 @@ def _select_both(pairs: Sequence[Pair]) -> str:
 
 
 def _renamed(pair: Pair) -> Pair:
-    return type(pair)(pair.label, _inner_name(pair.x), _inner_name(pair.y), pair.column)
+    return replace(pair, x=_inner_name(pair.x), y=_inner_name(pair.y))
 
 
 def _inner_name(expression: str) -> str:
@@ -338,24 +329,21 @@ def count_as_multisets(engine: Engine, pairs: Sequence[Pair], tables: tuple[Tabl
     )[0]
     only_here, only_baseline = (int(count) for count in counts)
     shown = values[:_SHOWN_COLUMNS]
-    samples = [
-        _sample(engine, surplus, shown, sign) if count else []
+    here_samples, baseline_samples = (
+        engine.query(
+            f"SELECT {', '.join(map(as_text, shown))} FROM ({surplus}) WHERE more {sign} 0"
+            f" ORDER BY {', '.join(shown)} LIMIT {SAMPLES}"
+        )
+        if count
+        else []
         for sign, count in ((">", only_here), ("<", only_baseline))
-    ]
-    places = tuple(pair.label for pair in pairs[:_SHOWN_COLUMNS])
+    )
     return RowDifferences(
-        places,
+        tuple(pair.label for pair in pairs[:_SHOWN_COLUMNS]),
         only_here=only_here,
         only_baseline=only_baseline,
-        here_samples=tuple(samples[0]),
-        baseline_samples=tuple(samples[1]),
-    )
-
-
-def _sample(engine: Engine, surplus: str, shown: Sequence[str], sign: str) -> list[Any]:
-    return engine.query(
-        f"SELECT {', '.join(map(as_text, shown))} FROM ({surplus}) WHERE more {sign} 0"
-        f" ORDER BY {', '.join(shown)} LIMIT {SAMPLES}"
+        here_samples=tuple(here_samples),
+        baseline_samples=tuple(baseline_samples),
     )
 
 
@@ -421,8 +409,7 @@ def _is_same_within(
         ["x.rank = y.rank"]
         + [f"({canonical(p.column, p.x)}) IS NOT DISTINCT FROM ({canonical(p.column, p.y)})" for p in exact]
     )
-    left = _ranked(here, "x", [(pair, pair.x) for pair in pairs], numbers)
-    right = _ranked(baseline, "y", [(pair, pair.y) for pair in pairs], numbers)
+    left, right = (_ranked(table, alias, pairs, numbers) for alias, table in zip("xy", tables, strict=True))
     far = any_of([equality.differs(pair) for pair in pairs if pair.label in numbers])
     columns = ", ".join(f"{each.x} AS x{at}, {each.y} AS y{at}" for at, each in enumerate(pairs))
     joined = f"FROM {left} AS x FULL OUTER JOIN {right} AS y ON {met}"
@@ -437,10 +424,13 @@ def _is_same_within(
     engine.query(
         f"CREATE OR REPLACE TEMP TABLE far AS SELECT row_number() OVER () AS n, {columns} {joined} WHERE {far}"
     )
-    return _can_be_paired_otherwise(engine, equality, pairs, apart), ""
+    differs = any_of([equality.differs(replace(each, x=f"x.x{at}", y=f"y.y{at}")) for at, each in enumerate(pairs)])
+    near = engine.query(f"SELECT x.n, y.n FROM far AS x, far AS y WHERE NOT {differs}")
+    return can_all_be_paired(apart, near), ""
 
 
-def _ranked(table: Table, alias: str, columns: list[tuple[Pair, str]], numbers: set[str]) -> str:
+def _ranked(table: Table, alias: str, pairs: Sequence[Pair], numbers: set[str]) -> str:
+    columns = [(pair, getattr(pair, alias)) for pair in pairs]
     exact = [canonical(pair.column, expression) for pair, expression in columns if pair.label not in numbers]
     order = [
         expression if pair.column.values is Values.TYPED else f"TRY_CAST({expression} AS DOUBLE)"
@@ -449,14 +439,6 @@ def _ranked(table: Table, alias: str, columns: list[tuple[Pair, str]], numbers: 
     ]
     parted = f"PARTITION BY {', '.join(exact)} " if exact else ""
     return f"(SELECT *, row_number() OVER ({parted}ORDER BY {', '.join(order)}) AS rank FROM {table.scan(alias)})"
-
-
-def _can_be_paired_otherwise(engine: Engine, equality: Equality, pairs: Sequence[Pair], count: int) -> bool:
-    differs = any_of(
-        [equality.differs(type(each)(each.label, f"x.x{at}", f"y.y{at}", each.column)) for at, each in enumerate(pairs)]
-    )
-    near = engine.query(f"SELECT x.n, y.n FROM far AS x, far AS y WHERE NOT {differs}")
-    return can_all_be_paired(count, near)
 
 
 def can_all_be_paired(count: int, near: Iterable[Sequence[int]]) -> bool:

@@ -91,8 +91,11 @@ def _compare_ordered(
             return _describe_last_line(ours, theirs, shown_as)
         if differs_in_line_ends_only(actual, baseline, patterns):
             return _describe_line_ends(ours, shown_as)
-    notes = [f"note: {note}" for note in _find_notes(actual, baseline, patterns, (ours, theirs))]
-    return compose(_headline(pair, ours, theirs, shown_as), chain(notes, write_hunks(pair, redact)))
+    notes = find_line_notes(actual, baseline, ours, theirs)
+    if has_another_order(actual, baseline, patterns):
+        notes.append("the lines are the same in another order, which `unordered: true` would accept")
+    lines = chain((f"note: {note}" for note in notes), write_hunks(pair, redact))
+    return compose(_headline(pair, ours, theirs, shown_as), lines)
 
 
 def _describe_last_line(ours: Line, theirs: Line, shown_as: str) -> str:
@@ -114,15 +117,6 @@ def _describe_line_ends(ours: Line, shown_as: str) -> str:
 def _name_line_end(line: Line) -> str:
     end = line.text[len(line.text.rstrip(b"\r\n")) :]
     return {b"": "no line end", b"\n": "a line end (LF)", b"\r\n": "a line end (CRLF)"}.get(end, "a carriage return")
-
-
-def _find_notes(
-    actual: Content, baseline: Content, patterns: PatternProcess, first: tuple[Line | None, Line | None]
-) -> list[str]:
-    notes = find_line_notes(actual, baseline, *first)
-    if has_another_order(actual, baseline, patterns):
-        notes.append("the lines are the same in another order, which `unordered: true` would accept")
-    return notes
 
 
 def _headline(pair: SideBySide, ours: Line | None, theirs: Line | None, shown_as: str) -> str:

@@ -22,7 +22,7 @@ from pytest_golden.journal.model import Assessment, ExpectationStatus, Immediate
 from pytest_golden.journal.transfer.entry_merging import MERGER, Copy, Row
 from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
-from pytest_golden.storage.folder import replaced
+from pytest_golden.storage.folder import replace_file
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.values.checking import check_mapping, check_word, list_items, parse_time
 
@@ -378,7 +378,7 @@ def open_lines_to_write(file: str | Path | IO[Any]) -> Iterator[Callable[[str], 
         return
     path = Path(file)
     _refuse_other(path)
-    with replaced(path) as stream:
+    with replace_file(path, follows_links=True) as stream:
         yield lambda line: stream.write(f"{line}\n")
 
 

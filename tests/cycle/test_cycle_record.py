@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.clock import new_id, utc_now
+from pytest_golden.cycle.cycle_record import CycleFile, Walk, find_unfinished
 from pytest_golden.cycle.model import CYCLE_ORDER, CycleState, CycleStep, StepRecord, StepStatus
-from pytest_golden.cycle.state_file import CycleFile, Walk, find_unfinished
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult
@@ -129,7 +129,7 @@ def test_the_newest_cycle_that_has_not_ended_is_found(tmp_path: Path) -> None:
 
 
 def test_a_state_that_cannot_be_written_is_said(file: CycleFile) -> None:
-    file.path.with_suffix(".new").mkdir()
+    file.path.mkdir()
     with pytest.raises(GoldenError, match="cannot be written"):
         file.write(make_walk(file))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.cycle.config import CycleConfig
+from pytest_golden.cycle.model import CycleConfig
 from pytest_golden.errors import ManifestError
 from pytest_golden.manifest.model import GoldenProjectConfig
 
