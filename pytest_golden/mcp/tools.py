@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.review import FILTERS
 from pytest_golden.journal.rules import RESERVED_SOURCES
-from pytest_golden.journal.service import EXPECTATION_KEYS
 from pytest_golden.manifest.kinds import record_schema, suggest
 from pytest_golden.manifest.units import show
 from pytest_golden.mcp.tool_answers import describe_answers

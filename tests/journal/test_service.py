@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError, JournalError, SettingsError, StorageError
-from pytest_golden.journal.service import Journal, read_expectations
+from pytest_golden.journal.expectation_input import read_expectations
+from pytest_golden.journal.service import Journal
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:

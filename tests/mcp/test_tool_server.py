@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.journal.service import EXPECTATION_KEYS
+from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
 from pytest_golden.mcp.tool_server import make_server
 from pytest_golden.mcp.tools import TOOLS, arguments_schema
 from pytest_golden.mcp.workplace import CallerOptions, Workplace
