@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select, update
 
+from pytest_golden.gate.teaching import GateLearner
 from pytest_golden.journal.outside.human import human_signal
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import TURNS
@@ -20,8 +21,9 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import insert_all_new
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
+from tests.gate_processes import WITHOUT_PLUGINS
 from tests.learning.language_model.server import hangs, run_model_server, says
-from tests.patience import without_hanging
+from tests.patience import PATIENCE_SECONDS, without_hanging
 from tests.repository import git
 
 if TYPE_CHECKING:
@@ -60,8 +62,7 @@ class Gate:
             "--golden",
             "--golden-sandbox=copy",
             "-q",
-            "-p",
-            "no:randomly",
+            *WITHOUT_PLUGINS,
             *options,
         ]
         return subprocess.run(command, cwd=self.folder, check=False, capture_output=True, timeout=120).returncode
@@ -79,6 +80,9 @@ def broken_and_fixed(tmp_path_factory: pytest.TempPathFactory) -> Gate:
     for script, subject in ((WORKS, "it works"), (BROKEN, "prices now"), (WORKS + "# ok\n", "read the total column")):
         gate.commit(script, subject)
         gate.run()
+    # On a busy machine the gates had no time for all of it.
+    with Store.open(gate.store) as store:
+        GateLearner(store, gate.folder, gate.folder / "golden_projects.yaml").learn(PATIENCE_SECONDS)
     return gate
 
 
