@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gate_processes import WITHOUT_PLUGINS
 from tests.postgres import run_server
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # measured where tests run it in this one.
     if hasattr(config, "workerinput"):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    os.environ["PYTEST_ADDOPTS"] = " ".join(WITHOUT_PLUGINS)
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that; some tests send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pytest
-
-#: The plug-ins of others that no gate needs: they import hypothesis and NumPy at every start.
+#: The plug-ins of others that no gate needs: they import hypothesis and NumPy at every start. A gate that inherits the
+#: environment of a test gets them from tests/conftest.py; one that a test of pytester starts has to name them.
 WITHOUT_PLUGINS = ("-p", "no:randomly", "-p", "no:hypothesispytest", "-p", "no:anyio")
-
-
-def shorten_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let gates that are started from here load no plug-in of others, and leave them unmeasured.
-
-    What a gate does is measured where tests run one inside their own process.
-    """
-    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(WITHOUT_PLUGINS))
-    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
-        monkeypatch.delenv(name, raising=False)

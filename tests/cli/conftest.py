@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pytest
 
 from pytest_golden.cli.main import main
-from tests.gate_processes import shorten_gates
 from tests.patience import wait_for_git
 
 if TYPE_CHECKING:
@@ -80,11 +79,6 @@ def golden_process(folder: Path) -> GoldenProcess:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
-
-
-@pytest.fixture
-def short_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten_gates(monkeypatch)
 
 
 @pytest.fixture

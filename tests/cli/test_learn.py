@@ -21,7 +21,6 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import insert_all_new
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
-from tests.gate_processes import WITHOUT_PLUGINS
 from tests.learning.language_model.server import hangs, run_model_server, says
 from tests.patience import PATIENCE_SECONDS, without_hanging
 from tests.repository import git
@@ -62,7 +61,6 @@ class Gate:
             "--golden",
             "--golden-sandbox=copy",
             "-q",
-            *WITHOUT_PLUGINS,
             *options,
         ]
         return subprocess.run(command, cwd=self.folder, check=False, capture_output=True, timeout=120).returncode

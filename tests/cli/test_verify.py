@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden, Ran
 
-pytestmark = pytest.mark.usefixtures("temporary_folder", "short_gates")
+pytestmark = pytest.mark.usefixtures("temporary_folder")
 
 FLAKY = "turns=$(cat {counter}); echo $((turns + 1)) > {counter}; test $((turns % 2)) -eq {passes}\n"
 

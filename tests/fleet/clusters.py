@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.gate_processes import WITHOUT_PLUGINS
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 REPOSITORY = Path(__file__).parents[3]
@@ -88,7 +87,7 @@ class Gate:
         (self.folder / "golden_projects.yaml").write_text(text)
 
     def start(self, url: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "pytest", "--golden", *WITHOUT_PLUGINS, "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "--golden", "-p", "no:cacheprovider"]
         with (self.folder / "log").open("wb") as log:
             return subprocess.Popen(
                 [*command, f"--golden-gateway={url}", "--golden-json=report.json", "--golden-learning=off", *arguments],

@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from tests.docs.documents import REPOSITORY
-from tests.gate_processes import WITHOUT_PLUGINS
 from tests.github.comments_api import CommentsApi
 from tests.github.runner import ACTION, Runner
 
@@ -94,7 +93,7 @@ def write_comment(summary: Path, api: CommentsApi) -> str:
     return done.stdout
 
 
-PYTEST = " ".join([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *WITHOUT_PLUGINS])
+PYTEST = " ".join([sys.executable, "-m", "pytest", "-p", "no:cacheprovider"])
 
 
 def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kept(

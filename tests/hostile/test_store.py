@@ -20,14 +20,13 @@ from pytest_golden.gateway.machine import find_bwrap
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import gate_results, gate_runs, memories
 from pytest_golden.storage.store import Store
-from tests.gate_processes import WITHOUT_PLUGINS
 from tests.gateway.conftest import NOT_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
-GATE = (sys.executable, "-m", "pytest", "--golden", "-p", "no:cacheprovider", *WITHOUT_PLUGINS)
+GATE = (sys.executable, "-m", "pytest", "--golden", "-p", "no:cacheprovider")
 LOST = "this run is lost to history"
 
 
