@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from pytest_golden.settings import NO_STORE
 from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME, ignore_in_git
+from pytest_golden.storage.location import parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,12 +126,11 @@ class StorePlace(NamedTuple):
         Raises:
             SettingsError: no store can be there, or what is there is another program's.
         """
-        # Imported here, since they load the database library, which a start does not wait for.
-        from pytest_golden.storage.location import parse_location
-        from pytest_golden.storage.sqlite import refuse_foreign
-
         location = parse_location(self.location)
         if location.path is not None and not self.is_own:
+            # Loads the database library, which a workspace's own store does not wait for.
+            from pytest_golden.storage.sqlite import refuse_foreign
+
             refuse_foreign(location.path)
         return location
 
@@ -152,9 +152,6 @@ def find_spool_folder(place: StorePlace, state_folder: Path) -> Path:
     folder = state_folder / SPOOL_NAME
     if place.is_own:
         return folder
-    # Imported here, since it loads the database library, which a workspace's own store does not need.
-    from pytest_golden.storage.location import parse_location
-
     return folder / hashlib.sha256(os.fsencode(parse_location(place.location).shown)).hexdigest()[:16]
 
 
@@ -169,8 +166,6 @@ def list_store_files(place: StorePlace | None) -> tuple[Path, ...]:
     if place.is_own:
         file: Path | None = Path(place.location).absolute()
     else:
-        from pytest_golden.storage.location import parse_location
-
         file = parse_location(place.location).path
     return () if file is None else tuple(file.with_name(f"{file.name}{ending}") for ending in _BESIDE)
 

@@ -21,7 +21,8 @@ from pytest_golden.gate.events import (
     was_found_killed,
 )
 from pytest_golden.history.changes import VERDICT, InterruptedRun
-from pytest_golden.history.past_store import IGNORED, IGNORED_DIGEST, INPUTS_DIGEST, list_expected
+from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_expected
+from pytest_golden.history.run_environment import IGNORED
 from pytest_golden.journal.assessment_store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,

@@ -15,7 +15,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.history.changes import PastPass, PastResult
 from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.inputs import IgnoredThen, RunInputs
-from pytest_golden.history.run_environment import describe_environment, describe_run_environment
+from pytest_golden.history.run_environment import ACCEPTS, ENVIRONMENT, describe_environment, describe_run_environment
 from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES, SlowdownJudge, describe_durations
 from pytest_golden.storage.columns import from_ms
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 _MOST_FAILURES_READ = 20
 #: The member of a result's JSON that names the document of its inputs.
 INPUTS_DIGEST = "inputs_digest"
-#: What a run's facts tell of the files that git ignored when it began, and the member that names the document of it instead.
-IGNORED = "ignored"
+#: The member of a run's facts that names the document of what it tells under `IGNORED`.
 IGNORED_DIGEST = "ignored_digest"
 _REASONS = json_member(gate_results.c.result, "reasons")
 _ACCEPTED = json_member(gate_results.c.result, "accepted")
@@ -50,8 +49,6 @@ _RESULT_COLUMNS = (
     *("is_flaky", "is_regression", "pass_streak", "created_at", "trajectory_id"),
 )
 T = TypeVar("T")
-#: Members of a run's facts: where it ran, and whether it accepted what it saw.
-ENVIRONMENT, ACCEPTS = "environment", "accepts"
 # In a shared store, passes in other environments stand between.
 _MOST_LOOKED_AT = 60
 # SQLite takes no more than 500 parts of one union.

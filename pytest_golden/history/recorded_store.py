@@ -13,7 +13,6 @@ from sqlalchemy import and_, func, literal_column, or_, select
 from pytest_golden.clock import iso_utc
 from pytest_golden.history.changes import DAMAGE, SHARD, VERDICT, PastResult, read_verdict
 from pytest_golden.history.past_store import (
-    ENVIRONMENT,
     find_accepted,
     find_last_environment,
     list_expected,
@@ -32,6 +31,7 @@ from pytest_golden.history.recorded_model import (
     RecordedResult,
     read_differences,
 )
+from pytest_golden.history.run_environment import ENVIRONMENT
 from pytest_golden.history.trends import ENOUGH
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus, was_interrupted
 from pytest_golden.regression.verdict import RegressionCheckResult, RunStatus, RunVerdict, Weakening, judge_run

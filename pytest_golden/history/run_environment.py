@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import GatewayAbilities
     from pytest_golden.manifest.model import GoldenProjectConfig
 
+#: Members of a run's facts: where it ran, whether it accepted what it saw, and which files git ignored when it began.
+ENVIRONMENT, ACCEPTS, IGNORED = "environment", "accepts", "ignored"
 _OURS = "pytest-golden-projects"
 _VENVS = "venvs"
 _ENDINGS = (".dist-info", ".egg-info")

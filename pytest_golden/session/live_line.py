@@ -1,11 +1,11 @@
-"""What is running now: one line that erases itself on a terminal, or names in a log, and the thread that repeats work."""
+"""What is running now: one line that erases itself on a terminal, or names in a log. And work that a thread does meanwhile."""
 
 from __future__ import annotations
 
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import WeakSet
 
 from pytest_golden.clock import monotonic_seconds, thread_seconds
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TextIO
 
-
+_T = TypeVar("_T")
 _SECONDS_BEFORE = 0.2
 _SECONDS_BETWEEN = 1.0
 # Work that takes long is done less often: apart from the first imports, it uses at most a hundredth of a processor.
@@ -147,7 +147,7 @@ class Ticker:
         self._name = name
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
-        _ALL.add(self)
+        _TICKERS.add(self)
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
@@ -174,11 +174,49 @@ class Ticker:
             pause = max(_SECONDS_BETWEEN, owed - (monotonic_seconds() - began))
 
 
-_ALL: WeakSet[Ticker] = WeakSet()
+class Errand(Generic[_T]):
+    """Does `work` once, in a thread, from the moment it is made. A fork of the process waits for its end."""
+
+    def __init__(self, work: Callable[[], _T], *, name: str) -> None:
+        self._work = work
+        self._answer: _T | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._do, name=name, daemon=True)
+        self._thread.start()
+        _ERRANDS.add(self)
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether it has ended."""
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    def get_answer(self) -> _T:
+        """Wait for its end, and return what the work has returned, or raise what it has raised."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return cast("_T", self._answer)
+
+    def _do(self) -> None:
+        try:
+            self._answer = self._work()
+        except BaseException as error:
+            self._error = error
+
+
+_TICKERS: WeakSet[Ticker] = WeakSet()
+_ERRANDS: WeakSet[Errand[Any]] = WeakSet()
 
 
 def _stop_all() -> None:
-    for ticker in list(_ALL):
+    # An errand may start a ticker.
+    for errand in list(_ERRANDS):
+        errand.wait()
+    for ticker in list(_TICKERS):
         ticker.stop()
 
 

@@ -1,6 +1,6 @@
 """Record this session's gate run in the store, and keep its live row there, in the process that shows and writes results.
 
-Imported only when golden projects may run: the database library costs more than all the rest of a collection.
+The database library is imported while the first pipeline runs: it costs more than all the rest of a start.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ import platform
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gate import state_folder
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, SecretHider, Spool
-from pytest_golden.gate.live import Beat, RunningProject, describe_machine
-from pytest_golden.gate.run_record import RunRecord, open_existing
-from pytest_golden.gate.store import write_beat
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.inputs import InputReader, describe_ignored
-from pytest_golden.history.past_store import ACCEPTS, ENVIRONMENT, IGNORED, read_slowdown_judge
-from pytest_golden.history.run_environment import describe_run_environment, describe_surroundings
+from pytest_golden.history.run_environment import (
+    ACCEPTS,
+    ENVIRONMENT,
+    IGNORED,
+    describe_run_environment,
+    describe_surroundings,
+)
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
 from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.earlier import GoldenHistory
-from pytest_golden.session.live_line import Ticker
+from pytest_golden.session.live_line import Errand, Ticker
 from pytest_golden.session.scheduler import count_workers
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.columns import from_ms, to_ms
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from pytest_golden.gate.live import RunningProject
+    from pytest_golden.gate.run_record import RunRecord
     from pytest_golden.gate.state_folder import StorePlace
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -54,6 +58,14 @@ _SECONDS_OF_SILENCE = 10.0
 _LONGEST_STEP = 200
 
 
+class _Opened(NamedTuple):
+    """What is there once the store has been opened."""
+
+    record: RunRecord
+    history: GoldenHistory
+    live: LiveRow
+
+
 class GoldenRecording:
     """Begins the record when golden projects will run, adds each result, and ends it with the session.
 
@@ -63,8 +75,10 @@ class GoldenRecording:
 
     def __init__(self, session: GoldenSession, say: Callable[[str], None], warnings: list[str]) -> None:
         self.run_id = f"entry_{name_session(session.config).partition('_')[2]}"
-        self._history: GoldenHistory | None = None
-        self._live: LiveRow | None = None
+        self._opening: Errand[_Opened] | None = None
+        # What there is to say while the store is opened, by a thread; None at any other time.
+        self._unsaid: list[str] | None = None
+        self._opened: _Opened | None = None
         self._session = session
         self._settings = session.settings
         self._declared = session.declared
@@ -72,8 +86,7 @@ class GoldenRecording:
         self._hider = SecretHider(partial(session.gateway.call, "redact"), session.declared.projects.values())
         #: Removes from plain values what the store does not keep; returns None if that cannot be told.
         self.hide = self._hider.hide_for_all
-        self._say = say
-        self._record: RunRecord | None = None
+        self._say_now = say
         # Read now, so that a location where no store can be is refused before anything runs.
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
@@ -92,7 +105,8 @@ class GoldenRecording:
     @property
     def entry_id(self) -> str | None:
         """The id of the run's entry; None if it has none and will not get one."""
-        return self.run_id if self._record is not None and self._record.is_kept else None
+        opened = self._get_opened()
+        return self.run_id if opened is not None and opened.record.is_kept else None
 
     def pytest_report_header(self) -> list[str]:
         """Say where results go, and which language model is asked afterwards."""
@@ -108,8 +122,10 @@ class GoldenRecording:
 
     def pytest_runtest_setup(self) -> None:
         """Restart the live row if a test has forked this process."""
-        if self._live is not None:
-            self._live.start()
+        if self._opening is not None and self._opening.is_done:
+            opened = self._get_opened()
+            if opened is not None:
+                opened.live.start()
 
     def end(
         self,
@@ -119,28 +135,33 @@ class GoldenRecording:
         left_out: Mapping[str, Sequence[str]],
     ) -> None:
         """End the record with the run's verdict. `left_out` are the projects that were `deselected` or `not_run`."""
-        self._leave_live_row()
-        if self._record is not None:
+        opened = self._get_opened()
+        if opened is not None:
+            opened.live.stop()
             self._held = []
-            self._record.end(self._describe_end(verdict, results, weakenings, left_out))
+            opened.record.end(self._describe_end(verdict, results, weakenings, left_out))
             self._has_ended = True
-            self._sum_up(self._held, has_recovered=self._record.has_recovered)
+            self._sum_up(self._held, has_recovered=opened.record.has_recovered)
             self._held = None
             self._may_learn = self._settings.learning == "on" and verdict.status is not RunStatus.INTERRUPTED
 
     def pytest_unconfigure(self) -> None:
         """Learn from what was recorded, after all output for the person who waits, and close the store."""
-        self._leave_live_row()
-        if self._record is not None:
+        opened = self._get_opened()
+        if opened is not None:
+            opened.live.stop()
             try:
-                if self._may_learn and self._record.store is not None and self._record.takes:
-                    self._learn(self._record.store)
+                if self._may_learn and opened.record.store is not None and opened.record.takes:
+                    self._learn(opened.record.store)
             finally:
-                self._record.close()
+                opened.record.close()
 
     def begin(self, selected: Collection[str]) -> None:
-        """Begin the record of these projects, unless that is done; the workspace's lock must be held."""
-        if self._record is not None:
+        """Begin the record of these projects, unless that is done; the workspace's lock must be held.
+
+        The store is opened by a thread, and whatever needs it waits for that.
+        """
+        if self._opening is not None:
             return
         try:
             folder = state_folder.prepare_state_folder(self._session.root)
@@ -156,20 +177,26 @@ class GoldenRecording:
         if place.is_own and folder.name != STATE_FOLDER:
             told = f"{STATE_FOLDER} cannot be written, so this run is remembered in {place.location}"
             self._say(f"golden: {told}; see it with `golden history --store {place.location}`")
-        self._record = RunRecord(
+        has_substitute = place.is_own and folder.name == STATE_FOLDER
+        substitute = state_folder.find_substitute(folder.parent) if has_substitute else None
+        self._unsaid = []
+        self._opening = Errand(partial(self._open, place, spool, begun, substitute), name="golden-store")
+
+    def _open(self, place: StorePlace, spool: Spool, begun: RunBegun, substitute: Path | None) -> _Opened:
+        from pytest_golden.gate.run_record import RunRecord
+
+        record = RunRecord(
             place.location,
             spool,
             is_own_store=place.is_own,
             clock=utc_now,
             say=lambda text: self._say(f"golden: {text}"),
             warn=self.warn,
-            substitute=state_folder.find_substitute(folder.parent)
-            if place.is_own and folder.name == STATE_FOLDER
-            else None,
+            substitute=substitute,
             merge=_merge_substitute,
         )
-        self._history = GoldenHistory(
-            self._record,
+        history = GoldenHistory(
+            record,
             # With the marks of what is stored: else each path with one would be a change since the last pass.
             Checkout(root=self._checkout.root, **begun.checkout),
             begun.surroundings,
@@ -178,16 +205,32 @@ class GoldenRecording:
             learns=self._settings.learning == "on",
             warn=self.warn,
         )
-        self._record.begin(begun)
-        self._live = LiveRow(
-            self.run_id, self._record, self._session, total=len(selected), hide=self._hider.hide_for_all
-        )
-        self._live.start()
+        record.begin(begun)
+        live = LiveRow(self.run_id, record, self._session, total=len(begun.expectations), hide=self._hider.hide_for_all)
+        live.start()
+        return _Opened(record, history, live)
 
-    def _leave_live_row(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+    def _get_opened(self) -> _Opened | None:
+        """Wait until the store has been opened, and say what that had to say; None if this run is not recorded."""
+        if self._opening is None or self._unsaid is None:
+            return self._opened
+        trouble = None
+        try:
+            self._opened = self._opening.get_answer()
+        except Exception as error:
+            trouble = f"this run is not recorded: {error}"
+        unsaid, self._unsaid = self._unsaid, None
+        for text in unsaid:
+            self._say(text)
+        if trouble is not None:
+            self.warn(trouble)
+        return self._opened
+
+    def _say(self, text: str) -> None:
+        if self._unsaid is None:
+            self._say_now(text)
+        else:
+            self._unsaid.append(text)
 
     def read_slowdowns(self) -> SlowdownJudge:
         """Return what judges durations by the store's records; a run that accepts its outputs accepts its durations too."""
@@ -195,14 +238,19 @@ class GoldenRecording:
         if self._settings.update or not any(project.max_slowdown is not None for project in projects):
             return SlowdownJudge(is_off=True)
         abilities, workers = self._find_abilities(), count_workers(self._session.config)
-        if self._record is not None:
-            return read_slowdown_judge(self._record.store, projects, root, abilities, workers=workers)
+        from pytest_golden.history.past_store import read_slowdown_judge
+
+        opened = self._get_opened()
+        if opened is not None:
+            return read_slowdown_judge(opened.record.store, projects, root, abilities, workers=workers)
         # xdist workers need it before the record begins.
         with self.open_earlier() as store:
             return read_slowdown_judge(store, projects, root, abilities, workers=workers)
 
     def open_earlier(self) -> AbstractContextManager[Store | None]:
         """Open the store to read earlier runs before this one begins; yield None if there is none or it cannot be opened."""
+        from pytest_golden.gate.run_record import open_existing
+
         return open_existing(self._find_place())
 
     def _find_abilities(self) -> GatewayAbilities | None:
@@ -218,7 +266,8 @@ class GoldenRecording:
 
         Return the entry too, if the store took it. `fails` tells whether the result fails the gate.
         """
-        if self._record is None or self._history is None:
+        opened = self._get_opened()
+        if opened is None:
             return result, None
         project = self._declared.projects[result.name]
         result = self._hider.hide_in_result(result)
@@ -233,12 +282,12 @@ class GoldenRecording:
             result=result,
             inputs=self._read_inputs(project, result),
         )
-        entry = self._record.record(judged)
+        entry = opened.record.record(judged)
         if judged.fails:
-            known = (self._hider.hide_for_all(dict(one)) for one in self._history.explain(project, judged))
+            known = (self._hider.hide_for_all(dict(one)) for one in opened.history.explain(project, judged))
             result = replace(result, known=tuple(one for one in known if one is not None))
             if result.known:
-                self._record.record(FailureExplained(self.run_id, judged.entry_id, result.known))
+                opened.record.record(FailureExplained(self.run_id, judged.entry_id, result.known))
         return result, entry
 
     def _read_inputs(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> dict[str, Any]:
@@ -262,7 +311,8 @@ class GoldenRecording:
 
     def describe_streak(self, name: str) -> str:
         """Describe how a project's result compares with those before it; empty if that is not known."""
-        return "" if self._history is None else self._history.describe_streak(name)
+        opened = self._get_opened()
+        return "" if opened is None else opened.history.describe_streak(name)
 
     def _sum_up(self, held: list[str], *, has_recovered: bool) -> None:
         """Leave only the last warning to the summary, and print the others that were held."""
@@ -426,7 +476,7 @@ class LiveRow:
         self._session = session
         self._total = total
         self._hide = hide
-        self._machine = describe_machine()
+        self._machine: str | None = None
         self._hidden: dict[str, tuple[str, str | None]] = {}
         self._told: tuple[RunningProject, ...] | None = None
         self._told_at = 0.0
@@ -454,12 +504,19 @@ class LiveRow:
         store = self._record.store
         if store is None or not self._record.takes:
             return
+        from pytest_golden.gate.live import Beat, describe_machine
+        from pytest_golden.gate.store import write_beat
+
+        if self._machine is None:
+            self._machine = describe_machine()
         beat = Beat(self._run_id, utc_now(), os.getpid(), self._machine, self._total, running)
         with store.write_aside() as connection:
             write_beat(connection, beat)
         self._told, self._told_at = running, now
 
     def _describe(self) -> tuple[RunningProject, ...]:
+        from pytest_golden.gate.live import RunningProject
+
         return tuple(
             RunningProject(one.name, from_ms(int(one.since * 1000)), self._hide_step(one.name, one.step))
             for one in self._session.board.list_running()

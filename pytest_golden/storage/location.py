@@ -1,4 +1,4 @@
-"""The location of a store: parse what a user gives into a database URL. Opens nothing."""
+"""The location of a store: parse what a user gives. Opens nothing, and loads the database library only for a URL."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
-
 from pytest_golden.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sqlalchemy.engine import URL
 
 _MEMORY = ":memory:"
 _GIVE = "give a SQLite file, sqlite:///PATH or postgresql://..."
@@ -27,16 +26,25 @@ _SCHEMA_ALONE = re.compile(r"\s*(-c\s*|--)search_path=[^\s=]+\s*")
 
 
 class Location(NamedTuple):
-    """A store's location: its URL, its file (None in memory or on a server), and its text form without a password."""
+    """A store's location: its URL on a server, its file (None in memory too), and its text form without a password."""
 
-    url: URL
+    server: URL | None
     path: Path | None
     shown: str
 
     @property
+    def url(self) -> URL:
+        """The database URL."""
+        if self.server is not None:
+            return self.server
+        from sqlalchemy.engine import URL
+
+        return URL.create("sqlite", database=None if self.path is None else str(self.path))
+
+    @property
     def is_on_server(self) -> bool:
         """Tell whether the store is on a PostgreSQL server."""
-        return self.url.drivername not in _SQLITE
+        return self.server is not None
 
     @property
     def is_there(self) -> bool:
@@ -60,11 +68,16 @@ def parse_location(location: str | Path) -> Location:
 
 def make_url_of_frozen(path: Path) -> URL:
     """Return a URL with which SQLite reads a file that nothing changes: without locks and without files beside it."""
+    from sqlalchemy.engine import URL
+
     query: Mapping[str, str] = {"mode": "ro", "immutable": "1", "uri": "true"}
     return URL.create("sqlite", database=path.as_uri(), query=query)
 
 
 def _parse_url(text: str) -> Location:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -86,7 +99,7 @@ def _at_server(url: URL) -> Location:
             f"the store {_show(url)}: PostgreSQL wants a driver; `pip install 'pytest-golden-projects[postgres]'`"
         )
     query = {key: url.query[key] for key in _SHOWN_KEYS if _is_shown(key, url.query.get(key, ""))}
-    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
+    shown = url.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     return Location(url.set(drivername=f"postgresql+{_DRIVER}"), None, shown.render_as_string())
 
 
@@ -103,9 +116,9 @@ def _show(url: URL) -> str:
 
 
 def _at_memory() -> Location:
-    return Location(URL.create("sqlite"), None, _MEMORY)
+    return Location(None, None, _MEMORY)
 
 
 def _at_path(text: str) -> Location:
     path = Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - as given, and an unknown user is a name
-    return Location(URL.create("sqlite", database=str(path)), path, str(path))
+    return Location(None, path, str(path))

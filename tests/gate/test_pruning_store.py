@@ -24,7 +24,8 @@ from pytest_golden.gate.pruning_store import (
 )
 from pytest_golden.gate.store import record_event
 from pytest_golden.history.inputs import IgnoredThen
-from pytest_golden.history.past_store import IGNORED, find_last_pass, list_results, read_last_results
+from pytest_golden.history.past_store import find_last_pass, list_results, read_last_results
+from pytest_golden.history.run_environment import IGNORED
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.gate_learning import learn_from_results

@@ -9,13 +9,11 @@ from pytest_golden.gate.run_record import find_slowdown_judge
 from pytest_golden.gate.store import record_event
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.past_store import (
-    ACCEPTS,
-    ENVIRONMENT,
     find_last_environment,
     read_slowdown_judge,
     read_trends,
 )
-from pytest_golden.history.run_environment import describe_environment, describe_run_environment
+from pytest_golden.history.run_environment import ACCEPTS, ENVIRONMENT, describe_environment, describe_run_environment
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.model import ResultStatus
