@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -12,8 +13,7 @@ from pytest_golden.session.declared import name_session
 from pytest_golden.settings import MANIFEST_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     from pytest_golden.compare.examination import BaselineKeeper
     from pytest_golden.gateway.model import Gateway, RunnerCommand
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.selection import SessionShard
     from pytest_golden.settings import GoldenSettings
+
+# Options, by their names in `config.option`, that name a file or folder which grows while tests run: of pytest, of
+# pytest-reportlog and of allure-pytest. Other reports are written at the session's end.
+_GROWING_REPORTS = ("log_file", "report_log", "allure_report_dir")
 
 
 class SessionGateway:
@@ -119,9 +123,19 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=folders.choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
-            unwatched=(*accepted, *written),
+            unwatched=(*accepted, *written, *_list_growing_reports(config, root)),
             reads=_record_reads(root) if settings.reads else None,
         )
+
+
+def _list_growing_reports(config: pytest.Config, root: Path) -> Iterator[Path]:
+    """List what pytest and its plug-ins write while the session runs, where it lies below the workspace root."""
+    for name in _GROWING_REPORTS:
+        given = config.getoption(name, None)
+        if isinstance(given, str) and given:
+            path = Path(config.invocation_params.dir, given).resolve()
+            if root.resolve() in path.parents:
+                yield path
 
 
 def find_command(config: pytest.Config, project: GoldenProjectConfig) -> RunnerCommand | None:
