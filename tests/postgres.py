@@ -6,6 +6,7 @@ Each test gets a database of its own, copied from one whose tables are made.
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TEMPLATE = "golden_template"
+_MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 2_000_000_000
 # Durability is the server's own affair; what is tested is what we ask of it.
 _SETTINGS = """
 fsync = off
@@ -46,7 +48,7 @@ class PostgresServer:
     """A running server, which can be stopped and started again."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="golden-pg-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="golden-pg-", dir=_find_memory()))
         self._watcher = subprocess.Popen(
             [sys.executable, "-c", _WATCH, str(self._folder)], stdin=subprocess.PIPE, start_new_session=True
         )
@@ -82,7 +84,7 @@ class PostgresServer:
         if not self._has_template:
             self._make_template()
         name = self._name()
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY file_copy")
         return self.url(name)
 
     def drop(self, url: str) -> None:
@@ -129,6 +131,11 @@ def run_server() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
+
+
+def _find_memory() -> Path | None:
+    """Find a file system in memory with room for a server, where a database is made five times as fast."""
+    return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES else None
 
 
 def _make_server(data: Path) -> Any:
