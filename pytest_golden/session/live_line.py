@@ -175,10 +175,12 @@ class Ticker:
 
 
 class Errand(Generic[_T]):
-    """Does `work` once, in a thread, from the moment it is made. A fork of the process waits for its end."""
+    """Does `work` once, in a thread: after a pause, or as soon as somebody waits for it. A fork of the process does."""
 
-    def __init__(self, work: Callable[[], _T], *, name: str) -> None:
+    def __init__(self, work: Callable[[], _T], *, name: str, pause_seconds: float) -> None:
         self._work = work
+        self._pause_seconds = pause_seconds
+        self._is_awaited = threading.Event()
         self._answer: _T | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._do, name=name, daemon=True)
@@ -192,6 +194,7 @@ class Errand(Generic[_T]):
 
     def wait(self) -> None:
         """Wait for its end."""
+        self._is_awaited.set()
         self._thread.join()
 
     def get_answer(self) -> _T:
@@ -202,6 +205,7 @@ class Errand(Generic[_T]):
         return cast("_T", self._answer)
 
     def _do(self) -> None:
+        self._is_awaited.wait(self._pause_seconds)
         try:
             self._answer = self._work()
         except BaseException as error:

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 # While nothing changes, the live row is only refreshed this often.
 _SECONDS_OF_SILENCE = 10.0
+# The first pipeline is started meanwhile: a thread that imports would slow that down.
+_SECONDS_TO_START = 0.15
 _LONGEST_STEP = 200
 
 
@@ -180,7 +182,8 @@ class GoldenRecording:
         has_substitute = place.is_own and folder.name == STATE_FOLDER
         substitute = state_folder.find_substitute(folder.parent) if has_substitute else None
         self._unsaid = []
-        self._opening = Errand(partial(self._open, place, spool, begun, substitute), name="golden-store")
+        opens = partial(self._open, place, spool, begun, substitute)
+        self._opening = Errand(opens, name="golden-store", pause_seconds=_SECONDS_TO_START)
 
     def _open(self, place: StorePlace, spool: Spool, begun: RunBegun, substitute: Path | None) -> _Opened:
         from pytest_golden.gate.run_record import RunRecord
